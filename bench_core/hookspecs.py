@@ -58,7 +58,7 @@ def bench_reports() -> Sequence[Report]:  # type: ignore[empty-body]
 
 @hookspec
 def bench_report_sections() -> Mapping[str, SectionOf]:  # type: ignore[empty-body]
-    """Sections of reports by name, each a function of a run and its export frame."""
+    """Sections of reports by name, each as ``protocols.SectionOf`` says."""
 
 
 @hookspec

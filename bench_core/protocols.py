@@ -169,9 +169,9 @@ class Section:
     marked: int = -1
 
 
-SectionOf = Callable[[Any, "DataFrame"], Section | None]
+SectionOf = Callable[..., Section | None]
 """Makes a plugin's section of the report on a run (``RunInfo``) and its export frame; None where
-there is nothing to report."""
+there is nothing to report. One that has a parameter ``store`` is also given the run's ``Store``."""
 
 
 class FitContext(Protocol):

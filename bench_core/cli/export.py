@@ -27,11 +27,13 @@ Examples:
   bench export > results.csv
   bench export -o results.parquet
   bench export 3 --format json | head
+  bench export --features -o shares.csv
 
 \b
 One row for each trial, operating point and split; params and point are JSON. Column chosen says
 best where validation chose the point, and what the search left open; column trial is what
-'bench rerun' takes.""",
+'bench rerun' takes. With --features one row for each trial, point that a
+budget may choose, and sensor: the share of test rows that buy it.""",
 )
 @options.run_argument
 @click.option(
@@ -41,12 +43,17 @@ best where validation chose the point, and what the search left open; column tri
     type=click.Choice(FORMATS),
     help="Default: by the suffix of --output, else csv.",
 )
+@click.option("--features", is_flag=True, help="What is bought: shares of rows by sensor.")
 @options.output_option
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(run: str, kind: str | None, output: Path | None, store: Path, quiet: bool) -> int:
-    """Write the results of RUN: one row for each trial, operating point and split."""
+def command(
+    run: str, kind: str | None, features: bool, output: Path | None, store: Path, quiet: bool
+) -> int:
+    """Write the results of RUN: one row for each trial, operating point and split; or what its
+    operating points buy."""
+    from bench_core.leaderboard.purchases import shares
     from bench_core.results.marks import with_choices
     from bench_core.results.store import Store
 
@@ -54,7 +61,10 @@ def command(run: str, kind: str | None, output: Path | None, store: Path, quiet:
     if chosen == "parquet" and output is None:
         raise UsageError("parquet is no text: name a file with -o results.parquet")
     opened = Store(store)
-    frame = with_choices(opened.frame(run, compact=True), opened.info(run))
+    if features:
+        frame = shares(opened, run)
+    else:
+        frame = with_choices(opened.frame(run, compact=True), opened.info(run))
     write_bytes(output or Path("-"), _WRITERS[chosen](frame))
     if output is not None:
         options.note(f"wrote {output}", quiet)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Report, Section
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 CURVES = "curves"
 """The report that ``--plot`` writes."""
@@ -132,27 +133,31 @@ def write_report(
     if budgets:
         named = {"budgets": tuple(map(str, budgets))}
         info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
-    sections = list(_sections(registry, info, frame))
-    given = {"sections": sections, "verbose": verbose, "store": Store(store)}
+    kept = Store(store)
+    sections = list(_sections(registry, info, frame, kept))
+    given = {"sections": sections, "verbose": verbose, "store": kept}
     report.write(info, frame, output, **_accepted(report.write, given))
     return info
 
 
-def _accepted(write: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments that a report takes; one may leave out what it does not need."""
-    takes = signature(write).parameters
+def _accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments that a report or section takes; it may leave out what it does not
+    need."""
+    takes = signature(of).parameters
     every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
     return {name: value for name, value in given.items() if every or name in takes}
 
 
-def _sections(registry: Registry, info: RunInfo, frame: pd.DataFrame) -> Iterator[Section]:
+def _sections(
+    registry: Registry, info: RunInfo, frame: pd.DataFrame, store: Store
+) -> Iterator[Section]:
     """What plugins add; one that fails is a warning and takes nothing else with it."""
     from bench_core.execution.failures import fault_of
     from bench_core.protocols import Section
 
     for name, section_of in registry.sections.items():
         try:
-            section = section_of(info, frame)
+            section = section_of(info, frame, **_accepted(section_of, {"store": store}))
             if not isinstance(section, Section | None):
                 raise TypeError(f"a section is a Section or None, not {section!r}")
         except BenchError:

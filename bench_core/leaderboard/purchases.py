@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench_core._io.digests import canonical
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.assembly import offers, primary_metric
 from bench_core.results import operating_points as selection
@@ -70,6 +71,36 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
             total[name, price] = total.get((name, price), 0.0) + float(share) / len(chosen)
     found = [Purchase(name, price, share) for (name, price), share in total.items()]
     return sorted(found, key=lambda one: (-one.share * one.price, -one.share, one.features))
+
+
+def shares(store: Store, run: str) -> pd.DataFrame:
+    """A row for each kept point of each trial and each sensor: its price, the share of test rows
+    that buy it, and ``bought``: for every row, for some rows or never. ``trial`` and ``point`` are
+    those of the export."""
+    import numpy as np
+    import pandas as pd
+
+    info = store.info(run)
+    columns = ["dataset", "fold", "seed", "learner", "params", "trial", "point"]
+    parts = [pd.DataFrame(columns=[*columns, "sensor", "price", "share"])]
+    for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
+        for one in store.bought(info.run, dataset=name):
+            params = json.dumps(one.params, sort_keys=True)
+            of = (name, one.fold, one.seed, one.learner, params, one.trial)
+            points = [(*of, canonical(setting)) for setting in one.settings]
+            sensors = zip(*one.sensors, strict=True)
+            every = pd.DataFrame(points, columns=columns).merge(
+                pd.DataFrame(sensors, columns=["sensor", "price"]), how="cross"
+            )
+            parts.append(every.assign(share=one.share.ravel().round(7)))  # kept as float32
+    made = pd.concat(parts[1:] or parts, ignore_index=True)
+    share = made["share"].to_numpy(np.float64)
+    words = ["never", "for every row"]
+    bought = np.select([share == NEVER, share >= EVERY], words, "for some rows")
+    made = made.assign(run=info.run, bought=bought)
+    texts = ["run", "dataset", "learner", "params", "trial", "point", "sensor", "bought"]
+    ordered = ["run", *columns, "sensor", "price", "share", "bought"]
+    return made.astype(dict.fromkeys(texts, "category"))[ordered]
 
 
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
 from bench_core.results.budgets import Budget
 from bench_core.results.frame import export_frame
-from bench_core.results.provenance import StoredTrial, find_trial
+from bench_core.results.provenance import TRIAL_DIGITS, StoredTrial, find_trial
 from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.results.trial_values import TrialValues, ValuedTrial, valued, values_of
@@ -51,8 +51,10 @@ ORDER BY created_at, number
 @dataclass(frozen=True, slots=True, eq=False)
 class Bought:
     """What rows buy at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
-    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them."""
+    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them;
+    ``trial`` as in the export."""
 
+    trial: str
     learner: str
     params: Mapping[str, Any]
     fold: int
@@ -257,6 +259,7 @@ class Store:
                 for kept, share in rows.shares(db, trial["key"]):
                     found.append(
                         Bought(
+                            trial=trial["key"][:TRIAL_DIGITS],
                             params=trial["spec"]["params"],
                             fold=trial["spec"]["fold"],
                             seed=trial["spec"]["seed"],

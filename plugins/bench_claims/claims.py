@@ -20,7 +20,9 @@ In place of ``holds`` an equality has ``near = 12`` and ``within = 0.005``. ``fl
 the quality on test below which a saving, a cost or a quality shows nothing; a cost must have one.
 Margins are read at ``budgets = [10, 30]``, the range of the paper's figure; ``[0]`` goes up to the
 price of all features. ``kind = "p95"`` or ``"cap"`` says that ``budget`` or ``budgets`` bound what
-95% of rows or every row costs; of caps those that the run measured are read.
+95% of rows or every row costs; of caps those that the run measured are read. Measures
+of what is bought count the sensors of ``prices = [150, 200]``; ``early = 0.1`` of the trees are
+the first.
 
 The first learner is the one that the claim is about, the second what it is compared with; a table
 takes only the settings that have these values. ``sizes`` compares rows and features of the data
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Measure:
     """How many learners a measure compares at least, how its figure is written, and whether more
-    or less of it is a merit ("": as the metric says)."""
+    or less of it is a merit ("": as the metric says, "=": neither)."""
 
     learners: int
     form: str
@@ -65,10 +67,20 @@ MEASURES: Mapping[str, Measure] = {
     "least-margin": Measure(2, "{:+.4f}"),
     "time-ratio": Measure(2, "{:.3g}x", "<"),
     "minutes": Measure(1, "{:.2g} min", "<"),
+    "bought-early": Measure(2, "{:.1%}", "="),
+    "bought-trend": Measure(2, "{:+.2f}", "="),
+    "bought-first": Measure(2, "{:.1%}", "="),
+    "bought-last": Measure(2, "{:.1%}", "="),
+    "stages": Measure(2, "{:.3g}", "="),
+    "passed": Measure(2, "{:+.1%}", "="),
 }
 CURVES = ("margin", "least-margin")
 TIMES = ("minutes", "time-ratio")
 FLOORED = ("saving", "cost", "quality")
+GROUPED = ("bought-early", "bought-trend", "bought-first", "bought-last")
+PURCHASES = (*GROUPED, "stages", "passed")
+"""Measures of what the store keeps beside the export; the first learner shows nothing there unless
+it keeps up with the second."""
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
@@ -149,6 +161,8 @@ class Claim:
     budget: float = inf
     budgets: tuple[float, ...] = ()
     kind: str = "mean"
+    prices: tuple[float, ...] = ()
+    early: float = 0.0
     rows: float = 0
     trees: float = 0
     metric: str = ""
@@ -185,6 +199,7 @@ class Claim:
         rising = 0 <= low < high
         if rising != (self.measure in CURVES) or (rising and self.budget < inf):
             raise UsageError(f"budgets = [from, to] are for {', '.join(CURVES)}, and needed there")
+        self._check_purchases()
         if self.kind not in KINDS:
             raise UsageError(unknown("kind of budget", self.kind, KINDS))
         limited = rising or self.budget < inf
@@ -192,6 +207,17 @@ class Claim:
             raise UsageError(f'kind = "{self.kind}" needs a budget or budgets of the whole cost')
         if len(self.learners) < (least := MEASURES[self.measure].learners):
             raise UsageError(f"measure {self.measure} compares {least} learners")
+
+    def _check_purchases(self) -> None:
+        """Raise UsageError for a rule on what is bought that its measure does not have."""
+        numbers = all(isinstance(price, (int, float)) for price in self.prices)
+        low, high = self.prices if numbers and len(self.prices) == 2 else (0, -1)
+        if (self.measure in GROUPED) != (0 <= low <= high) or (self.prices and low > high):
+            raise UsageError(f"prices = [from, to] are for {', '.join(GROUPED)}, and needed there")
+        if (self.measure == "bought-early") != (0 < self.early < 1):
+            raise UsageError("early = 0.1, a part of the trees, is for bought-early, and needed")
+        if self.measure in PURCHASES and any(one.dataset for one in self.learners):
+            raise UsageError(f"measure {self.measure} has one data set")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -239,7 +265,7 @@ class Claim:
             for name, f in known.items():
                 if f.default is MISSING and name not in table:
                     raise UsageError(f"key {name!r} is missing")
-            lists = {key: tuple(table.get(key, ())) for key in ("sizes", "budgets")}
+            lists = {key: tuple(table.get(key, ())) for key in ("sizes", "budgets", "prices")}
             learners = tuple(map(Contender.of, table.get("learners", ())))
             return cls(**{**table, **lists, "learners": learners})
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bench_claims.verdicts import Verdict
     from bench_core.plugins import Registry
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 SOME_FAIL = 1
 
@@ -74,15 +75,17 @@ def suite_verdicts(
     return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
 
 
-def _runs_of(store: Path, suite: str) -> list[tuple[RunInfo, Callable[[], Any]]]:
-    """A suite's runs that have finished rows, with these, read on use; in this order of preference:
-    without settings and prices of the user's, finished, the largest profile, the suite's seeds and
-    folds, the most recent."""
+def _runs_of(store: Path, suite: str) -> list[tuple[RunInfo, Callable[[], Any], Store]]:
+    """A suite's runs that have finished rows, with these, read on use, and their store.
+
+    In this order of preference: without settings and prices of the user's, finished, the largest
+    profile, the suite's seeds and folds, the most recent.
+    """
     from bench_core.results.store import Store
 
     kept = Store(store)
     runs = [run for run in kept.runs() if run.suite == suite and run.counts.get("ok")]
-    return [(run, cache(partial(kept.frame, run.run))) for run in sorted(runs, key=_place)]
+    return [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(runs, key=_place)]
 
 
 def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
@@ -99,7 +102,7 @@ def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
 def _verdict(
     registry: Registry,
     claim: Claim,
-    runs: Sequence[tuple[RunInfo, Callable[[], Any]]],
+    runs: Sequence[tuple[RunInfo, Callable[[], Any], Store]],
     suite: str,
     data_dir: Path | None,
 ) -> Verdict:
@@ -107,9 +110,9 @@ def _verdict(
 
     unsettled = []
     name = claim.dataset.partition("(")[0]
-    for info, frame in runs:
+    for info, frame, kept in runs:
         if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
-            found = settle(claim, info, frame())
+            found = settle(claim, info, frame(), kept)
             if found.word not in (ABSENT, UNRUN, SMALL):
                 return found
             unsettled.append(found)

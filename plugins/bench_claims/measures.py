@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import CURVES, FLOORED, TIMES, Claim, compared
+from bench_claims import purchases
+from bench_claims.claims import CURVES, FLOORED, PURCHASES, TIMES, Claim, compared
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
@@ -168,8 +169,10 @@ def _seconds(frame: pd.DataFrame, label: str) -> float:
 
 
 def shortfall(claim: Claim, frame: pd.DataFrame, metric: Criterion, measured: float) -> str:
-    """How the points at which a saving, a cost or a quality was read fall short of the quality
-    wanted, on test; "" where they do not. What is not kept on test too was not saved."""
+    """How the points at which a saving, a cost, a quality or purchases were read fall short of the
+    quality wanted, on test; "" where they do not. What is not kept on test too was not saved."""
+    if claim.measure in PURCHASES:
+        return _behind(claim, frame, metric)
     if claim.measure not in FLOORED:
         return ""
     higher, have, least = metric.higher_is_better, measured, float("nan")
@@ -186,6 +189,18 @@ def shortfall(claim: Claim, frame: pd.DataFrame, metric: Criterion, measured: fl
     ):
         return f"on test the quality there is {have:.4g}, and the other's best {best:.4g}"
     return ""
+
+
+def _behind(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
+    """Where the first learner's best does not keep the share of the second's on test: what a model
+    without quality buys shows nothing."""
+    best = selection.best_points(_points(claim, frame, metric), metric.higher_is_better)
+    mean = best.groupby("learner", observed=True)["test_quality"].mean()
+    own, other = (float(mean[label]) for label in claim.labels[:2])
+    least = share_of(other, claim.keeps, metric.higher_is_better)
+    if own >= least if metric.higher_is_better else own <= least:
+        return ""
+    return f"on test its best quality is {own:.4g}, and the other's {other:.4g}"
 
 
 def too_few_trees(claim: Claim, frame: pd.DataFrame) -> str:
@@ -242,4 +257,10 @@ FIGURES: Mapping[str, Callable[[Claim, pd.DataFrame, Criterion], float]] = {
     "least-margin": least_margin,
     "time-ratio": time_ratio,
     "minutes": minutes,
+    "bought-early": purchases.bought_early,
+    "bought-trend": purchases.bought_trend,
+    "bought-first": purchases.bought_first,
+    "bought-last": purchases.bought_last,
+    "stages": purchases.stages,
+    "passed": purchases.passed,
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bench_claims.verdicts import Verdict
     from bench_core.protocols import SectionOf, SuiteKey
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 KEY = "claims"
 
@@ -52,7 +53,7 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
                     raise UsageError(unknown("learner of this suite", contender.learner, learners))
 
 
-def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
+def verdicts(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> tuple[Verdict, ...]:
     """Verdicts on the claims that the suite made when it was run; none where this version cannot
     read one."""
     from bench_claims.claims import read_claims
@@ -62,16 +63,16 @@ def verdicts(info: RunInfo, frame: pd.DataFrame) -> tuple[Verdict, ...]:
         claims = read_claims(info.extra.get(KEY, ()))
     except UsageError:
         return ()
-    return tuple(settle(claim, info, frame) for claim in claims)
+    return tuple(settle(claim, info, frame, store) for claim in claims)
 
 
-def section(info: RunInfo, frame: pd.DataFrame) -> Section | None:
+def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Section | None:
     """The section of the report on a run, or None where its suite makes no claims."""
     from bench_claims.verdicts import tally
 
     if not info.extra.get(KEY):
         return None
-    found = verdicts(info, frame)
+    found = verdicts(info, frame, store)
     rows = []
     for v in found:
         says = f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import CURVES, MEASURES, TIMES, Claim, Contender
+from bench_claims.claims import CURVES, MEASURES, PURCHASES, TIMES, Claim, Contender
 from bench_claims.measures import (
     CONSTANT,
     FIGURES,
@@ -23,6 +23,7 @@ from bench_claims.measures import (
     shortfall,
     too_few_trees,
 )
+from bench_claims.purchases import with_purchases
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 HOLDS, FAILS, SMALL, GROWING = "holds", "does not hold", "too small", "not converged"
 ABSENT, UNRUN, ELSEWHERE = "data absent", "not run", "not in this run"
@@ -65,8 +67,8 @@ class Verdict:
         )
 
 
-def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
-    """Test a claim on one run."""
+def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Verdict:
+    """Test a claim on one run; what is bought is in its store alone."""
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
     name = claim.dataset.partition("(")[0]
@@ -84,6 +86,10 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame) -> Verdict:
         return Verdict(claim, UNRUN, how="the run was judged by metrics of its own: --metric")
     if len(claim.budgets) == 1:
         claim = replace(claim, budgets=(*claim.budgets, float(use["price_of_everything"])))
+    if claim.measure in PURCHASES:
+        if store is None:
+            return Verdict(claim, UNRUN, how="the store has what is bought: bench claims")
+        frame = with_purchases(frame, store, info.run, claim)
     if claim.measure == "sizes":
         found = _sizes(claim, use)
     else:
@@ -150,6 +156,8 @@ def _lack(claim: Claim) -> str:
     """Why there is no figure."""
     if claim.measure in CURVES:
         return "equal at every budget"
+    if claim.measure in PURCHASES:
+        return "what is bought there is not kept, or does not tell it"
     limited = claim.budget < float("inf")
     lack = "no operating point within the budget" if limited else "target not reached"
     return f"{lack} in at least one repeat"
@@ -204,6 +212,10 @@ def _how(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
         how += f", up to {bounds}{_range(claim)}"
     if claim.budgets:
         how += f", budgets {bounds}{_range(claim)}"
+    if claim.prices:
+        how += ", sensors of cost {:g} to {:g}".format(*claim.prices)
+    if claim.early:
+        how += f", in the first {claim.early:.0%} of the trees"
     if claim.cost != "total_cost":
         how += f", by {claim.cost}"
     wanted = claim.holds or f"{claim.near:g} within {claim.within:g}"

@@ -74,12 +74,16 @@ def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench: Run, su
 
 
 def test_claims_are_settled_by_the_run_of_the_largest_profile(bench: Run, suite: Path) -> None:
+    bought = claim("bought", "", measure="stages").replace('"gbrt"]', '"gbrt", "gbrt"]')
+    suite.write_text(suite.read_text() + bought.replace('holds = ""', "near = 1\nwithin = 0"))
     run(bench, "--profile", "standard")
     run(bench)
     ended = bench("claims", "mine.toml", "--data-dir", ".")
     assert ended.status == 0
     assert "holds" in row(ended, "good")
     assert "profile standard" in row(ended, "good")
+    assert "holds" in row(ended, "bought")  # what the store keeps beside the export
+    assert "claims: holds: 2" in bench("report").out
 
 
 def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(

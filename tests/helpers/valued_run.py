@@ -99,6 +99,7 @@ class ValuedRun:
         price = (1.0, 1.0, 4.0)
         return [
             Bought(
+                trial=one.trial,
                 learner=one.learner,
                 params=one.params,
                 fold=one.fold,

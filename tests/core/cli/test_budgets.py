@@ -31,6 +31,17 @@ def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -
     assert (capped["cost_max"] <= capped["cap"]).all()
     assert set(capped["audit"]) == {"declared"}  # a plugin's learner, inline
     assert not capped["chosen"].notna().any()
+    bills_are_what_is_bought(frame, pd.read_csv(StringIO(bench("export", "--features").out)))
+
+
+def bills_are_what_is_bought(frame: pd.DataFrame, bought: pd.DataFrame) -> None:
+    """Each kept point's share of rows by sensor gives its cost on test, those under caps too."""
+    test = frame[frame["split"] == "test"].set_index(["trial", "point"])
+    paid = (bought["price"] * bought["share"]).groupby([bought["trial"], bought["point"]]).sum()
+    assert {*test["learner"].loc[paid.index]} == {*test["learner"]}
+    assert paid.to_numpy() == pytest.approx(test["feature_cost"].loc[paid.index].to_numpy())
+    shares = {word: {*part["share"]} for word, part in bought.groupby("bought")}
+    assert (shares["never"], shares["for every row"]) == ({0.0}, {1.0})
 
 
 def test_best_within_a_cap_trains_it_under_that_cap(done: Ended, bench: Run) -> None:
