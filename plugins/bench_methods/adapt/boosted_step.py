@@ -116,7 +116,12 @@ class AdaptGBRT(Adapt):
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, RELEVANT)
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+    max_bins: int = param(
+        255,
+        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
+        least=2,
+        most=255,
+    )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

@@ -53,7 +53,12 @@ class BudgetRF:
         search=log(1, 30),
     )
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
-    max_bins: int = param(255, "most bins per feature", least=2, most=255)
+    max_bins: int = param(
+        255,
+        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
+        least=2,
+        most=255,
+    )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
