@@ -97,18 +97,18 @@ def render(
     """The text of the page."""
     learners = payload.learner_order(found.views)
     css, js = source("page.css"), source(*SCRIPTS)
-    firsts = [found.first(board) for board in boards]
     sets = sum(not board.same_as for board in boards)
-    overview = rows.overview(firsts, learners, info.baselines)
+    overview = rows.overview(boards, learners, info.baselines)
     template = _environment(info, learners, found.fine).get_template("page.html")
     text: str = template.render(
         info=info,
         title=" - ".join(heading(info)),
         subtitle=run_line(info),
-        headline=headline(boards, found.views, overview),
+        headline=headline(boards, found.views),
         parts=[(board, found.views[board.dataset]) for board in boards],
         overview=overview,
         several=sets if sets > 1 else 0,
+        by_area=rows.by_area(boards),
         fine=found.fine,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
@@ -146,16 +146,14 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     return environment
 
 
-def headline(
-    boards: Sequence[Board], of: Mapping[str, Sequence[View]], whole: Sequence[rows.Overall]
-) -> str:
+def headline(boards: Sequence[Board], of: Mapping[str, Sequence[View]]) -> str:
     """The page in a sentence or two."""
     shown = [board for board in boards if of[board.dataset] and not board.same_as]
     if not shown:
         return "No learner finished."
     if len(shown) == 1:
         return rows.story(shown[0], of[shown[0].dataset][0])
-    return rows.overall_sentence(whole, len(shown))
+    return rows.overall_sentence(boards)
 
 
 def source(*names: str) -> str:

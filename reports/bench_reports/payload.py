@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.ranks import least_difference
 from bench_core.terminal.wording import cost as cost_text
 from bench_reports.views import FINE, Curve, View, exact
 
@@ -46,6 +47,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
         "run": info.run,
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": list(found.shares),
+        "apart": _apart(len(learners)),
         "sets": [
             {
                 "name": one_line(board.dataset),
@@ -55,6 +57,11 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
                 "reference": one_line(board.reference),
                 "standIn": int(board.stand_in),
                 "marks": _marks(board, learners),
+                "area": {
+                    str(learners.index(row.learner)): float(f"{row.area.value:.9g}")
+                    for row in board.rows
+                    if row.area and row.learner in learners and math.isfinite(row.area.value)
+                },
                 "views": [
                     _view_value(view, learners, found.shares, first=k == 0, fine=fine)
                     for k, view in enumerate(views)
@@ -65,6 +72,12 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
             for board, views in ((board, found.views[board.dataset]) for board in boards)
         ],
     }
+
+
+def _apart(learners: int) -> list[float]:
+    """By number of learners less two what separates two mean ranks on one data set; on n of them it
+    is this over the root of n (``least_difference``)."""
+    return [round(least_difference(1, k), 6) for k in range(2, learners + 1)]
 
 
 def learner_order(of: Mapping[str, Sequence[View]]) -> list[str]:

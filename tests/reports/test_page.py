@@ -21,6 +21,7 @@ from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.commands import command
 from bench_core.protocols import Section
 from bench_core.results.operating_points import Criterion
@@ -176,12 +177,15 @@ def test_a_page_without_stored_values_says_that_it_does_not_know_how_sure(parsed
 
 def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) -> None:
     text = Elements(sure).text
-    assert "has the best mean rank over 2 data sets" in text
+    assert "miser has the best mean rank of 3 learners on 2 data sets, 1.00" in text
+    assert "Nemenyi's test (95%) does not separate it from any of them." in text
     assert "miser is ahead: accuracy 0.9" in text
     assert "With 95% certainty it is better than all others; gbrt is next, 0.0" in text
     assert re.search(r"The data do not separate it from (gbrt|miser)\. It is better than", text)
     assert re.search(
-        r"miser keeps 99% of gbrt's accuracy at 3\d% of its cost \(.*; 95%: 3\d% to", text
+        r"miser keeps 99% of gbrt's accuracy at the least cost, "
+        r"3\d% of what that pays \(.*; 95%: 3\d% to",
+        text,
     )
 
 
@@ -193,14 +197,19 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> N
     assert "±: half" not in text  # a column of the terminal's board
 
 
-def test_equal_learners_share_a_place_in_the_ranks_over_data_sets() -> None:
-    one = np.array([1.0])
-    curves = [
-        Curve(name, one, np.array([value]), one, one, one, ())
-        for name, value in (("a", 0.8), ("b", 0.9), ("c", 0.9))
-    ]
-    rows = overview([View(Criterion("accuracy", True), "mean", 1.0, curves)] * 2, list("abc"), ())
-    assert [(row.learner, row.mean) for row in rows] == [("b", "1.0"), ("c", "1.0"), ("a", "3.0")]
+def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart() -> None:
+    info, frame = page_run.run().info, page_run.run().frame
+    frame = frame[(frame["learner"] != "gbrt") | (frame["dataset"] == "a")]
+    made = boards(info, frame)
+    names, ranked = over_datasets(made)
+    rows = overview(made, ["constant", "gbrt", "miser"], ["constant"])
+    shown = [(row.learner, row.mean, row.firsts) for row in rows]
+    assert shown == [("miser", "1.00", "2 of 2"), ("constant", "2.00", "0 of 2"),
+                     ("gbrt", "-", "on 1 of 2")]  # fmt: skip
+    assert {one.learner: f"{one.mean:.2f}" for one in ranked} == {r[0]: r[1] for r in shown[:2]}
+    assert rows[-1].lacks
+    assert rows[-1].cells[0][0] == "✓"
+    assert len(names) == 2
 
 
 def test_pictures_hold_what_each_group_of_prices_buys(sure: str) -> None:

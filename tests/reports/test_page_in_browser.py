@@ -125,6 +125,61 @@ def test_the_slider_re_ranks_table_sentence_and_overview(tab: browser.Page) -> N
     assert story(tab) == before
 
 
+def test_the_sentence_on_top_follows_the_slider_and_says_by_how_much_and_how_surely(
+    tab: browser.Page,
+) -> None:
+    said = "document.querySelector('.headline').textContent"
+    whole = tab.js(said)
+    assert whole.startswith("Over whole curves (area), miser has the best mean rank of 3 learners")
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert "of the reference's best cost, miser has the best mean rank of 3 learners" in tab.js(
+        said
+    )
+    assert "Nemenyi's test (95%) does not separate it from any of them" in tab.js(said)
+    assert column(tab, 1, "#overview") == sorted(column(tab, 1, "#overview"))
+    slide(tab, int(tab.js(f"{SLIDER}.max")))
+    assert tab.js(said) == whole
+
+
+# two data sets, of which d lacks the second; the constant is a baseline; areas of the first tie
+MADE = """(() => {
+  const curve = (l, y) => ({ l, x: [1], y: [y] });
+  const one = (ys, area) => {
+    const view = { higher: 1, whole: 1, kind: "mean", metric: "accuracy",
+      curves: ys.map((y, l) => curve(l, y)).filter((c) => c.y[0] !== null) };
+    return { views: [view], area };
+  };
+  const data = { shares: [1], apart: [0.1, 9, 9],
+    learners: [["a", 0], ["b", 0], ["constant", 1], ["d", 0]],
+    sets: [one([0.9, 0.8, 0.5, 1.0], { 0: 0.7, 1: 0.7, 2: 0.5 }),
+           one([PAIR, 0.5, null], { 0: 0.6, 1: 0.8, 2: 0.5 })] };
+  const found = overall(data, [0, 1], (s) => s.views[0], PLACE);
+  return [found.rows.map((r) => [data.learners[r.l][0], r.lacks ? null : r.mean]),
+    overallStory(data, found, PLACE), story(data, data.sets[1], data.sets[1].views[0], PLACE)];
+})()"""
+
+
+def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_share_theirs(
+    tab: browser.Page,
+) -> None:
+    made = MADE.replace("PAIR", "0.7, 0.6")
+    rows, text, _ = tab.js(made.replace("PLACE", "0"))
+    assert rows == [["a", 1], ["b", 2], ["constant", 3], ["d", None]]
+    assert text.startswith(
+        "Within 100% of the reference's best cost, a has the best mean rank of 3"
+    )
+    rows, text, _ = tab.js(made.replace("PLACE", "1"))
+    assert rows == [["b", 1.25], ["a", 1.75], ["constant", 3], ["d", None]]
+    assert text.startswith("Over whole curves (area), b has the best mean rank of 3 learners on 2")
+
+
+def test_where_nothing_beats_a_baseline_no_learner_is_called_ahead(tab: browser.Page) -> None:
+    _, text, one = tab.js(MADE.replace("PAIR", "0.5, 0.5").replace("PLACE", "0"))
+    assert "nothing beats the baseline constant: accuracy 0.5000" in one
+    assert "ahead" not in one
+    assert text.endswith("On 1 of 2 nothing beats a baseline.")
+
+
 def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab: browser.Page) -> None:
     tab.js(f"{SLIDER}.focus()")
     press(tab, "ArrowLeft")

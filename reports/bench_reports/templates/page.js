@@ -226,6 +226,7 @@ function start(data) {
     $("f-budget").setAttribute("aria-valuetext", text);
   }
 
+  const say = (place, text) => { if (place && place.textContent !== text) place.textContent = text; };
   const overview = $("overview");
   const cells = new Map(); // learner -> its row and cells
   if (overview) {
@@ -236,23 +237,29 @@ function start(data) {
   function rerankOverview() {
     if (!overview) return;
     const shown = sets().filter((s) => data.sets[s].views.length);
-    const rows = overall(data, shown, viewIn, state.place);
+    const found = overall(data, shown, viewIn, state.place);
     const order = [];
     const put = (cell, text, lead) => {
       if (cell.textContent !== text) cell.textContent = text;
       if (cell.classList.contains("lead") !== lead) cell.classList.toggle("lead", lead);
     };
-    for (const row of rows) {
+    let last = null;
+    for (const row of found.rows) {
       const tr = cells.get(row.l);
       if (!tr) continue;
       order.push(tr);
-      put(tr.cells[1], row.sets ? row.mean.toFixed(1) : "-", false);
-      put(tr.cells[2], row.sets ? `${row.firsts} of ${row.sets}` : "-", false);
+      put(tr.cells[1], row.lacks ? "-" : row.mean.toFixed(2), false);
+      put(tr.cells[2], row.lacks ? `on ${row.has} of ${found.sets}` : `${row.firsts} of ${found.sets}`, false);
       for (const s of shown) {
         const own = row.cells[s];
-        put(tr.cells[3 + s], own ? rankText(own) : "-", Boolean(own) && (own.tier === 1 || (!own.tier && own.position === 1)));
+        put(tr.cells[3 + s], own ? (row.lacks ? "✓" : brief(own.rank)) : "-", Boolean(own?.lead));
       }
+      tr.classList.toggle("rule", last !== null && row.lacks > last);
+      last = row.lacks;
     }
+    say(document.querySelector(".headline"), overallStory(data, found, state.place));
+    const by = found.whole ? "Ranks are by area, the mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's best cost everywhere";
+    say($("ranked-by"), `${by}. Bold: ${found.whole ? "first" : "not separable from the best"} of the data set.`);
     const body = overview.querySelector("tbody");
     if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);
   }
