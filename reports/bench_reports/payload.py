@@ -102,13 +102,14 @@ def _view_value(
     most = max(float(np.abs(curve.quality).max()) for curve in view.curves)
     scale = 10.0 ** (4 if most < 10 else 5 - math.floor(math.log10(most)))
     curves = []
+    written = float if view.kind == "cap" else exact  # a cap is a place of the slider to the bit
     for curve in view.curves:
         steps = range(len(curve.budget)) if fine else _held_somewhere(curve, view, grid)
         places = _places(curve, view, grid, steps)
         curves.append(
             {
                 "l": learners.index(curve.learner),
-                **({"x": [exact(curve.budget[i]) for i in steps]} if fine else {"k": places}),
+                **({"x": [written(curve.budget[i]) for i in steps]} if fine else {"k": places}),
                 "y": np.diff(np.rint(scale * curve.quality[[*steps]]), prepend=0)
                 .astype(int)
                 .tolist(),

@@ -365,10 +365,37 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(
     head, *rows = csv.splitlines()
     assert head.startswith("rank,learner,accuracy,low,high,cost")
     assert len(rows) == 3
+    assert head.endswith("cost_p95,budget_kind,setting,marks")  # the filled ones
+    assert rows[-1].split(",")[1] == "constant"
+    assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
     tex = saved(tab, file, "tex", f"{stem}.tex").decode()
     assert r"\begin{tabular}" in tex
     assert r"\textbf{" in tex
     assert "95\\%" in tex
+    assert "cost (" not in tex
+    assert r"\label{tab:20260102-1:a:accuracy:mean}" in tex
+    assert tex.index(r"\midrule", tex.index("miser")) < tex.index("constant")
+
+
+def test_figures_of_files_are_as_shown_and_baselines_are_below(tab: browser.Page) -> None:
+    made = """(() => {
+      const curve = (l, y) => ({ l, x: [1], y: [y], c: [0.30000000000000004] });
+      const view = { higher: 1, whole: 1, kind: "mean", metric: "m",
+        curves: [curve(0, 0.7765000000000001), curve(1, 0.5)] };
+      const data = { shares: [1], learners: [["base", 1], ["a", 0]], run: "r" };
+      return csv(data, { marks: {} }, view, 1).trim().split("\\r\\n");
+    })()"""
+    assert tab.js(made) == [
+        "rank,learner,m,low,high,cost,budget_kind",
+        "2,a,0.5,,,0.3,mean",
+        "1,base,0.7765,,,0.3,mean",
+    ]
+
+
+def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: browser.Page) -> None:
+    view = "{ whole: 100, kind: 'cap', curves: [{ x: [10, 20] }, { x: [20, 40] }] }"
+    data = "{ shares: [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.40000001, 1] }"
+    assert tab.js(f"capPlaces({data}, {view})") == [1, 3, 5]
 
 
 def test_the_command_is_copied_by_a_button(tab: browser.Page) -> None:
@@ -413,6 +440,9 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
     shown = "[...document.querySelectorAll('section.set')].every(s => s.offsetHeight > 0)"
     assert tab.js(shown)
     assert tab.js("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    filled = "[...document.querySelectorAll('section.set .answer')].map(a => a.innerText.length)"
+    tab.wait(f"{filled}.every((n) => n > 50)")  # of every data set, also those never visited
+    assert len(tab.js(filled)) == 6
     pdf = base64.b64decode(tab.call("Page.printToPDF")["data"])
     assert pdf[:5] == b"%PDF-"
     tab.call("Emulation.setEmulatedMedia", media="")

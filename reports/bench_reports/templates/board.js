@@ -36,6 +36,14 @@ function ranking(data, view, place) {
   return rows;
 }
 
+/** The places at which caps were measured, each once. */
+function capPlaces(data, view) {
+  const caps = [...new Set(view.curves.flatMap((c) => c.x))].sort((a, b) => a - b);
+  const found = caps.map((cap) => data.shares.findIndex((_, k) => amount(data, view, k) >= cap));
+  const said = new Map(found.filter((k) => k >= 0).map((k) => [cost(amount(data, view, k)), k]));
+  return [...said.values()];
+}
+
 function rankText(row) {
   if (row.at < 0) return "-";
   if (!row.tier || !row.first) return String(row.position);
@@ -133,14 +141,21 @@ function overallStory(data, found, place) {
     + (none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : "");
 }
 
+/** The rows of files: best first, baselines below. */
+const filed = (data, view, place) => ranking(data, view, place).sort((a, b) => a.baseline - b.baseline);
+
+/** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
   const head = ["rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
   const limit = amount(data, view, place);
-  const body = ranking(data, view, place).map((row) => [
-    rankText(row), data.learners[row.l][0], row.quality, row.low, row.high, row.cost, row.p95, row.features,
-    Number.isFinite(limit) ? limit : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
+  const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
+  const body = filed(data, view, place).map((row) => [
+    rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
+    figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
+    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
   ]);
-  return [head, ...body];
+  const kept = head.map((_, i) => i < 6 || body.some((row) => row[i] !== ""));
+  return [head, ...body].map((row) => row.filter((_, i) => kept[i]));
 }
 
 function csv(data, set, view, place) {
@@ -157,7 +172,7 @@ function latex(data, set, view, place) {
   const tex = (text) => String(text).replace(/[\\{}$&#^_~%]/g, (c) => ({
     "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
   })[c] ?? `\\${c}`).replaceAll("–", "--").replaceAll("<", "\\textless{}").replaceAll(">", "\\textgreater{}");
-  const rows = ranking(data, view, place);
+  const rows = filed(data, view, place);
   const lines = rows.map((row, i) => {
     const best = row.at >= 0 && (row.tier === 1 || (!row.tier && row.position === 1));
     const value = best ? `\\textbf{${quality(row.quality)}}` : quality(row.quality);
@@ -166,11 +181,12 @@ function latex(data, set, view, place) {
     return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
   });
   const limit = amount(data, view, place);
-  const unit = set.unit ? ` (${set.unit})` : "";
+  const unit = set.unit && set.unit !== "cost" ? ` (${set.unit})` : "";
+  const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n`
+    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
     + `\\begin{tabular}{llrrr}\n\\toprule\nrank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

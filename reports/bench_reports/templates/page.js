@@ -17,10 +17,11 @@ function start(data) {
     return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
   });
   /** The places of the slider: all, or those at which it is known how sure an order is; of caps those measured. */
-  const places = (v) => {
+  const places = (v) => (v.kind === "cap" ? capPlaces(data, v) : surePlaces(v));
+  const surePlaces = (v) => {
     const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => (k === last ? v.kind !== "cap" : v.curves.some((c) => c.t?.[k])));
-    return sure.length > (v.kind === "cap" ? 0 : 1) ? sure : all;
+    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
+    return sure.length > 1 ? sure : all;
   };
   let ax = null;
 
@@ -308,6 +309,23 @@ function start(data) {
     rerankOverview();
     write();
   }
+
+  /** All data sets as they stand at the budget chosen, for paper. */
+  function allSets() {
+    const kept = { ...state };
+    for (const s of numbers.filter((k) => data.sets[k].views.length)) {
+      Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
+      fill();
+      draw();
+      rerank();
+      versus();
+      pictures();
+    }
+    Object.assign(state, kept);
+    all();
+  }
+  window.addEventListener("beforeprint", allSets);
+  matchMedia("print").addEventListener("change", (e) => { if (e.matches) allSets(); });
 
   // events
   for (const id of ["f-set", "f-accounting"]) {
