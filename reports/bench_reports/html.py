@@ -176,14 +176,17 @@ def policy_hash(text: str) -> str:
 
 
 def linked(text: str) -> Markup:
-    """The text with its web addresses as links."""
+    """The text with its web addresses, DOIs and numbers of arXiv as links."""
     from markupsafe import Markup, escape
 
-    parts = re.split(r"(https?://[^\s<>\"']*[\w/])", text)
-    linked = [
-        Markup('<a href="{0}" rel="noreferrer">{0}</a>').format(part) if k % 2 else escape(part)
-        for k, part in enumerate(parts)
-    ]
+    parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
+    sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
+    linked = []
+    for k, part in enumerate(parts):
+        site, _, rest = part.partition(":")
+        address = sites[site] + rest if site in sites else part
+        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, part)
+        linked.append(link if k % 2 else escape(part))
     return Markup("").join(linked)
 
 
@@ -217,9 +220,31 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Machine", "; ".join(sorted(set(map(str, frame["machine"].dropna().unique()))))),
         ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
         ("Data", "; ".join(_fingerprints(info))),
-        ("Written by", f"budget-bench {__version__}"),
+        ("Data from", "; ".join(_sources(info))),
+        ("Written by", " ".join((f"budget-bench {__version__}", *_project()))),
     ]
     return [(term, one_line(text)) for term, text in pairs if text]
+
+
+def _sources(info: RunInfo) -> list[str]:
+    """Where a person gets the data, of the data sets whose plugins are here and say so."""
+    from bench_core.plugins import load_registry
+
+    known = load_registry().datasets
+    names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
+    there = ((name, getattr(known.get(name), "homepage", "")) for name in names)
+    return [f"{name} {where}" for name, where in there if where]
+
+
+def _project() -> list[str]:
+    """The addresses that the installed package declares."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        declared = metadata("budget-bench").get_all("Project-URL") or []
+    except PackageNotFoundError:  # run from a folder
+        return []
+    return [line.rpartition(" ")[2] for line in declared]
 
 
 def _fingerprints(info: RunInfo) -> list[str]:

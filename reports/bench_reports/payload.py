@@ -57,11 +57,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
                 "reference": one_line(board.reference),
                 "standIn": int(board.stand_in),
                 "marks": _marks(board, learners),
-                "area": {
-                    str(learners.index(row.learner)): float(f"{row.area.value:.9g}")
-                    for row in board.rows
-                    if row.area and row.learner in learners and math.isfinite(row.area.value)
-                },
+                "area": _areas(board, learners),
                 "views": [
                     _view_value(view, learners, found.shares, first=k == 0, fine=fine)
                     for k, view in enumerate(views)
@@ -72,6 +68,27 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
             for board, views in ((board, found.views[board.dataset]) for board in boards)
         ],
     }
+
+
+def _areas(board: Board, learners: Sequence[str]) -> dict[str, list[float | None]]:
+    """By learner area and regret, each with its interval; ranks need areas as they are."""
+    return {
+        str(learners.index(row.learner)): [
+            float(f"{row.area.value:.9g}"),
+            *map(_rounded, row.area.interval),
+            *(
+                (_rounded(row.regret.value), *map(_rounded, row.regret.interval))
+                if row.regret
+                else ()
+            ),
+        ]
+        for row in board.rows
+        if row.area and row.learner in learners and math.isfinite(row.area.value)
+    }
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
 def _apart(learners: int) -> list[float]:

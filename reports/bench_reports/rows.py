@@ -101,11 +101,20 @@ def _cells(
         "p95": Cell(cost(curve.p95[-1])),
         "features": Cell("-" if math.isnan(features) else f"{features:.3g}"),
         "cheap": Cell(cost(row.cheap.cost) if row.cheap else "-"),
-        "saving": Cell(times(row.saving)),
+        "saving": Cell(_saving_text(row), row.saving if row.cheap else None),
         "gap": Cell(quality(row.gap.value) if row.gap else "-"),
         "trained": Cell(f"{row.fits} in {duration(row.seconds)}", round(row.seconds, 2)),
         "marks": Cell(", ".join(_marks(board, row)) or "-"),
     }
+
+
+def _saving_text(row: Row) -> str:
+    """The saving with its 95% interval."""
+    text = times(row.saving)
+    if not row.cheap or not row.saved or math.isnan(row.saved.interval.low):
+        return text
+    low, high = map(times, row.saved.interval)
+    return f"{text} ({low} to {high})"
 
 
 def _marks(board: Board, row: Row) -> list[str]:
@@ -123,7 +132,8 @@ def legend(board: Board, view: View) -> list[str]:
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
-        f"{name}'s best {metric}; saving: what {name}'s best point costs over that.",
+        f"{name}'s best {metric}; saving: what {name}'s best point costs over that "
+        "(with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }

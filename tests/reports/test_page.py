@@ -69,6 +69,7 @@ def parsed(html: str) -> Elements:
 
 def test_nothing_is_loaded_from_elsewhere(parsed: Elements) -> None:
     loads = [e for e in parsed.elements if {"src", "srcset", "data", "href"} & set(e[1])]
+    loads = [e for e in loads if e[0] != "a"]  # a link loads nothing by itself
     assert [a["rel"] for _, a in loads] == ["icon"]
     assert str(loads[0][1]["href"]).startswith("data:image/svg+xml,")
     (policy,) = [a for tag, a in parsed.elements if a.get("http-equiv")]
@@ -219,6 +220,11 @@ def test_pictures_hold_what_each_group_of_prices_buys(sure: str) -> None:
     steps = found["of"]["1"]  # miser buys the first sensors for (1 + k) halves and quarters
     assert steps["s"] == [[38, 10], [75, 20], [88, 30], [100, 40]]
     assert steps["r"] == [[100, 25]] * 4
+    # f1, f2 and f3 cost 1, 1 and 4; at last f1 is bought for every row, f2 and f3 for some
+    first, last = steps["b"][0], steps["b"][-1]
+    assert found["names"] == ["f1", "f3", "f2"]
+    assert first == [0, [], 3, [0, 1, 2], [50, 10, 25], 0, [], 0]
+    assert last == [2, [0, 2], 1, [1], [40], 0, [], 0]
     assert "r" not in found["of"]["2"]  # the constant has no stages
 
 
@@ -323,6 +329,31 @@ def test_addresses_of_facts_are_links_and_nothing_else_is() -> None:
         'see <a href="https://example.org/a?b=1&amp;c=2" rel="noreferrer">'
         "https://example.org/a?b=1&amp;c=2</a>, not &lt;javascript:x&gt;"
     )
+
+
+def test_dois_and_arxiv_numbers_are_links() -> None:
+    assert 'href="https://doi.org/10.1145/1.2"' in linked("Somebody, doi:10.1145/1.2.")
+    assert 'href="https://arxiv.org/abs/1502.07645"' in linked("(arXiv:1502.07645)")
+
+
+def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
+    info = example.info(datasets=(example.use("letters"),))
+    made = pd.DataFrame(example.rows("letters", "a", {}, [({"t": 1}, 0.8, 9.0)]))
+    found = Elements(page(info, boards(info, made), made)).elements
+    links = [a["href"] for tag, a in found if tag == "a"]
+    assert "https://archive.ics.uci.edu/dataset/59" in links
+    told = {a.get("property"): a["content"] for tag, a in found if tag == "meta" and "content" in a}
+    assert told["og:title"]
+    assert str(told["og:description"]).startswith("Without a limit, a is ahead")
+
+
+def test_savings_stand_with_their_intervals_and_areas_are_there(sure: str) -> None:
+    assert re.search(r"3\.0x \(\d\.\dx to 3\.\dx\)", Elements(sure).text)
+    data = unpacked(sure)
+    miser = [name for name, _ in data["learners"]].index("miser")
+    area, low, high, regret, *_ = data["sets"][0]["area"][str(miser)]
+    assert low < area < high
+    assert regret == 0  # the best at every cost
 
 
 def test_rows_that_settle_nothing_are_not_on_the_public_page() -> None:

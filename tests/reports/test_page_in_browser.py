@@ -151,8 +151,8 @@ MADE = """(() => {
   };
   const data = { shares: [1], apart: [0.1, 9, 9],
     learners: [["a", 0], ["b", 0], ["constant", 1], ["d", 0]],
-    sets: [one([0.9, 0.8, 0.5, 1.0], { 0: 0.7, 1: 0.7, 2: 0.5 }),
-           one([PAIR, 0.5, null], { 0: 0.6, 1: 0.8, 2: 0.5 })] };
+    sets: [one([0.9, 0.8, 0.5, 1.0], { 0: [0.7], 1: [0.7], 2: [0.5] }),
+           one([PAIR, 0.5, null], { 0: [0.6], 1: [0.8], 2: [0.5] })] };
   const found = overall(data, [0, 1], (s) => s.views[0], PLACE);
   return [found.rows.map((r) => [data.learners[r.l][0], r.lacks ? null : r.mean]),
     overallStory(data, found, PLACE), story(data, data.sets[1], data.sets[1].views[0], PLACE)];
@@ -326,6 +326,22 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
     assert tab.js(f"{place}.hidden")
 
 
+def test_features_bought_for_every_row_for_some_and_never_are_named(tab: browser.Page) -> None:
+    made = """boughtHtml({ unit: "cost", pictures: { names: ["a", "<b>", "c"] } },
+      [1, [0], 9, [1], [12.5], 4, [2], 7])"""
+    text = tab.js(
+        f"(d => {{ d.innerHTML = {made}; return d.innerText; }})(document.createElement('div'))"
+    )
+    assert "1 sensor: a" in text
+    assert "9 sensors: <b> (12.5%) and 8 more" in text
+    assert "4 sensors: c and 3 more. Never buying these saves 7.00 a row." in text
+    place = "document.querySelector('section.set:not(.off) .bought').innerText"
+    assert "f1" in tab.js(place)
+    before = tab.js(place)
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert tab.js(place) != before
+
+
 def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> None:
     answer = "document.querySelector('section.set:not(.off) .answer').innerText"
     assert "Both at their best: better on" in tab.js(answer)
@@ -372,7 +388,7 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(
     assert r"\begin{tabular}" in tex
     assert r"\textbf{" in tex
     assert "95\\%" in tex
-    assert "cost (" not in tex
+    assert "cost (units)" in tex
     assert r"\label{tab:20260102-1:a:accuracy:mean}" in tex
     assert tex.index(r"\midrule", tex.index("miser")) < tex.index("constant")
 
@@ -383,13 +399,24 @@ def test_figures_of_files_are_as_shown_and_baselines_are_below(tab: browser.Page
       const view = { higher: 1, whole: 1, kind: "mean", metric: "m",
         curves: [curve(0, 0.7765000000000001), curve(1, 0.5)] };
       const data = { shares: [1], learners: [["base", 1], ["a", 0]], run: "r" };
-      return csv(data, { marks: {} }, view, 1).trim().split("\\r\\n");
+      const set = { name: "d", marks: {}, unit: "cost" };
+      return [csv(data, set, view, 1).trim().split("\\r\\n"), latex(data, set, view, 1)];
     })()"""
-    assert tab.js(made) == [
+    rows, tex = tab.js(made)
+    assert "& cost \\\\" in tex
+    assert rows == [
         "rank,learner,m,low,high,cost,budget_kind",
         "2,a,0.5,,,0.3,mean",
         "1,base,0.7765,,,0.3,mean",
     ]
+
+
+def test_area_and_regret_stand_below_the_table(tab: browser.Page) -> None:
+    place = "document.querySelector('section.set:not(.off) .areas')"
+    assert tab.js(f"[...{place}.querySelectorAll('tbody th')].map(h => h.textContent)") == [
+        "miser", "gbrt", "constant",
+    ]  # fmt: skip
+    assert "regret" in tab.js(f"{place}.textContent")
 
 
 def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: browser.Page) -> None:
@@ -420,6 +447,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: br
     assert tab.js("document.documentElement.scrollWidth") <= 390
     board = "document.querySelector('section.set:not(.off) table.board')"
     assert tab.js(f"{board}.getBoundingClientRect().right") <= 390
+    tab.js(f"{board}.scrollIntoView()")
+    slider = "document.querySelector('.slider').getBoundingClientRect()"
+    assert 0 <= tab.js(f"{slider}.top") < tab.js(f"{slider}.bottom") < 150  # still in view
     cell = f"{board}.tBodies[0].rows[0].cells[4]"
     assert tab.js(f"getComputedStyle({cell}, '::before').content") == '"cost: "'
 
@@ -534,5 +564,10 @@ def test_fifty_learners_on_twenty_data_sets_re_rank_at_once(tmp_path: Path) -> N
         )
         print(f"slider: median {times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms")
         assert len(column(tab, 1)) == 50
+        seen = "[...overview.tBodies[0].rows].filter(r => r.offsetHeight).length"
+        assert tab.js(seen) == 10
+        click(tab, "#f-all")
+        assert tab.js(seen) == 50
+        click(tab, "#f-all")
         assert tab.complaints() == []
     assert times[len(times) // 2] < 250  # 50 ms on an idle machine; a busy one may not fail a test

@@ -82,7 +82,7 @@ function story(data, set, view, place) {
 function averageRanks(set, view, rows, names, whole) {
   const higher = view.higher ? 1 : -1;
   const of = new Map(rows.map((row) => [row.l, row]));
-  const value = (l) => higher * (whole ? set.area[l] : of.get(l).quality);
+  const value = (l) => higher * (whole ? set.area[l][0] : of.get(l).quality);
   const values = names.map(value);
   return values.map((v) => 1 + values.filter((w) => w > v).length + (values.filter((w) => w === v).length - 1) / 2);
 }

@@ -235,6 +235,22 @@ function start(data) {
     overview.style.tableLayout = "fixed";
     for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
   }
+  const FIRST = 10; // rows of the table of ranks that are shown at once
+  const every = $("f-all");
+  if (overview && cells.size > FIRST + 2) {
+    const turn = () => {
+      const short = overview.classList.toggle("short");
+      every.textContent = short ? `all ${cells.size} learners` : `the first ${FIRST}`;
+      every.setAttribute("aria-pressed", !short);
+    };
+    every.hidden = false;
+    every.addEventListener("click", turn);
+    turn();
+  }
+  /** Tables wider than their place say that they scroll. */
+  function wide() {
+    for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+  }
   function rerankOverview() {
     if (!overview) return;
     const shown = sets().filter((s) => data.sets[s].views.length);
@@ -255,6 +271,7 @@ function start(data) {
         const own = row.cells[s];
         put(tr.cells[3 + s], own ? (row.lacks ? "✓" : brief(own.rank)) : "-", Boolean(own?.lead));
       }
+      tr.classList.toggle("more", order.length > FIRST);
       tr.classList.toggle("rule", last !== null && row.lacks > last);
       last = row.lacks;
     }
@@ -302,11 +319,15 @@ function start(data) {
       rerank();
       versus();
       pictures();
+      const areas = section().querySelector(".areas");
+      areas.innerHTML = areasHtml(data, set());
+      areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
       section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
     strip();
     rerankOverview();
+    wide();
     write();
   }
 
@@ -432,7 +453,7 @@ function start(data) {
   }
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); } });
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); wide(); } });
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   read(); all();
   root.dataset.ready = "yes";

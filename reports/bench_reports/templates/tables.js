@@ -24,6 +24,19 @@ function versusHtml(data, view, pairs, a, b) {
   return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>Both at their best: better on <b>${won}%</b> of ${pairs.units}, worse on <b>${lost}%</b>, level on ${Math.max(0, 100 - won - lost)}%.</p><div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds">${table}</div>`;
 }
 
+/** Area and regret with their intervals, best first; nothing where they are not known. */
+function areasHtml(data, set) {
+  const view = set.views[0];
+  const rows = Object.entries(set.area).sort(([, a], [, b]) => (view.higher ? b[0] - a[0] : a[0] - b[0]));
+  const body = rows.map(([l, numbers]) => {
+    const pairs = [0, 3].map((k) => numbers.slice(k, k + 3)).filter((m) => m.length);
+    const tds = pairs.map(([value, low, high]) => `<td class="n">${quality(value)}</td><td class="n">${low === null ? "-" : `${quality(low)} to ${quality(high)}`}</td>`);
+    return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
+  });
+  const heads = ["area", "95% interval", "regret", "95% interval"].map((h) => `<th scope="col" class="n">${h}</th>`).join("");
+  return rows.length ? `<table><caption>area: mean ${esc(view.metric)} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget</caption><thead><tr><th scope="col">learner</th>${heads}</tr></thead><tbody>${body.join("")}</tbody></table>` : "";
+}
+
 const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 
 /** The curves at a few budgets. */
