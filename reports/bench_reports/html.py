@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("chart.js", "board.js", "tables.js", "files.js", "pictures.js", "page.js")
+LOADER = ("files.js", "loader.js")
+CODE = ("chart.js", "board.js", "tables.js", "pictures.js", "page.js")
+"""Scripts that are packed, as they are a fifth of the page; the loader runs them."""
+
 UNSETTLED = ("not run", "not measured")
 """Verdicts of a section's rows that are notes to the project, not results."""
 
@@ -96,7 +99,7 @@ def render(
 ) -> str:
     """The text of the page."""
     learners = payload.learner_order(found.views)
-    css, js = source("page.css"), source(*SCRIPTS)
+    css, js, code = source("page.css"), source(*LOADER), source(*CODE)
     sets = sum(not board.same_as for board in boards)
     overview = rows.overview(boards, learners, info.baselines)
     template = _environment(info, learners, found.fine).get_template("page.html")
@@ -114,11 +117,13 @@ def render(
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
         command=command(info.request),
-        data=packed(payload.payload(info, boards, found)),
+        data=packed(json_text(payload.payload(info, boards, found))),
+        code=packed(code),
         css=css,
         js=js,
         style_hash=policy_hash(css),
         script_hash=policy_hash(js),
+        code_hash=policy_hash(code),
     )
     return text
 
@@ -163,10 +168,14 @@ def source(*names: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
 
 
-def packed(value: object) -> str:
-    """JSON as gzip in base 64: it cannot end the script element it stands in, and the same value
-    gives the same text."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+def json_text(value: object) -> str:
+    """The value as JSON without spaces."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+
+
+def packed(text: str) -> str:
+    """Gzip in base 64: it cannot end the script element it stands in, and the same text gives the
+    same bytes."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 

@@ -350,6 +350,15 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> 
     assert tab.js(chosen) == "2"
     assert "of constant minus that of" in tab.js(answer)
     tab.wait("location.hash.includes('pair=constant')")
+    assert "open: the difference is smaller than its 95% error" in tab.js(answer)
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert "Within a budget of" in tab.js(answer)
+    assert "bench compare constant" in tab.js(answer)
+    wins = "document.querySelector('section.set:not(.off) .answer p:nth-of-type(3)').innerText"
+    for a, b, text in (("1", "0", "better on 5"), ("0", "1", "worse on 5")):
+        choose(tab, "section.set:not(.off) [data-side=a]", a)
+        choose(tab, "section.set:not(.off) [data-side=b]", b)
+        assert text in tab.js(wins)
 
 
 def saved(tab: browser.Page, file: Path, kind: str, name: str) -> bytes:

@@ -293,7 +293,7 @@ function start(data) {
     const a = pick(state.a, null);
     const b = names.includes(state.b) && state.b !== a ? state.b : names.find((l) => l !== a);
     const focused = document.activeElement?.dataset?.side;
-    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b);
+    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, state.place, set().name);
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
@@ -358,6 +358,7 @@ function start(data) {
     moveCursor();
     rerank();
     rerankOverview();
+    versus();
     pictures();
     clearTimeout(later);
     later = setTimeout(write, 150);
@@ -463,4 +464,4 @@ $("theme").addEventListener("click", () => {
   const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
-unpacked("data").then((data) => start(expanded(data)));
+unpacked("data").then((text) => start(expanded(JSON.parse(text))));
