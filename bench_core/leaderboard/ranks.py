@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_core.leaderboard.board import Board, Row
+from bench_core.leaderboard.board import Board
 from bench_core.statistics.comparison import rank_intervals, tiers
 
 
@@ -27,8 +27,8 @@ class Ranked:
 def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranked, ...]]:
     """The data sets, and the learners that are on all of their boards, the best tier first.
 
-    Ranks are by area (by the best quality on a board without areas), ties share the mean rank. Two
-    learners are separated by Nemenyi's test, which takes data sets as they are.
+    Ranks are by area (by the best quality on a board where a learner has no area), ties share the
+    mean rank. Two learners are separated by Nemenyi's test, which takes data sets as they are.
     Of several boards of the same data the first counts.
     Empty for fewer than two boards with rows, and where no two learners are on all.
     """
@@ -42,7 +42,7 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     ]
     if len(boards) < 2 or len(names) < 2:
         return (), ()
-    ranks = np.stack([rankdata([_loss(board, name) for name in names]) for board in boards])
+    ranks = np.stack([rankdata(_losses(board, names)) for board in boards])
     better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -least_difference(*ranks.shape)
     rows = [
         Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), int(tier), span)
@@ -62,11 +62,10 @@ def least_difference(datasets: int, learners: int, share: float = 0.95) -> float
     return float(q * math.sqrt(learners * (learners + 1) / (6 * datasets)))
 
 
-def _loss(board: Board, learner: str) -> float:
-    row = next(row for row in board.rows if row.learner == learner)
-    return -_value(row) if board.higher_is_better else _value(row)
-
-
-def _value(row: Row) -> float:
-    value = row.area.value if row.area else row.best.quality
-    return value if not math.isnan(value) else math.inf
+def _losses(board: Board, names: Sequence[str]) -> list[float]:
+    """Less is better; areas where all have one, else the best qualities."""
+    rows = {row.learner: row for row in board.rows}
+    areas = [row.area.value if (row := rows[name]).area else math.nan for name in names]
+    if any(map(math.isnan, areas)):
+        areas = [rows[name].best.quality for name in names]
+    return [-value if board.higher_is_better else value for value in areas]

@@ -12,14 +12,14 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric, uses_of
 from bench_core.leaderboard.board import Board
 from bench_core.statistics.bootstrap import best, chosen_units
-from bench_core.statistics.pools import Repeat, repeats
+from bench_core.statistics.pools import Repeat, complete, repeats
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
 MOST = 8
-"""Learners that are compared: the best ones and the reference."""
+"""Learners that are compared by thirds: the best ones and the reference."""
 
 ALIKE = 1e-6
 
@@ -27,10 +27,11 @@ ALIKE = 1e-6
 def differences(
     info: RunInfo, store: Store, board: Board, ranked: Sequence[str], learners: Sequence[str]
 ) -> dict[str, Any] | None:
-    """For each pair of the first ``MOST`` of ``ranked`` the share of units in percent on which the
-    first and the second is better, and the mean difference with its 95% error in each third.
-    None without stored values."""
-    names = list(dict.fromkeys([*ranked[: MOST - 1], *([board.reference] * bool(board.reference))]))
+    """For each pair of ``ranked`` the share of units in percent on which the first and the second
+    is better (``shares``, pair after pair), and of the first ``MOST`` the mean difference with its
+    95% error in each third. None without stored values."""
+    top = dict.fromkeys([*ranked[: MOST - 1], *([board.reference] * bool(board.reference))])
+    names = list(dict.fromkeys([*top, *ranked]))
     valid, test = (
         [
             one
@@ -41,8 +42,8 @@ def differences(
         ]
         for split in ("valid", "test")
     )
-    there = {one.learner for one in valid}
-    names = [name for name in names if name in there]
+    whole = complete(valid)
+    names = [name for name in names if name in whole]
     found = repeats(valid, test, names) if len(names) > 1 else []
     if not found:
         return None
@@ -52,16 +53,18 @@ def differences(
     uses = uses_of(info, board.dataset)
     queries = bool(uses) and any((uses[0].get("queries") or {}).values())
     payer = board.reference if board.reference in names else names[0]
-    pairs = {}
+    kinds = {"rows of a query": by_rows, f"what {payer} pays": values[payer][1]}
+    pairs, shares = {}, []
     for (i, a), (j, b) in combinations(enumerate(names), 2):
         gain = values[a][0] - values[b][0]
-        better = (gain if higher else -gain)[:, None] * np.array([1, -1]) > ALIKE
-        kinds = {"rows of a query": by_rows, f"what {payer} pays": values[payer][1]}
-        parts = {kind: thirds for kind, by in kinds.items() if (thirds := _thirds(gain, by))}
-        share = [round(100 * float(v)) for v in better.mean(axis=0)]
-        pairs[f"{i}-{j}"] = {"share": share, "parts": parts}
+        better = [np.mean((sign if higher else -sign) * gain > ALIKE) for sign in (1, -1)]
+        shares += [round(100 * float(v)) for v in better]
+        if a in top and b in top:
+            parts = {kind: thirds for kind, by in kinds.items() if (thirds := _thirds(gain, by))}
+            pairs[f"{i}-{j}"] = parts
     indices = [learners.index(name) for name in names]
-    return {"units": "queries" if queries else "rows", "learners": indices, "found": pairs}
+    units = "queries" if queries else "rows"
+    return {"units": units, "learners": indices, "shares": shares, "thirds": pairs}
 
 
 def _units(found: Sequence[Repeat], name: str, higher: bool) -> tuple[FloatArray, FloatArray]:

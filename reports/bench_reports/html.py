@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("chart.js", "board.js", "tables.js", "files.js", "pictures.js", "page.js")
+LOADER = ("files.js", "loader.js")
+CODE = ("chart.js", "board.js", "tables.js", "pictures.js", "page.js")
+"""Scripts that are packed, as they are a fifth of the page; the loader runs them."""
+
 UNSETTLED = ("not run", "not measured")
 """Verdicts of a section's rows that are notes to the project, not results."""
 
@@ -96,29 +99,31 @@ def render(
 ) -> str:
     """The text of the page."""
     learners = payload.learner_order(found.views)
-    css, js = source("page.css"), source(*SCRIPTS)
-    firsts = [found.first(board) for board in boards]
+    css, js, code = source("page.css"), source(*LOADER), source(*CODE)
     sets = sum(not board.same_as for board in boards)
-    overview = rows.overview(firsts, learners, info.baselines)
+    overview = rows.overview(boards, learners, info.baselines)
     template = _environment(info, learners, found.fine).get_template("page.html")
     text: str = template.render(
         info=info,
         title=" - ".join(heading(info)),
         subtitle=run_line(info),
-        headline=headline(boards, found.views, overview),
+        headline=headline(boards, found.views),
         parts=[(board, found.views[board.dataset]) for board in boards],
         overview=overview,
         several=sets if sets > 1 else 0,
+        by_area=rows.by_area(boards),
         fine=found.fine,
         sections=[public(section) for section in sections],
         warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
         facts=facts(info, frame),
         command=command(info.request),
-        data=packed(payload.payload(info, boards, found)),
+        data=packed(json_text(payload.payload(info, boards, found))),
+        code=packed(code),
         css=css,
         js=js,
         style_hash=policy_hash(css),
         script_hash=policy_hash(js),
+        code_hash=policy_hash(code),
     )
     return text
 
@@ -146,16 +151,14 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     return environment
 
 
-def headline(
-    boards: Sequence[Board], of: Mapping[str, Sequence[View]], whole: Sequence[rows.Overall]
-) -> str:
+def headline(boards: Sequence[Board], of: Mapping[str, Sequence[View]]) -> str:
     """The page in a sentence or two."""
     shown = [board for board in boards if of[board.dataset] and not board.same_as]
     if not shown:
         return "No learner finished."
     if len(shown) == 1:
         return rows.story(shown[0], of[shown[0].dataset][0])
-    return rows.overall_sentence(whole, len(shown))
+    return rows.overall_sentence(boards)
 
 
 def source(*names: str) -> str:
@@ -165,10 +168,14 @@ def source(*names: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
 
 
-def packed(value: object) -> str:
-    """JSON as gzip in base 64: it cannot end the script element it stands in, and the same value
-    gives the same text."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+def json_text(value: object) -> str:
+    """The value as JSON without spaces."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+
+
+def packed(text: str) -> str:
+    """Gzip in base 64: it cannot end the script element it stands in, and the same text gives the
+    same bytes."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
@@ -178,14 +185,17 @@ def policy_hash(text: str) -> str:
 
 
 def linked(text: str) -> Markup:
-    """The text with its web addresses as links."""
+    """The text with its web addresses, DOIs and numbers of arXiv as links."""
     from markupsafe import Markup, escape
 
-    parts = re.split(r"(https?://[^\s<>\"']*[\w/])", text)
-    linked = [
-        Markup('<a href="{0}" rel="noreferrer">{0}</a>').format(part) if k % 2 else escape(part)
-        for k, part in enumerate(parts)
-    ]
+    parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
+    sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
+    linked = []
+    for k, part in enumerate(parts):
+        site, _, rest = part.partition(":")
+        address = sites[site] + rest if site in sites else part
+        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, part)
+        linked.append(link if k % 2 else escape(part))
     return Markup("").join(linked)
 
 
@@ -219,9 +229,31 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Machine", "; ".join(sorted(set(map(str, frame["machine"].dropna().unique()))))),
         ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
         ("Data", "; ".join(_fingerprints(info))),
-        ("Written by", f"budget-bench {__version__}"),
+        ("Data from", "; ".join(_sources(info))),
+        ("Written by", " ".join((f"budget-bench {__version__}", *_project()))),
     ]
     return [(term, one_line(text)) for term, text in pairs if text]
+
+
+def _sources(info: RunInfo) -> list[str]:
+    """Where a person gets the data, of the data sets whose plugins are here and say so."""
+    from bench_core.plugins import load_registry
+
+    known = load_registry().datasets
+    names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
+    there = ((name, getattr(known.get(name), "homepage", "")) for name in names)
+    return [f"{name} {where}" for name, where in there if where]
+
+
+def _project() -> list[str]:
+    """The addresses that the installed package declares."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        declared = metadata("budget-bench").get_all("Project-URL") or []
+    except PackageNotFoundError:  # run from a folder
+        return []
+    return [line.rpartition(" ")[2] for line in declared]
 
 
 def _fingerprints(info: RunInfo) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.ranks import least_difference
 from bench_core.terminal.wording import cost as cost_text
 from bench_reports.views import FINE, Curve, View, exact
 
@@ -46,6 +47,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
         "run": info.run,
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": list(found.shares),
+        "apart": _apart(len(learners)),
         "sets": [
             {
                 "name": one_line(board.dataset),
@@ -55,6 +57,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
                 "reference": one_line(board.reference),
                 "standIn": int(board.stand_in),
                 "marks": _marks(board, learners),
+                "area": _areas(board, learners),
                 "views": [
                     _view_value(view, learners, found.shares, first=k == 0, fine=fine)
                     for k, view in enumerate(views)
@@ -65,6 +68,33 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
             for board, views in ((board, found.views[board.dataset]) for board in boards)
         ],
     }
+
+
+def _areas(board: Board, learners: Sequence[str]) -> dict[str, list[float | None]]:
+    """By learner area and regret, each with its interval; ranks need areas as they are."""
+    return {
+        str(learners.index(row.learner)): [
+            float(f"{row.area.value:.9g}"),
+            *map(_rounded, row.area.interval),
+            *(
+                (_rounded(row.regret.value), *map(_rounded, row.regret.interval))
+                if row.regret
+                else ()
+            ),
+        ]
+        for row in board.rows
+        if row.area and row.learner in learners and math.isfinite(row.area.value)
+    }
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _apart(learners: int) -> list[float]:
+    """By number of learners less two what separates two mean ranks on one data set; on n of them it
+    is this over the root of n (``least_difference``)."""
+    return [round(least_difference(1, k), 6) for k in range(2, learners + 1)]
 
 
 def learner_order(of: Mapping[str, Sequence[View]]) -> list[str]:
@@ -89,13 +119,14 @@ def _view_value(
     most = max(float(np.abs(curve.quality).max()) for curve in view.curves)
     scale = 10.0 ** (4 if most < 10 else 5 - math.floor(math.log10(most)))
     curves = []
+    written = float if view.kind == "cap" else exact  # a cap is a place of the slider to the bit
     for curve in view.curves:
         steps = range(len(curve.budget)) if fine else _held_somewhere(curve, view, grid)
         places = _places(curve, view, grid, steps)
         curves.append(
             {
                 "l": learners.index(curve.learner),
-                **({"x": [exact(curve.budget[i]) for i in steps]} if fine else {"k": places}),
+                **({"x": [written(curve.budget[i]) for i in steps]} if fine else {"k": places}),
                 "y": np.diff(np.rint(scale * curve.quality[[*steps]]), prepend=0)
                 .astype(int)
                 .tolist(),

@@ -14,7 +14,10 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
+from bench_core.errors import one_line
+from bench_core.leaderboard.purchases import EVERY, NEVER
 from bench_core.terminal.wording import cost, count
+from bench_reports.payload import shown_cost
 from bench_reports.views import Curve, View, exact
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from bench_core.results.store import Bought, Store
 
 STEPS, GROUPS, MOST_STAGES = 8, 5, 40
+NAMED = 6
+"""So many sensors of a kind are named: bought for every row, for some, never."""
 
 
 class Groups(NamedTuple):
@@ -67,23 +72,28 @@ def pictures(
     trials = {(one.learner, one.fold, one.seed, canonical(one.params)): one for one in kept}
     groups = Groups.of(np.array(kept[0].sensors.price))
     trees: dict[tuple[Any, ...], int] = {}
+    names: dict[str, int] = {}
     of = {}
     for curve in view.curves:
-        if found := _of_learner(curve, trials, groups, trees):
+        if found := _of_learner(curve, trials, groups, trees, names):
             of[str(learners.index(curve.learner))] = found
     shown = [dict(zip("pnc", tree, strict=True)) for tree in trees]
-    return {"groups": groups.titles, "of": of, "trees": shown} if of else None
+    return {"groups": groups.titles, "of": of, "trees": shown, "names": list(names)} if of else None
 
 
 Trials = Mapping[tuple[str, int, int, str], "Bought"]
 
 
 def _of_learner(
-    curve: Curve, trials: Trials, groups: Groups, trees: dict[tuple[Any, ...], int]
+    curve: Curve,
+    trials: Trials,
+    groups: Groups,
+    trees: dict[tuple[Any, ...], int],
+    names: dict[str, int],
 ) -> dict[str, Any] | None:
-    """Budgets ``x``, percentages ``s`` by step and group, and where there are stages which of
-    ``trees`` (``t``) and the percentages ``r`` that reach them."""
-    steps: dict[str, list[Any]] = {"x": [], "s": [], "t": [], "r": []}
+    """Budgets ``x``, percentages ``s`` by step and group, the sensors ``b`` (``_bought``), and
+    where there are stages which of ``trees`` (``t``) and the percentages ``r`` that reach them."""
+    steps: dict[str, list[Any]] = {"x": [], "s": [], "b": [], "t": [], "r": []}
     for step in _spread(len(curve.picked)):
         points = [_kept(curve.learner, pick, trials) for pick in curve.picked[step]]
         there = [point for point in points if point]
@@ -93,11 +103,31 @@ def _of_learner(
         tree, reached = _stages(*there[0], trees)
         steps["x"].append(exact(curve.budget[step]))
         steps["s"].append([None if np.isnan(v) else round(100 * float(v)) for v in share])
+        steps["b"].append(_bought(there, names))
         steps["t"].append(tree)
         steps["r"].append(reached)
     if not any(steps["r"]):
         del steps["t"], steps["r"]
     return steps if steps["x"] else None
+
+
+def _bought(points: Sequence[tuple[Bought, int]], names: dict[str, int]) -> list[Any]:
+    """Of the sensors bought for every row, for some and never: how many, and which (``NAMED`` at
+    most, as places in ``names``), of some the percentages; last what the unused would cost."""
+    sensors = points[0][0].sensors
+    price = np.array(sensors.price)
+    share = np.mean([one.share[place] for one, place in points], axis=0)
+    order = np.lexsort((-price, -share, -share * price))
+    every, never = share >= EVERY, share == NEVER
+    found: list[Any] = []
+    for part in (every, ~every & ~never, never):
+        own = order[part[order]]
+        first = own[:NAMED].tolist()
+        titles = (one_line(str(sensors.names[k]))[:60] for k in first)
+        found += [len(own), [names.setdefault(title, len(names)) for title in titles]]
+        if part is not every and part is not never:
+            found.append([round(100 * float(share[k]), 1) for k in first])
+    return [*found, shown_cost(float(price[never].sum()))]
 
 
 def _spread(steps: int) -> IntArray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
+from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
 from bench_reports.console import explained_marks, selection_line
 from bench_reports.svg import Look
@@ -100,11 +101,20 @@ def _cells(
         "p95": Cell(cost(curve.p95[-1])),
         "features": Cell("-" if math.isnan(features) else f"{features:.3g}"),
         "cheap": Cell(cost(row.cheap.cost) if row.cheap else "-"),
-        "saving": Cell(times(row.saving)),
+        "saving": Cell(_saving_text(row), row.saving if row.cheap else None),
         "gap": Cell(quality(row.gap.value) if row.gap else "-"),
         "trained": Cell(f"{row.fits} in {duration(row.seconds)}", round(row.seconds, 2)),
         "marks": Cell(", ".join(_marks(board, row)) or "-"),
     }
+
+
+def _saving_text(row: Row) -> str:
+    """The saving with its 95% interval."""
+    text = times(row.saving)
+    if not row.cheap or not row.saved or math.isnan(row.saved.interval.low):
+        return text
+    low, high = map(times, row.saved.interval)
+    return f"{text} ({low} to {high})"
 
 
 def _marks(board: Board, row: Row) -> list[str]:
@@ -122,7 +132,8 @@ def legend(board: Board, view: View) -> list[str]:
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
-        f"{name}'s best {metric}; saving: what {name}'s best point costs over that.",
+        f"{name}'s best {metric}; saving: what {name}'s best point costs over that "
+        "(with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
@@ -142,14 +153,16 @@ def story(board: Board, view: View) -> str:
     """Who is ahead, by how much and how surely, and who keeps the reference's quality cheapest."""
     (top, sure), *others = view.ranking()
     between = f" ({quality(sure.low)} to {quality(sure.high)})" if sure else ""
-    a_baseline = (
-        ", a baseline" if any(r.baseline and r.learner == top.learner for r in board.rows) else ""
-    )
+    baselines = {row.learner for row in board.rows if row.baseline}
+    level = [c.learner for c, _ in (view.ranking()) if c.quality[-1] == top.quality[-1]]
+    beaten = not baselines.intersection(level)
+    first = one_line(next((name for name in level if name in baselines), top.learner))
+    who = f"{first} is ahead" if beaten else f"nothing beats the baseline {first}"
     words = [
-        f"Without a limit, {one_line(top.learner)} is ahead{a_baseline}: {view.metric.name} "
+        f"Without a limit, {who}: {view.metric.name} "
         f"{quality(top.quality[-1])}{between} at a cost of {cost(top.cost[-1])}."
     ]
-    if others:
+    if others and beaten:
         words += _ahead(top, sure, others)
     return " ".join([*words, *_saving(board)])
 
@@ -173,22 +186,30 @@ def _ahead(
 
 
 def _saving(board: Board) -> Iterator[str]:
-    """Who surely saves most; a saving that was found by luck on validation does not count."""
+    """Who keeps the quality at the least cost, and who surely saves most where that is another; a
+    saving that was found by luck on validation does not count."""
     kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
     kept = [row for row in kept if not (row.saved and row.saved.lost)]
     whole = sum(row.best.cost for row in board.rows if row.reference)
     if not (kept and board.reference and whole > 0):
         return
-    row = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
-    paid = row.cheap.cost if row.cheap else math.nan
-    sure = ""
+    cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
+    surest = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
+    yield (
+        f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
+        f"{board.metric} at the least cost, {_paid(cheapest, whole)}."
+    )
+    if surest is not cheapest:
+        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(surest, whole)}."
+
+
+def _paid(row: Row, whole: float) -> str:
+    """What the learner pays of what the reference does, with its interval."""
+    paid, sure = row.cheap.cost if row.cheap else math.nan, ""
     if row.saved and not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
         sure = f"; 95%: {low:.0%} to {high:.0%}"
-    yield (
-        f"{one_line(row.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
-        f"{board.metric} at {paid / whole:.0%} of its cost ({cost(paid)} of {cost(whole)}{sure})."
-    )
+    return f"{paid / whole:.0%} of what that pays ({cost(paid)} of {cost(whole)}{sure})"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -200,47 +221,77 @@ def listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """A learner over all data sets: its mean rank over those that it has a result on."""
+    """A learner over all data sets; ``lacks``: no result on some of them, so it has no ``mean``."""
 
     index: int
     learner: str
     baseline: bool
+    lacks: bool
     mean: str
     firsts: str
     cells: tuple[tuple[str, bool], ...]
 
 
 def overview(
-    views: Sequence[View | None], learners: Sequence[str], baselines: Sequence[str]
+    boards: Sequence[Board], learners: Sequence[str], baselines: Sequence[str]
 ) -> list[Overall]:
-    """All learners by their mean rank without a limit; those on few data sets, then baselines,
-    last."""
-    ranks: dict[str, dict[int, tuple[int, str, bool]]] = {name: {} for name in learners}
-    for k, view in enumerate(views):
-        place, value = 0, math.nan
-        for position, (curve, sure) in enumerate(view.ranking() if view else (), 1):
-            if curve.quality[-1] != value:  # equals share a place
-                place, value = position, curve.quality[-1]
-            lead = sure.tier == 1 if sure else place == 1
-            ranks[curve.learner][k] = place, rank_text(sure, place), lead
+    """All learners without a limit, ranked as on a terminal (``over_datasets``); then baselines,
+    then those that lack a result on some data set."""
+    names, found = over_datasets(boards)
+    ranked = {one.learner: dict(zip(names, one.by_dataset, strict=True)) for one in found}
+    first = {k: min(own[k] for own in ranked.values()) for k in names}
+    means = {one.learner: one.mean for one in found}
+    there = {board.dataset: {row.learner for row in board.rows} for board in boards}
+    counted = [there[board.dataset] for board in shown(boards)]
     rows = []
     for index, name in enumerate(learners):
-        own = ranks[name]
-        mean = sum(place for place, _, _ in own.values()) / len(own) if own else math.inf
-        order = name in baselines, len(own) * 2 < sum(map(bool, views)), mean, index
-        firsts = sum(lead for _, _, lead in own.values())
-        cells = tuple(own[k][1:] if k in own else ("-", False) for k in range(len(views)))
-        words = (f"{mean + 1e-9:.1f}", f"{firsts} of {len(own)}") if own else ("-", "-")
-        rows.append((order, Overall(index, one_line(name), name in baselines, *words, cells)))
+        own = ranked.get(name, {})
+        cells = tuple(
+            (f"{own[k]:g}", own[k] == first[k]) if k in own else ("✓" * (name in has) or "-", False)
+            for k, has in there.items()
+        )
+        firsts, has = sum(lead for _, lead in cells), sum(name in one for one in counted)
+        words = ("-", f"on {has} of {len(counted)}")
+        if own:
+            words = f"{means[name]:.2f}", f"{firsts} of {len(names)}"
+        row = Overall(index, one_line(name), name in baselines, not own, *words, cells)
+        rows.append(((row.lacks, row.baseline, means.get(name, 0.0), name), row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
 
-def overall_sentence(rows: Sequence[Overall], sets: int) -> str:
-    """Who has the best mean rank, over the data sets that it has results on."""
-    top = rows[0]
-    own = sum(text != "-" for text, _ in top.cells)
-    over = f"{sets}" if own == sets else f"{own} of {sets}"
+def overall_sentence(boards: Sequence[Board]) -> str:
+    """Who has the best mean rank, by how much and how surely; of learners on every data set."""
+    names, ranked = over_datasets(boards)
+    area = by_area(boards)
+    if not ranked:
+        return f"No two learners have a result on all {len(shown(boards))} data sets."
+    top, *others = sorted(ranked, key=lambda one: (one.mean, one.learner))
+    best = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranked), strict=True)]
+    firsts = sum(rank == least for rank, least in zip(top.by_dataset, best, strict=True))
+    second = one_line(others[0].learner)
+    same = others[0].mean == top.mean
     return (
-        f"{top.learner} has the best mean rank over {over} data sets, {top.mean}, and is first or "
-        f"not separable from the first on {top.firsts} (best points, no limit on cost)."
+        f"{'Over whole curves (area)' if area else 'Without a limit'}, {one_line(top.learner)} "
+        f"has the best mean rank of {len(ranked)} learners on {len(names)} data sets, "
+        f"{top.mean:.2f}, and is {'first' if area else 'best or tied'} on {firsts}; "
+        f"{second} {'has the same' if same else f'is next with {others[0].mean:.2f}'}. "
+        + separated(*([one_line(o.learner) for o in others if (o.tier > 1) == k] for k in (0, 1)))
     )
+
+
+def shown(boards: Sequence[Board]) -> list[Board]:
+    """The boards that ranks over data sets are of."""
+    return [board for board in boards if board.rows and not board.same_as]
+
+
+def by_area(boards: Sequence[Board]) -> bool:
+    """Whether ranks without a limit are by area."""
+    return any(row.area for board in boards for row in board.rows)
+
+
+def separated(level: Sequence[str], behind: Sequence[str]) -> str:
+    """What Nemenyi's test says of the first, which ``level`` are and ``behind`` are not tied to."""
+    if not behind:
+        return "Nemenyi's test (95%) does not separate it from any of them."
+    words = f"Nemenyi's test (95%) finds it better than {listed(behind)}"
+    return f"{words}, not certainly than {listed(level)}." if level else f"{words}."

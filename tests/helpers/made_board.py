@@ -28,7 +28,7 @@ def page(learners: int, sets: int, points: int = 100) -> str:
     boards = [_board(name, found[0], grid) for name, found in made.items()]
     uses = tuple(example.use(name, metrics=("accuracy", "log_loss")) for name in made)
     info = example.info(datasets=uses, reference="learner-2", baselines=BASELINES)
-    pairs = {name: _pairs(rng) for name in made}
+    pairs = {name: _pairs(rng, learners) for name in made}
     return render(info, boards, Content(made, grid, pairs, {}), example.frame())
 
 
@@ -107,8 +107,14 @@ def _board(name: str, view: View, grid: list[float]) -> Board:
     )
 
 
-def _pairs(rng: np.random.Generator) -> dict[str, object]:
+def _pairs(rng: np.random.Generator, learners: int) -> dict[str, object]:
     kinds = ("rows of a query", "cost to learner-2")
     parts = {kind: rng.normal(0, 0.01, (3, 2)).round(5).tolist() for kind in kinds}
-    found = {f"{i}-{j}": {"share": [40, 30], "parts": parts} for j in range(8) for i in range(j)}
-    return {"units": "queries", "learners": [*range(2, 10)], "found": found}
+    thirds = {f"{i}-{j}": parts for j in range(8) for i in range(j)}
+    shares = rng.integers(0, 50, learners * (learners - 1)).tolist()
+    return {
+        "units": "queries",
+        "learners": [*range(2, learners), 0, 1],
+        "shares": shares,
+        "thirds": thirds,
+    }

@@ -125,6 +125,61 @@ def test_the_slider_re_ranks_table_sentence_and_overview(tab: browser.Page) -> N
     assert story(tab) == before
 
 
+def test_the_sentence_on_top_follows_the_slider_and_says_by_how_much_and_how_surely(
+    tab: browser.Page,
+) -> None:
+    said = "document.querySelector('.headline').textContent"
+    whole = tab.js(said)
+    assert whole.startswith("Over whole curves (area), miser has the best mean rank of 3 learners")
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert "of the reference's best cost, miser has the best mean rank of 3 learners" in tab.js(
+        said
+    )
+    assert "Nemenyi's test (95%) does not separate it from any of them" in tab.js(said)
+    assert column(tab, 1, "#overview") == sorted(column(tab, 1, "#overview"))
+    slide(tab, int(tab.js(f"{SLIDER}.max")))
+    assert tab.js(said) == whole
+
+
+# two data sets, of which d lacks the second; the constant is a baseline; areas of the first tie
+MADE = """(() => {
+  const curve = (l, y) => ({ l, x: [1], y: [y] });
+  const one = (ys, area) => {
+    const view = { higher: 1, whole: 1, kind: "mean", metric: "accuracy",
+      curves: ys.map((y, l) => curve(l, y)).filter((c) => c.y[0] !== null) };
+    return { views: [view], area };
+  };
+  const data = { shares: [1], apart: [0.1, 9, 9],
+    learners: [["a", 0], ["b", 0], ["constant", 1], ["d", 0]],
+    sets: [one([0.9, 0.8, 0.5, 1.0], { 0: [0.7], 1: [0.7], 2: [0.5] }),
+           one([PAIR, 0.5, null], { 0: [0.6], 1: [0.8], 2: [0.5] })] };
+  const found = overall(data, [0, 1], (s) => s.views[0], PLACE);
+  return [found.rows.map((r) => [data.learners[r.l][0], r.lacks ? null : r.mean]),
+    overallStory(data, found, PLACE), story(data, data.sets[1], data.sets[1].views[0], PLACE)];
+})()"""
+
+
+def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_share_theirs(
+    tab: browser.Page,
+) -> None:
+    made = MADE.replace("PAIR", "0.7, 0.6")
+    rows, text, _ = tab.js(made.replace("PLACE", "0"))
+    assert rows == [["a", 1], ["b", 2], ["constant", 3], ["d", None]]
+    assert text.startswith(
+        "Within 100% of the reference's best cost, a has the best mean rank of 3"
+    )
+    rows, text, _ = tab.js(made.replace("PLACE", "1"))
+    assert rows == [["b", 1.25], ["a", 1.75], ["constant", 3], ["d", None]]
+    assert text.startswith("Over whole curves (area), b has the best mean rank of 3 learners on 2")
+
+
+def test_where_nothing_beats_a_baseline_no_learner_is_called_ahead(tab: browser.Page) -> None:
+    _, text, one = tab.js(MADE.replace("PAIR", "0.5, 0.5").replace("PLACE", "0"))
+    assert "nothing beats the baseline constant: accuracy 0.5000" in one
+    assert "ahead" not in one
+    assert text.endswith("On 1 of 2 nothing beats a baseline.")
+
+
 def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab: browser.Page) -> None:
     tab.js(f"{SLIDER}.focus()")
     press(tab, "ArrowLeft")
@@ -271,6 +326,22 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
     assert tab.js(f"{place}.hidden")
 
 
+def test_features_bought_for_every_row_for_some_and_never_are_named(tab: browser.Page) -> None:
+    made = """boughtHtml({ unit: "cost", pictures: { names: ["a", "<b>", "c"] } },
+      [1, [0], 9, [1], [12.5], 4, [2], 7])"""
+    text = tab.js(
+        f"(d => {{ d.innerHTML = {made}; return d.innerText; }})(document.createElement('div'))"
+    )
+    assert "1 sensor: a" in text
+    assert "9 sensors: <b> (12.5%) and 8 more" in text
+    assert "4 sensors: c and 3 more. Never buying these saves 7.00 a row." in text
+    place = "document.querySelector('section.set:not(.off) .bought').innerText"
+    assert "f1" in tab.js(place)
+    before = tab.js(place)
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert tab.js(place) != before
+
+
 def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> None:
     answer = "document.querySelector('section.set:not(.off) .answer').innerText"
     assert "Both at their best: better on" in tab.js(answer)
@@ -279,6 +350,15 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> 
     assert tab.js(chosen) == "2"
     assert "of constant minus that of" in tab.js(answer)
     tab.wait("location.hash.includes('pair=constant')")
+    assert "open: the difference is smaller than its 95% error" in tab.js(answer)
+    slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
+    assert "Within a budget of" in tab.js(answer)
+    assert "bench compare constant" in tab.js(answer)
+    wins = "document.querySelector('section.set:not(.off) .answer p:nth-of-type(3)').innerText"
+    for a, b, text in (("1", "0", "better on 5"), ("0", "1", "worse on 5")):
+        choose(tab, "section.set:not(.off) [data-side=a]", a)
+        choose(tab, "section.set:not(.off) [data-side=b]", b)
+        assert text in tab.js(wins)
 
 
 def saved(tab: browser.Page, file: Path, kind: str, name: str) -> bytes:
@@ -310,10 +390,48 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(
     head, *rows = csv.splitlines()
     assert head.startswith("rank,learner,accuracy,low,high,cost")
     assert len(rows) == 3
+    assert head.endswith("cost_p95,budget_kind,setting,marks")  # the filled ones
+    assert rows[-1].split(",")[1] == "constant"
+    assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
     tex = saved(tab, file, "tex", f"{stem}.tex").decode()
     assert r"\begin{tabular}" in tex
     assert r"\textbf{" in tex
     assert "95\\%" in tex
+    assert "cost (units)" in tex
+    assert r"\label{tab:20260102-1:a:accuracy:mean}" in tex
+    assert tex.index(r"\midrule", tex.index("miser")) < tex.index("constant")
+
+
+def test_figures_of_files_are_as_shown_and_baselines_are_below(tab: browser.Page) -> None:
+    made = """(() => {
+      const curve = (l, y) => ({ l, x: [1], y: [y], c: [0.30000000000000004] });
+      const view = { higher: 1, whole: 1, kind: "mean", metric: "m",
+        curves: [curve(0, 0.7765000000000001), curve(1, 0.5)] };
+      const data = { shares: [1], learners: [["base", 1], ["a", 0]], run: "r" };
+      const set = { name: "d", marks: {}, unit: "cost" };
+      return [csv(data, set, view, 1).trim().split("\\r\\n"), latex(data, set, view, 1)];
+    })()"""
+    rows, tex = tab.js(made)
+    assert "& cost \\\\" in tex
+    assert rows == [
+        "rank,learner,m,low,high,cost,budget_kind",
+        "2,a,0.5,,,0.3,mean",
+        "1,base,0.7765,,,0.3,mean",
+    ]
+
+
+def test_area_and_regret_stand_below_the_table(tab: browser.Page) -> None:
+    place = "document.querySelector('section.set:not(.off) .areas')"
+    assert tab.js(f"[...{place}.querySelectorAll('tbody th')].map(h => h.textContent)") == [
+        "miser", "gbrt", "constant",
+    ]  # fmt: skip
+    assert "regret" in tab.js(f"{place}.textContent")
+
+
+def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: browser.Page) -> None:
+    view = "{ whole: 100, kind: 'cap', curves: [{ x: [10, 20] }, { x: [20, 40] }] }"
+    data = "{ shares: [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.40000001, 1] }"
+    assert tab.js(f"capPlaces({data}, {view})") == [1, 3, 5]
 
 
 def test_the_command_is_copied_by_a_button(tab: browser.Page) -> None:
@@ -338,6 +456,9 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: br
     assert tab.js("document.documentElement.scrollWidth") <= 390
     board = "document.querySelector('section.set:not(.off) table.board')"
     assert tab.js(f"{board}.getBoundingClientRect().right") <= 390
+    tab.js(f"{board}.scrollIntoView()")
+    slider = "document.querySelector('.slider').getBoundingClientRect()"
+    assert 0 <= tab.js(f"{slider}.top") < tab.js(f"{slider}.bottom") < 150  # still in view
     cell = f"{board}.tBodies[0].rows[0].cells[4]"
     assert tab.js(f"getComputedStyle({cell}, '::before').content") == '"cost: "'
 
@@ -358,6 +479,9 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
     shown = "[...document.querySelectorAll('section.set')].every(s => s.offsetHeight > 0)"
     assert tab.js(shown)
     assert tab.js("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    filled = "[...document.querySelectorAll('section.set .answer')].map(a => a.innerText.length)"
+    tab.wait(f"{filled}.every((n) => n > 50)")  # of every data set, also those never visited
+    assert len(tab.js(filled)) == 6
     pdf = base64.b64decode(tab.call("Page.printToPDF")["data"])
     assert pdf[:5] == b"%PDF-"
     tab.call("Emulation.setEmulatedMedia", media="")
@@ -449,5 +573,10 @@ def test_fifty_learners_on_twenty_data_sets_re_rank_at_once(tmp_path: Path) -> N
         )
         print(f"slider: median {times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms")
         assert len(column(tab, 1)) == 50
+        seen = "[...overview.tBodies[0].rows].filter(r => r.offsetHeight).length"
+        assert tab.js(seen) == 10
+        click(tab, "#f-all")
+        assert tab.js(seen) == 50
+        click(tab, "#f-all")
         assert tab.complaints() == []
     assert times[len(times) // 2] < 250  # 50 ms on an idle machine; a busy one may not fail a test

@@ -36,6 +36,14 @@ function ranking(data, view, place) {
   return rows;
 }
 
+/** The places at which caps were measured, each once. */
+function capPlaces(data, view) {
+  const caps = [...new Set(view.curves.flatMap((c) => c.x))].sort((a, b) => a - b);
+  const found = caps.map((cap) => data.shares.findIndex((_, k) => amount(data, view, k) >= cap));
+  const said = new Map(found.filter((k) => k >= 0).map((k) => [cost(amount(data, view, k)), k]));
+  return [...said.values()];
+}
+
 function rankText(row) {
   if (row.at < 0) return "-";
   if (!row.tier || !row.first) return String(row.position);
@@ -52,9 +60,10 @@ function story(data, set, view, place) {
   const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
   if (!rows.length) return `${when} no learner can predict anything.`;
   const name = (row) => data.learners[row.l][0];
-  const [top, ...others] = rows;
+  const base = nothingBeats(view, rows);
+  const [top, ...others] = base ? [base] : rows;
   const range = top.tier ? ` (${quality(top.low)} to ${quality(top.high)})` : "";
-  let text = `${when}, ${name(top)} is ahead${top.baseline ? ", a baseline" : ""}: ${view.metric} ${quality(top.quality)}${range}${top.cost === undefined ? "" : ` at a cost of ${cost(top.cost)}`}.`;
+  let text = `${when}, ${base ? `nothing beats the baseline ${name(top)}` : `${name(top)} is ahead`}: ${view.metric} ${quality(top.quality)}${range}${top.cost === undefined ? "" : ` at a cost of ${cost(top.cost)}`}.`;
   const level = others.filter((row) => row.tier === 1);
   const next = others.find((row) => row.tier > 1) ?? others[0];
   if (next) {
@@ -69,36 +78,84 @@ function story(data, set, view, place) {
   return text;
 }
 
-/** Mean ranks over these data sets at a place, best first; of each set its own view. */
-function overall(data, sets, viewOf, place) {
-  const found = new Map(data.learners.map((_, l) => [l, { l, sum: 0, sets: 0, firsts: 0, cells: [] }]));
-  for (const s of sets) {
-    for (const row of ranking(data, viewOf(data.sets[s]), place)) {
-      if (row.at < 0) continue;
-      const own = found.get(row.l);
-      own.sum += row.position;
-      own.sets += 1;
-      own.firsts += row.tier === 1 || (!row.tier && row.position === 1) ? 1 : 0;
-      own.cells[s] = row;
-    }
-  }
-  const rows = [...found.values()];
-  for (const row of rows) {
-    row.mean = row.sets ? row.sum / row.sets : Infinity;
-    row.few = row.sets * 2 < sets.length ? 1 : 0; // a mean over few data sets says little
-  }
-  return rows.sort((a, b) => data.learners[a.l][1] - data.learners[b.l][1]
-    || a.few - b.few || a.mean - b.mean || a.l - b.l);
+/** Ranks of these learners on one data set, equals at their mean: by area where no limit is set and areas are known, else by quality. */
+function averageRanks(set, view, rows, names, whole) {
+  const higher = view.higher ? 1 : -1;
+  const of = new Map(rows.map((row) => [row.l, row]));
+  const value = (l) => higher * (whole ? set.area[l][0] : of.get(l).quality);
+  const values = names.map(value);
+  return values.map((v) => 1 + values.filter((w) => w > v).length + (values.filter((w) => w === v).length - 1) / 2);
 }
 
+// Mean ranks over data sets at a place, of learners with a result on all of them: those first, best first,
+// then baselines, then learners that lack a result; the same rule as `over_datasets` in Python.
+function overall(data, sets, viewOf, place) {
+  const ranked = sets.map((s) => ranking(data, viewOf(data.sets[s]), place).filter((row) => row.at >= 0));
+  const there = ranked.map((rows) => new Set(rows.map((row) => row.l)));
+  const names = data.learners.map((_, l) => l).filter((l) => there.length && there.every((own) => own.has(l)));
+  const areas = sets.map((s) => place === data.shares.length && viewOf(data.sets[s]) === data.sets[s].views[0]
+    && names.every((l) => l in data.sets[s].area));
+  const whole = areas.some(Boolean) && names.length > 1;
+  const ranks = sets.map((s, k) => averageRanks(data.sets[s], viewOf(data.sets[s]), ranked[k], names, areas[k]));
+  const apart = data.apart[names.length - 2] / Math.sqrt(sets.length);
+  const rows = data.learners.map((name, l) => {
+    const at = names.indexOf(l);
+    const own = names.length > 1 && at >= 0 ? ranks.map((r) => r[at]) : null;
+    const cells = [];
+    sets.forEach((s, k) => {
+      const row = ranked[k].find((one) => one.l === l);
+      if (!row) return;
+      cells[s] = { rank: own?.[k], lead: whole ? own?.[k] === Math.min(...ranks[k]) : row.tier ? row.tier === 1 : row.position === 1 };
+    });
+    return { l, cells, baseline: name[1], lacks: own ? 0 : 1, has: cells.filter(Boolean).length,
+      mean: own ? own.reduce((a, b) => a + b, 0) / own.length : Infinity, firsts: cells.filter((c) => c?.lead).length };
+  });
+  const order = (a, b) => (a.mean === b.mean ? 0 : a.mean - b.mean) || (data.learners[a.l][0] < data.learners[b.l][0] ? -1 : 1);
+  const unbeaten = sets.filter((_, k) => nothingBeats(viewOf(data.sets[sets[k]]), ranked[k]));
+  return { whole, apart, unbeaten, ranked: names.length, sets: sets.length,
+    rows: rows.sort((a, b) => a.lacks - b.lacks || a.baseline - b.baseline || order(a, b)) };
+}
+
+/** The baseline that no learner beats, if there is one. */
+function nothingBeats(view, rows) {
+  const base = rows.find((row) => row.baseline);
+  return base && !rows.some((row) => !row.baseline && (view.higher ? row.quality > base.quality : row.quality < base.quality)) ? base : null;
+}
+
+/** Who is ahead over data sets at this place, by how much, and how surely (Nemenyi's test). */
+function overallStory(data, found, place) {
+  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's best cost` : found.whole ? "Over whole curves (area)" : "Without a limit";
+  const rows = found.rows.filter((row) => !row.lacks).sort((a, b) => a.mean - b.mean || (data.learners[a.l][0] < data.learners[b.l][0] ? -1 : 1));
+  const name = (row) => data.learners[row.l][0];
+  if (rows.length < 2) return `${when}, no two learners have a result on all ${found.sets} data sets.`;
+  const none = found.unbeaten.length;
+  if (none === found.sets) return `${when}, nothing beats the baselines on any of the ${none} data sets.`;
+  const [top, ...others] = rows;
+  const level = others.filter((row) => row.mean - top.mean <= found.apart).map(name);
+  const behind = others.filter((row) => row.mean - top.mean > found.apart).map(name);
+  const next = others[0].mean === top.mean ? `${name(others[0])} has the same` : `${name(others[0])} is next with ${others[0].mean.toFixed(2)}`;
+  const tied = found.whole ? "first" : "best or tied";
+  const sure = !behind.length ? "Nemenyi's test (95%) does not separate it from any of them."
+    : `Nemenyi's test (95%) finds it better than ${listed(behind)}${level.length ? `, not certainly than ${listed(level)}` : ""}.`;
+  return `${when}, ${name(top)}${top.baseline ? ", a baseline," : ""} has the best mean rank of ${rows.length} learners on ${found.sets} data sets, ${top.mean.toFixed(2)}, and is ${tied} on ${top.firsts}; ${next}. ${sure}`
+    + (none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : "");
+}
+
+/** The rows of files: best first, baselines below. */
+const filed = (data, view, place) => ranking(data, view, place).sort((a, b) => a.baseline - b.baseline);
+
+/** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
   const head = ["rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
   const limit = amount(data, view, place);
-  const body = ranking(data, view, place).map((row) => [
-    rankText(row), data.learners[row.l][0], row.quality, row.low, row.high, row.cost, row.p95, row.features,
-    Number.isFinite(limit) ? limit : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
+  const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
+  const body = filed(data, view, place).map((row) => [
+    rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
+    figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
+    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
   ]);
-  return [head, ...body];
+  const kept = head.map((_, i) => i < 6 || body.some((row) => row[i] !== ""));
+  return [head, ...body].map((row) => row.filter((_, i) => kept[i]));
 }
 
 function csv(data, set, view, place) {
@@ -115,7 +172,7 @@ function latex(data, set, view, place) {
   const tex = (text) => String(text).replace(/[\\{}$&#^_~%]/g, (c) => ({
     "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
   })[c] ?? `\\${c}`).replaceAll("–", "--").replaceAll("<", "\\textless{}").replaceAll(">", "\\textgreater{}");
-  const rows = ranking(data, view, place);
+  const rows = filed(data, view, place);
   const lines = rows.map((row, i) => {
     const best = row.at >= 0 && (row.tier === 1 || (!row.tier && row.position === 1));
     const value = best ? `\\textbf{${quality(row.quality)}}` : quality(row.quality);
@@ -124,11 +181,12 @@ function latex(data, set, view, place) {
     return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
   });
   const limit = amount(data, view, place);
-  const unit = set.unit ? ` (${set.unit})` : "";
+  const unit = set.unit && set.unit !== "cost" ? ` (${set.unit})` : "";
+  const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n`
+    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
     + `\\begin{tabular}{llrrr}\n\\toprule\nrank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

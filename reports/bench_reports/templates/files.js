@@ -1,11 +1,11 @@
-// In and out: the packed data, the clipboard.
+// In and out: the packed code and data, the clipboard.
 
 const $ = (id) => document.getElementById(id);
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob($(id).textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return new Response(stream).text();
 }
 
 async function copy(button) {

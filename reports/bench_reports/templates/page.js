@@ -17,10 +17,11 @@ function start(data) {
     return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
   });
   /** The places of the slider: all, or those at which it is known how sure an order is; of caps those measured. */
-  const places = (v) => {
+  const places = (v) => (v.kind === "cap" ? capPlaces(data, v) : surePlaces(v));
+  const surePlaces = (v) => {
     const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => (k === last ? v.kind !== "cap" : v.curves.some((c) => c.t?.[k])));
-    return sure.length > (v.kind === "cap" ? 0 : 1) ? sure : all;
+    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
+    return sure.length > 1 ? sure : all;
   };
   let ax = null;
 
@@ -226,6 +227,7 @@ function start(data) {
     $("f-budget").setAttribute("aria-valuetext", text);
   }
 
+  const say = (place, text) => { if (place && place.textContent !== text) place.textContent = text; };
   const overview = $("overview");
   const cells = new Map(); // learner -> its row and cells
   if (overview) {
@@ -233,26 +235,49 @@ function start(data) {
     overview.style.tableLayout = "fixed";
     for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
   }
+  const FIRST = 10; // rows of the table of ranks that are shown at once
+  const every = $("f-all");
+  if (overview && cells.size > FIRST + 2) {
+    const turn = () => {
+      const short = overview.classList.toggle("short");
+      every.textContent = short ? `all ${cells.size} learners` : `the first ${FIRST}`;
+      every.setAttribute("aria-pressed", !short);
+    };
+    every.hidden = false;
+    every.addEventListener("click", turn);
+    turn();
+  }
+  /** Tables wider than their place say that they scroll. */
+  function wide() {
+    for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+  }
   function rerankOverview() {
     if (!overview) return;
     const shown = sets().filter((s) => data.sets[s].views.length);
-    const rows = overall(data, shown, viewIn, state.place);
+    const found = overall(data, shown, viewIn, state.place);
     const order = [];
     const put = (cell, text, lead) => {
       if (cell.textContent !== text) cell.textContent = text;
       if (cell.classList.contains("lead") !== lead) cell.classList.toggle("lead", lead);
     };
-    for (const row of rows) {
+    let last = null;
+    for (const row of found.rows) {
       const tr = cells.get(row.l);
       if (!tr) continue;
       order.push(tr);
-      put(tr.cells[1], row.sets ? row.mean.toFixed(1) : "-", false);
-      put(tr.cells[2], row.sets ? `${row.firsts} of ${row.sets}` : "-", false);
+      put(tr.cells[1], row.lacks ? "-" : row.mean.toFixed(2), false);
+      put(tr.cells[2], row.lacks ? `on ${row.has} of ${found.sets}` : `${row.firsts} of ${found.sets}`, false);
       for (const s of shown) {
         const own = row.cells[s];
-        put(tr.cells[3 + s], own ? rankText(own) : "-", Boolean(own) && (own.tier === 1 || (!own.tier && own.position === 1)));
+        put(tr.cells[3 + s], own ? (row.lacks ? "✓" : brief(own.rank)) : "-", Boolean(own?.lead));
       }
+      tr.classList.toggle("more", order.length > FIRST);
+      tr.classList.toggle("rule", last !== null && row.lacks > last);
+      last = row.lacks;
     }
+    say(document.querySelector(".headline"), overallStory(data, found, state.place));
+    const by = found.whole ? "Ranks are by area, the mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's best cost everywhere";
+    say($("ranked-by"), `${by}. Bold: ${found.whole ? "first" : "not separable from the best"} of the data set.`);
     const body = overview.querySelector("tbody");
     if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);
   }
@@ -268,7 +293,7 @@ function start(data) {
     const a = pick(state.a, null);
     const b = names.includes(state.b) && state.b !== a ? state.b : names.find((l) => l !== a);
     const focused = document.activeElement?.dataset?.side;
-    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b);
+    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, state.place, set().name);
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
@@ -294,13 +319,34 @@ function start(data) {
       rerank();
       versus();
       pictures();
+      const areas = section().querySelector(".areas");
+      areas.innerHTML = areasHtml(data, set());
+      areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
       section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
     strip();
     rerankOverview();
+    wide();
     write();
   }
+
+  /** All data sets as they stand at the budget chosen, for paper. */
+  function allSets() {
+    const kept = { ...state };
+    for (const s of numbers.filter((k) => data.sets[k].views.length)) {
+      Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
+      fill();
+      draw();
+      rerank();
+      versus();
+      pictures();
+    }
+    Object.assign(state, kept);
+    all();
+  }
+  window.addEventListener("beforeprint", allSets);
+  matchMedia("print").addEventListener("change", (e) => { if (e.matches) allSets(); });
 
   // events
   for (const id of ["f-set", "f-accounting"]) {
@@ -312,6 +358,7 @@ function start(data) {
     moveCursor();
     rerank();
     rerankOverview();
+    versus();
     pictures();
     clearTimeout(later);
     later = setTimeout(write, 150);
@@ -407,7 +454,7 @@ function start(data) {
   }
   window.addEventListener("hashchange", () => { read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); } });
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); wide(); } });
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   read(); all();
   root.dataset.ready = "yes";
@@ -417,4 +464,4 @@ $("theme").addEventListener("click", () => {
   const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
-unpacked("data").then((data) => start(expanded(data)));
+unpacked("data").then((text) => start(expanded(JSON.parse(text))));

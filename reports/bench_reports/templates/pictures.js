@@ -66,6 +66,19 @@ function treeSvg(tree, reached, width) {
   return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12" fill="currentColor">${edges.join("")}${nodes.join("")}</svg>`;
 }
 
+/** The features bought for every row, for some and never, as `bench features` lists them. */
+function boughtHtml(set, [every, everyNames, some, someNames, shares, never, neverNames, saved]) {
+  const unit = set.unit && set.unit !== "cost" ? ` ${set.unit}` : "";
+  const list = (n, names, more = () => "") => {
+    const shown = names.map((k, i) => `${esc(set.pictures.names[k])}${more(i)}`).join(", ");
+    return `${sensors(n)}${n ? `: ${shown}` : ""}${n > names.length ? ` and ${n - names.length} more` : ""}`;
+  };
+  const rest = never ? ` Never buying these saves ${cost(saved)}${unit} a row.` : "";
+  return `<dl class="bought"><dt>for every row</dt><dd>${list(every, everyNames)}</dd>`
+    + `<dt>for some rows</dt><dd>${list(some, someNames, (i) => ` (${brief(shares[i])}%)`)}</dd>`
+    + `<dt>never</dt><dd>${list(never, neverNames)}.${rest}</dd></dl>`;
+}
+
 /** Both pictures of one learner at a budget, `leader` until another one is chosen. */
 function drawPictures(place, data, set, shown, limit, leader) {
   const of = set.pictures?.of;
@@ -77,13 +90,14 @@ function drawPictures(place, data, set, shown, limit, leader) {
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.pictures.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 || steps.s[at][g] === null ? "-" : `${steps.s[at][g]}% of rows`}</li>`);
+  const which = at < 0 || !steps.b ? "" : boughtHtml(set, steps.b[at]);
   const when = at < 0 ? "Nothing can be had at this budget." : `Share of rows that buy a sensor, at the point for a budget from ${cost(steps.x[at])} on:`;
   const tree = at >= 0 && steps.t && steps.t[at] >= 0 ? set.pictures.trees[steps.t[at]] : null;
   const chain = tree?.p.every((parent, k) => parent === k - 1);
   const stages = !tree ? "" : `<div><p>Stages at that point: rows that get there, and ${chain ? "what the way may buy" : "how many sensors the way may buy"} (first repeat).</p>`
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${(chain ? chainSvg : treeSvg)(tree, steps.r[at], width)}</div></div>`;
   const html = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
-    + `<div class="two"><div>${boughtSvg(set.pictures.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul></div>${stages}</div>`;
+    + `<div class="two"><div>${boughtSvg(set.pictures.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${which}</div>${stages}</div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = html;

@@ -1,17 +1,20 @@
 // Tables: where one beats another, curves as numbers, sorting.
 
-/** Where learner a beats learner b, both at their best. */
-function versusHtml(data, view, pairs, a, b) {
+/** Where learner a beats learner b: at the budget as a whole, and unit by unit both at their best. */
+function versusHtml(data, view, pairs, a, b, place, name) {
   const names = pairs.learners;
   const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
   const [i, j] = [names.indexOf(a), names.indexOf(b)];
   const forward = i < j;
-  const one = pairs.found[`${Math.min(i, j)}-${Math.max(i, j)}`];
+  const [low, high] = [Math.min(i, j), Math.max(i, j)];
+  const at = 2 * (low * names.length - low * (low + 1) / 2 + high - low - 1);
+  const share = pairs.shares.slice(at, at + 2);
+  const parts = pairs.thirds[`${low}-${high}`] ?? {};
   const sign = forward ? 1 : -1;
-  const [won, lost] = forward ? one.share : [one.share[1], one.share[0]];
+  const [won, lost] = forward ? share : [share[1], share[0]];
   const A = data.learners[a][0];
   const better = (v) => (view.higher ? v > 0 : v < 0);
-  const thirds = Object.entries(one.parts).map(([kind, parts]) => {
+  const thirds = Object.entries(parts).map(([kind, parts]) => {
     const tds = parts.map(([mean, error]) => {
       const value = sign * mean;
       const sure = Math.abs(value) > error;
@@ -21,7 +24,38 @@ function versusHtml(data, view, pairs, a, b) {
     return `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>`;
   });
   const table = thirds.length ? `<table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(data.learners[b][0])} by thirds of the ${pairs.units}, ± 95%</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${thirds.join("")}</tbody></table>` : "";
-  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>Both at their best: better on <b>${won}%</b> of ${pairs.units}, worse on <b>${lost}%</b>, level on ${Math.max(0, 100 - won - lost)}%.</p><div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds">${table}</div>`;
+  const open = thirds.length ? '<p class="faint">open: the difference is smaller than its 95% error, so that the data do not say who is better there.</p>' : "";
+  const now = atBudget(data, view, place, a, b, name);
+  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}</p><p>Both at their best: better on <b>${won}%</b> of ${pairs.units}, worse on <b>${lost}%</b>, level on ${Math.max(0, 100 - won - lost)}%.</p><div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds">${table}</div>${open}`;
+}
+
+/** What two learners reach at a place of the slider, and the command that says how sure the difference is. */
+function atBudget(data, view, place, a, b, set) {
+  const rows = ranking(data, view, place);
+  const [one, other] = [a, b].map((l) => rows.find((row) => row.l === l));
+  const limit = amount(data, view, place);
+  const names = [a, b].map((l) => data.learners[l][0]);
+  const when = Number.isFinite(limit) ? `Within a budget of ${cost(limit)}` : "Without a limit";
+  const none = [one, other].map((row, k) => (row && row.at >= 0 ? "" : names[k])).filter(Boolean);
+  if (none.length) return esc(`${when} ${none.join(" and ")} can predict nothing.`);
+  const range = (row) => (row.tier ? ` (${quality(row.low)} to ${quality(row.high)})` : "");
+  const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
+  const word = gain === 0 ? "they are level" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
+  const budget = Number.isFinite(limit) ? ` --budget ${cost(limit)}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
+  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. How sure that is, says`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
+}
+
+/** Area and regret with their intervals, best first; nothing where they are not known. */
+function areasHtml(data, set) {
+  const view = set.views[0];
+  const rows = Object.entries(set.area).sort(([, a], [, b]) => (view.higher ? b[0] - a[0] : a[0] - b[0]));
+  const body = rows.map(([l, numbers]) => {
+    const pairs = [0, 3].map((k) => numbers.slice(k, k + 3)).filter((m) => m.length);
+    const tds = pairs.map(([value, low, high]) => `<td class="n">${quality(value)}</td><td class="n">${low === null ? "-" : `${quality(low)} to ${quality(high)}`}</td>`);
+    return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
+  });
+  const heads = ["area", "95% interval", "regret", "95% interval"].map((h) => `<th scope="col" class="n">${h}</th>`).join("");
+  return rows.length ? `<table><caption>area: mean ${esc(view.metric)} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget</caption><thead><tr><th scope="col">learner</th>${heads}</tr></thead><tbody>${body.join("")}</tbody></table>` : "";
 }
 
 const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
