@@ -46,9 +46,10 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
         if colon:
             cost[members] = _amount(group, price)
         shared.append(members)
-    more = {"split": own.split, "tree": own.tree, "unit": own.unit}
     try:
-        prices = price_list(cost, shared=shared, names=columns, **more)
+        prices = price_list(
+            cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
+        )
     except ContradictionError as error:
         raise UsageError(f"--group: {error}") from error
     return splits.under(prices.of_columns(number))

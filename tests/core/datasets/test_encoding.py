@@ -15,6 +15,7 @@ from bench_core.datasets.groups import under_groups
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError
+from bench_core.execution.trial import sensors_of
 from bench_core.splits import SPLITS, Splits
 
 CITIES = ("bern", "oslo", "rome")
@@ -200,3 +201,13 @@ def test_groups_and_costs_together_price_a_run(tmp_path: Path) -> None:
     of_frame = bench_core.plan(pd.read_csv(path), "ill", **given)
     for plan in (of_file, of_frame):
         assert {use.price_of_everything for use in plan.datasets} == {14}
+
+
+def test_a_sensor_has_one_name_in_all_folds(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    rows = [f"{i},{CITIES[i * i % 7 % 3]},{i // 3 % 2}" for i in range(90)]
+    path.write_text("\n".join(["age,city,y", *rows, "91,rare,1"]) + "\n")
+    options: dict[str, Any] = {"folds": 3, "shares": (1 / 3, 1 / 3, 1 / 3)}
+    folds = [prepared(path, fold, **options) for fold in range(3)]
+    assert len({own.feature_names for own in folds}) > 1
+    assert {sensors_of(own).names for own in folds} == {("age", "city")}
