@@ -13,8 +13,8 @@ from bench_core.api.words import in_python
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
+from bench_core.datasets.groups import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.datasets.user_files import grouped_prices
 from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner
 from bench_core.planning.commands import toml_literal
@@ -103,8 +103,7 @@ def _folds(X: Any, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Iterat
     for fold in range(folds):
         division_of = {"drop": lists["drop"], "shares": shares, "turn": fold / folds}
         splits = array_splits(X, **parts, task=given["task"], **division_of)
-        if lists["groups"]:
-            splits = splits.under(grouped_prices(splits, lists["groups"]))
+        splits = under_groups(splits, lists["groups"])
         yield replace(splits, notes=tuple(map(in_python, splits.notes)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -14,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
+from bench_core.api.answers import Best as Best
+from bench_core.api.answers import Figure as Figure
 from bench_core.api.display import html_table, lines
 from bench_core.api.words import speaking_python
 from bench_core.errors import UsageError, unknown
@@ -22,57 +25,16 @@ from bench_core.leaderboard.board import Board
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import cost, notices
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from bench_core.leaderboard.standings import Standing
+    from bench_core.leaderboard.standings import Standing, Standings
 
     Amount = float | str | Budget
 
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
-
-
-@dataclass(frozen=True, repr=False)
-class Best:
-    """The learner and setting that are best within a budget on validation.
-
-    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
-    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
-    ``Result.features``.
-    """
-
-    dataset: str
-    learner: str
-    params: Mapping[str, Any]
-    point: Mapping[str, Any]
-    at: str
-    metric: str
-    quality: float
-    cost: float
-    audit: str
-    features: DataFrame
-
-    def __repr__(self) -> str:
-        """One line: who, how good, for how much, at which point."""
-        reached = f"{self.metric} {quality(self.quality)} at a cost of {cost(self.cost)}"
-        return f"{self.dataset}: {self.learner}, {reached} ({self.at})"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture of a run's curves: shown by notebooks, kept by ``save``."""
-
-    svg: str
-    result: Result
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture as .svg, .pdf or .png, by the name's ending."""
-        return self.result.report(path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,7 +171,15 @@ class Result(RunResult):
         setting = top.pick.settings[0]
         bought = self.features(top.learner, budget, kind, name)
         about = (name, top.learner, dict(setting.params), dict(setting.point), setting.short)
-        return Best(*about, metric.name, top.pick.quality, top.pick.cost, top.audit, bought)
+        stands = self._standings(name, None if math.isinf(within.amount) else within)
+        own_tier = stands[top.learner].tier
+        level = [one.learner for one in stands.values() if one.tier == own_tier]
+        return Best(
+            *(*about, metric.name, top.pick.quality, top.pick.cost, top.audit, bought),
+            interval=stands[top.learner].interval,
+            tier=own_tier,
+            level=tuple(one for one in level if one != top.learner),
+        )
 
     def compare(
         self,
@@ -221,9 +191,14 @@ class Result(RunResult):
     ) -> DataFrame:
         """Each pair of learners within a budget (None: at their best): the difference a - b with
         its 95% interval, its p-value and that by Holm over all pairs, the probability that they
-        differ by less than ``interest`` (a share of the better quality), and what b pays for the
-        quality of a, over what a pays."""
+        differ by less than ``interest`` (a share of the better quality), what b pays for the
+        quality of a, over what a pays, with its 95% interval, how many times the data would
+        separate them, and the difference on thirds of the rows or queries by kind.
+
+        Within a mean cost each is a mixture of two points that costs just that, so that none is
+        favoured by where its points lie; ``at`` shows the single point that can be deployed."""
         from bench_core.leaderboard.pairs import pairs_within
+        from bench_core.statistics.pairs import THIRDS
 
         name = self._one(dataset)
         names = list(dict.fromkeys(learners))
@@ -232,7 +207,11 @@ class Result(RunResult):
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
         within = _within(budget, kind)
         store = Store(self.store)
-        _, pairs = pairs_within(self.info, store, name, names, within, interest=interest)
+        _, pairs, others = pairs_within(self.info, store, name, names, within, interest=interest)
+        if others:
+            warnings.warn(
+                f"not all can be had at {within.words}: {', '.join(others)}", stacklevel=2
+            )
         rows = [
             {
                 "a": pair.a,
@@ -246,27 +225,43 @@ class Result(RunResult):
                 "p adjusted": pair.difference.adjusted,
                 "alike": pair.difference.equivalent,
                 "cost ratio": pair.cost_ratio,
+                "cost low": pair.cost_interval.low,
+                "cost high": pair.cost_interval.high,
+                "more data": pair.difference.more_units,
+                **{
+                    f"by {'cost to a' if kind.startswith('cost to') else kind}, {third}": value
+                    for kind, thirds in pair.parts.items()
+                    for third, (value, _) in zip(THIRDS, thirds, strict=True)
+                },
             }
             for pair in pairs
         ]
         return _frame(rows)
 
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
-        """Quality and cost at every budget at which a learner (None: each) changes its point."""
+        """Quality with its 95% interval, and cost, at every mean budget at which a learner (None:
+        each) changes its point."""
         name = self._one(dataset)
         self._known(name, [] if learner is None else [learner])
+        shown = [row for row in self._boards[name].rows if learner in (None, row.learner)]
+        budgets = dict.fromkeys(Budget(point.budget) for row in shown for point in row.curve)
+        sure = {
+            (one.learner, found.budget): one.interval
+            for found in self._standings_at(name, [*budgets])
+            for one in found.rows
+        }
         rows = [
             {
                 "learner": row.learner,
                 "budget": point.budget,
                 "cost": point.pick.cost,
                 self._boards[name].metric: point.pick.quality,
-                "±": point.pick.spread,
+                "low": sure[row.learner, Budget(point.budget)].low,
+                "high": sure[row.learner, Budget(point.budget)].high,
                 "at": point.pick.settings[0].short,
             }
-            for row in self._boards[name].rows
+            for row in shown
             for point in row.curve
-            if learner in (None, row.learner)
         ]
         return _frame(rows)
 
@@ -315,7 +310,7 @@ class Result(RunResult):
 
     def plot(self) -> Figure:
         """The curves of all learners as a picture; needs matplotlib."""
-        return Figure(self._text("curves.svg"), self)
+        return Figure(self._text("curves.svg"), self.run, self.report)
 
     def to_latex(self) -> str:
         """A LaTeX table of quality at budgets for each data set, and a paragraph on methods."""
@@ -342,14 +337,18 @@ class Result(RunResult):
 
     def _standings(self, dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
         """By learner, the best tier first; computed once for each budget."""
-        from bench_core.leaderboard.standings import standings
-
         kept: dict[Any, Mapping[str, Standing]] = self.__dict__.setdefault("_kept", {})
         if (dataset, budget) not in kept:
-            store = Store(self.store)
-            (found,) = standings(self.info, store, dataset, self._rows, [budget])
+            (found,) = self._standings_at(dataset, [budget])
             kept[dataset, budget] = {one.learner: one for one in found.rows}
         return kept[dataset, budget]
+
+    def _standings_at(
+        self, dataset: str, budgets: Sequence[Budget | None]
+    ) -> tuple[Standings, ...]:
+        from bench_core.leaderboard.standings import standings
+
+        return standings(self.info, Store(self.store), dataset, self._rows, budgets)
 
     def _known(self, dataset: str, learners: Sequence[str]) -> None:
         known = [row.learner for row in self._boards[dataset].rows]

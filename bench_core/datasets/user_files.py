@@ -14,10 +14,8 @@ are their labels, numbered in sorted order; another label in validation or test 
 feature costs 1 unless there is a cost file.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +24,15 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import is_url
 from bench_core.arrays import FloatArray
-from bench_core.costs.model import ContradictionError, SensorPrices, price_list
+from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.encoding import encoded, positions
 from bench_core.datasets.file_parts import Part, read_part
+from bench_core.datasets.groups import under_groups
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car
 from bench_core.datasets.remote import fetched, is_there, name_of_url
-from bench_core.errors import InputError, UsageError, one_line, unknown
+from bench_core.errors import InputError, one_line, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
@@ -110,9 +109,9 @@ class FileData:
                 what = unknown("column", name, parts["train"].names)
                 raise InputError(f"{self.train}: --drop: {what}")
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
-        if self.groups:
-            splits = splits.under(grouped_prices(splits, self.groups))
-        return with_costs(splits, str(_here(self.costs))) if self.costs else splits
+        if self.costs:
+            splits = with_costs(splits, str(_here(self.costs)))
+        return under_groups(splits, self.groups)
 
 
 def _name(file: str) -> str:
@@ -128,41 +127,6 @@ def _here(file: str, beside: Sequence[str] = ()) -> Path:
         place = file.partition("#")[0] + end
         if is_there(place):
             fetched(place, found.with_name(found.name + end))
-    return found
-
-
-def grouped_prices(splits: Splits, groups: tuple[str, ...]) -> SensorPrices:
-    """Prices where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one sensor; without a
-    cost it costs 1, as every column of no group. Raises UsageError."""
-    columns = [*dict.fromkeys(splits.columns)]
-    cost, shared = np.ones(len(columns)), []
-    for group in groups:
-        words, colon, price = group.rpartition(":")
-        words, amount = (words, _amount(group, price)) if colon else (group, 1.0)
-        members = [j for word in words.split(",") for j in _matching(group, word.strip(), columns)]
-        cost[members] = amount
-        shared.append(members)
-    try:
-        prices = price_list(cost, shared=shared, names=columns)
-    except ContradictionError as error:
-        raise UsageError(f"--group: {error}") from error
-    return prices.of_columns([*positions(splits.columns)])
-
-
-def _amount(group: str, text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < math.inf:
-        raise UsageError(f"--group {group}: {text!r} is no cost; write COLUMN,COLUMN:COST")
-    return amount
-
-
-def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
-    found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
-    if not found:
-        raise UsageError(f"--group {group}: {unknown('column', word, columns)}")
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ def run_trial(
             predict_seconds=paths["valid"].seconds + paths["test"].seconds,
             peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
             marks=_marks(spec, splits, model),
-            sensors=_sensors(splits),
+            sensors=sensors_of(splits),
             stages=_stages(model, paths["test"], values[0].points if values else ()),
             load_seconds=model.load_seconds if hosted else 0.0,
         )
@@ -281,18 +281,19 @@ def _stages(model: Any, path: predict.Path, kept: tuple[int, ...]) -> dict[str, 
     return Stages(*tree, reached)._asdict()
 
 
-def _sensors(splits: Splits) -> Sensors:
-    """Each sensor by the features that need it, the first three by name."""
-    users: list[list[str]] = [[] for _ in range(splits.costs.sensors)]
-    for j, name in enumerate(splits.names):
+def sensors_of(splits: Splits) -> Sensors:
+    """Each sensor by the columns that need it, the first three by name: the features made of a text
+    column differ from fold to fold."""
+    users: list[dict[str, None]] = [{} for _ in range(splits.costs.sensors)]
+    for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
-            users[sensor].append(name)
+            users[sensor][name] = None
     return Sensors(tuple(map(_short_list, users)), tuple(splits.prices.sensor.tolist()))
 
 
-def _short_list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+def _short_list(names: Iterable[str]) -> str:
+    first, more = [*names][:3], len([*names]) - 3
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def open_splits(

@@ -26,32 +26,34 @@ def pairs_within(
     budget: Budget,
     *,
     interest: float,
-) -> tuple[list[Repeat], list[Pair]]:
-    """The repeats that all ``names`` have finished, and every pair of them within the budget.
+) -> tuple[list[Repeat], list[Pair], list[str]]:
+    """The repeats that all ``names`` within the budget have finished, every pair of them, and a few
+    words on each of the others.
 
     ``interest`` is the least difference that matters, as a share of the better quality. Raises
-    UsageError where not all can be had at the budget.
+    UsageError where fewer than two can be had at the budget.
     """
     valid, test = (
         store.values(info.run, split=s, dataset=dataset, within=budget) for s in ("valid", "test")
     )
-    found = repeats(valid, test, names)
-    if none := [name for name in names if name not in {one.learner for one in valid}]:
+    there = [name for name in names if name in {one.learner for one in valid}]
+    found = repeats(valid, test, there) if there else []
+    if there and not found:
         raise UsageError(
-            f"{dataset}: not all can be had at {budget.words}: {', '.join(none)} cannot"
-        )
-    if not found:
-        raise UsageError(
-            f"{dataset}: no fold and seed at which all of {', '.join(names)} have finished"
+            f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
     # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
     limit = budget.amount if budget.kind == "mean" else math.inf
-    cheapest = {name: _least_cost(found, name) for name in names}
-    if none := [name for name, least in cheapest.items() if least > limit]:
-        least = ", ".join(f"{name} from {cost(cheapest[name])}" for name in none)
-        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {least}")
+    cheapest = {name: _least_cost(found, name) for name in there}
+    affordable = [name for name in there if cheapest[name] <= limit]
+    others = [f"{name} cannot" for name in names if name not in there]
+    others += [f"{n} from {cost(cheapest[n])}" for n in there if n not in affordable]
+    if len(affordable) < 2:
+        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
+    if len(affordable) < len(there):
+        found = repeats(valid, test, affordable)
     higher = primary_metric(info, dataset).higher_is_better
-    return found, compare(found, limit, higher, interest=interest)
+    return found, compare(found, limit, higher, interest=interest), others
 
 
 def _least_cost(found: Sequence[Repeat], name: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,7 +71,15 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
         for name, price, share in what:
             total[name, price] = total.get((name, price), 0.0) + float(share) / len(chosen)
     found = [Purchase(name, price, share) for (name, price), share in total.items()]
-    return sorted(found, key=lambda one: (-one.share * one.price, -one.share, one.features))
+    return sorted(
+        found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))
+    )
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers in names by their value: 4, 6, 10, 11."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if k % 2 else (-1, part) for k, part in enumerate(parts)]
 
 
 def shares(store: Store, run: str) -> pd.DataFrame:

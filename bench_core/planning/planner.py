@@ -10,6 +10,7 @@ from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
+from bench_core.datasets.groups import under_groups
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.remote import fetched
 from bench_core.datasets.search import DataFolder
@@ -181,6 +182,7 @@ class _Planner:
             if isinstance(given, str) and is_url(given):
                 given = str(fetched(given))
             splits = with_costs(splits, given, self.registry.cost_models)
+            splits = under_groups(splits, self.request.groups, prepared.splits)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
         if self.request.unit:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -17,12 +18,14 @@ from bench_core.errors import UsageError, unknown
 from bench_core.planning.commands import given_from_python, python_call, toml_literal, words
 from bench_core.terminal.tables import Table, check_text, console, plain_lines, show, write_text
 from bench_core.terminal.wording import cost, notices, quality
-from bench_reports.budgets import asked, stored, unaffordable
+from bench_reports.board_tables import half, starred
+from bench_reports.budgets import asked, costs_in, stored, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.leaderboard.assembly import Offer
+    from bench_core.leaderboard.board import Standing
     from bench_core.plugins import Registry
     from bench_core.results.budgets import Budget
     from bench_core.results.operating_points import Criterion
@@ -108,6 +111,7 @@ def answer(
     judge = primary_metric(info, name, metric or "")
     found = offers(frame, judge, budget)
     after = notices(replace(info, datasets=tuple(uses_of(info, name))))
+    (sure,) = certain(info, frame, name, judge, [budget], store)
     if not found:
         return None, [*after, f"{name}: {unaffordable(info, frame, budget, store)}", ""]
     top = found[0]
@@ -121,7 +125,8 @@ def answer(
         for setting in top.pick.settings
     )
     after += ["train it with:", *islice(commands, COMMANDS_SHOWN)]
-    return ranking(found, name, judge, budget), [*after, ""]
+    after = [*explained(sure, primary_metric(info, name).name), *after]
+    return ranking(found, name, judge, budget, sure, costs_in(frame)), [*after, ""]
 
 
 def answer_each(
@@ -137,33 +142,72 @@ def answer_each(
 
     judge = primary_metric(info, name, metric or "")
     rows, after = [], notices(replace(info, datasets=tuple(uses_of(info, name))))
-    for budget in budgets:
+    each = certain(info, frame, name, judge, budgets, store)
+    for budget, sure in zip(budgets, each, strict=True):
         found = offers(frame, judge, budget)
         if found:
             top = found[0]
-            numbers = quality(top.pick.quality), quality(top.pick.spread), cost(top.pick.cost)
+            one = sure.get(top.learner)
+            numbers = starred(quality(top.pick.quality), one), half(one), cost(top.pick.cost)
             rows.append([str(budget), top.learner, *numbers, top.pick.settings[0].short])
         else:
             after.append(f"{name}: {unaffordable(info, frame, budget, store)}")
     if not rows:
         return None, [*after, ""]
     titles = ("budget", "learner", judge.name, "±", "cost", "at")
-    title = f"{name}: best {judge.name} at each budget"
+    title = f"{name}: best {judge.name} at each budget{costs_in(frame)}"
     table = Table(titles, rows, "learner", titles[2:5], ("at",), title=title)
+    after = [*explained(each[0], primary_metric(info, name).name), *after]
     after.append(
         f"with the other learners, and how to train it: bench best --budget {rows[0][0]!r}"
     )
     return table, [*after, ""]
 
 
-def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: Budget) -> Table:
+def certain(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    name: str,
+    judge: Criterion,
+    budgets: Sequence[Budget],
+    store: Path,
+) -> list[dict[str, Standing]]:
+    """For each budget how sure the learners' qualities are, by the bootstrap of the board; nothing
+    of a metric that no values per row are stored of."""
+    from bench_core.leaderboard.assembly import primary_metric
+    from bench_core.leaderboard.standings import standings
+    from bench_core.results.store import Store
+
+    if judge.name != primary_metric(info, name).name:
+        return [{} for _ in budgets]
+    found = standings(info, Store(store), name, frame, budgets)
+    return [{one.learner: one for one in at.rows} for at in found]
+
+
+def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
+    """What ± and * say, and by which rule points are taken."""
+    if any(not math.isnan(one.interval.low) for one in sure.values()):
+        yield "±: half the 95% interval; *: tier 1, none is certainly better"
+        yield "each learner at its single best point within the budget, chosen on validation"
+    else:
+        yield f"±: not known, as values per row are kept of {primary} by finished trials alone"
+
+
+def ranking(
+    found: Sequence[Offer],
+    name: str,
+    metric: Criterion,
+    budget: Budget,
+    sure: Mapping[str, Standing],
+    unit: str = "",
+) -> Table:
     """The affordable learners, the best on validation first."""
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
         [
             offer.learner,
-            quality(offer.pick.quality),
-            quality(offer.pick.spread),
+            starred(quality(offer.pick.quality), sure.get(offer.learner)),
+            half(sure.get(offer.learner)),
             cost(offer.pick.cost),
             quality(offer.valid_quality),
             cost(offer.valid_cost),
@@ -172,7 +216,7 @@ def ranking(found: Sequence[Offer], name: str, metric: Criterion, budget: Budget
         ]
         for offer in found
     ]
-    title = f"{name}: best {metric.name} within {budget.words}"
+    title = f"{name}: best {metric.name} within {budget.words}{unit}"
     styles = ["bold green", *[""] * (len(rows) - 1)]
     titles = ("learner", *numbers, "audit", "repeats")
     return Table(titles, rows, "learner", numbers, title=title, row_styles=styles)

@@ -22,8 +22,8 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
     """The rows without columns that say nothing, and the names that had to be shortened."""
     columns = [
         ("rank", [_ranks(row) for row in board.rows]),
-        (heading_of(board), [_starred(quality(r.best.quality), r.standing) for r in board.rows]),
-        ("±", [_half(row.standing) for row in board.rows]),
+        (heading_of(board), [starred(quality(r.best.quality), r.standing) for r in board.rows]),
+        ("±", [half(row.standing) for row in board.rows]),
         ("cost", [cost(row.best.cost) for row in board.rows]),
         (f"{PERCENT} cost", [cost(row.cheap.cost) if row.cheap else "-" for row in board.rows]),
         ("kept", [_kept(board, row) for row in board.rows]),
@@ -104,7 +104,7 @@ def plain_tables(board: Board) -> Iterator[Table]:
             picks = [row.within[k] for row in rows]
             columns += [
                 (name, [quality(pick.quality) if pick else "-" for pick in picks]),
-                (f"± {name}", [_half(one) for one in at]),
+                (f"± {name}", [half(one) for one in at]),
                 (f"tier {name}", [_tier(one) for one in at]),
             ]
         yield _plain(columns, about_budgets(board))
@@ -210,15 +210,16 @@ def _with_half(standing: Standing | None, row: Row, k: int) -> str:
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
     shown = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}"
-    return _starred(f"{shown}±{edge}", standing)
+    return starred(f"{shown}±{edge}", standing)
 
 
 def _without(standing: Standing | None, row: Row, k: int) -> str:
     pick = row.within[k] if row.within else None
-    return _starred(quality(pick.quality), standing) if pick else "-"
+    return starred(quality(pick.quality), standing) if pick else "-"
 
 
-def _starred(text: str, standing: Standing | None) -> str:
+def starred(text: str, standing: Standing | None) -> str:
+    """A figure with * where its learner is in tier 1."""
     if standing is None or math.isnan(standing.interval.low):
         return text
     return f"{text}{'*' if standing.tier == 1 else ' '}"
@@ -246,7 +247,8 @@ def _half_width(standing: Standing | None) -> float:
     return (high - low) / 2
 
 
-def _half(standing: Standing | None) -> str:
+def half(standing: Standing | None) -> str:
+    """Half the 95% interval."""
     return _small(_half_width(standing))
 
 

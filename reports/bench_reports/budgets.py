@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.cli import options
+from bench_core.errors import one_line
 from bench_core.planning.commands import given_from_python, python_call, words
 from bench_core.terminal.wording import cost
 
@@ -62,3 +63,9 @@ def asked(request: Mapping[str, Any], dataset: str) -> dict[str, Any]:
     if found.get("suite") and dataset:
         found["data"] = dataset.partition("(")[0]  # options stand behind the name in results
     return found
+
+
+def costs_in(frame: pd.DataFrame) -> str:
+    """``, costs in ms``, or nothing where the prices of a data set have no unit of their own."""
+    units = {*map(str, frame["unit"].dropna())} - {"", "cost", "cost units"}
+    return f", costs in {one_line(', '.join(sorted(units)))}" if units else ""

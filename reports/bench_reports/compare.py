@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 
+MIXED = "each mixes two points to cost just the budget; 'bench best' and the board show one"
+
 
 @click.command(
     "compare",
@@ -80,6 +82,8 @@ def command(
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
+    if budget is None and budget_kind != "mean":
+        raise UsageError(f"--budget-kind {budget_kind} says what a --budget limits: give one")
     no_limit = (Budget(math.inf),)
     budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
@@ -102,6 +106,9 @@ def command(
                 show(part, screen)
             else:
                 screen.out(part, highlight=False)
+    elif not any(isinstance(part, Table) for part in parts):
+        lines = (part for part in parts if isinstance(part, str) and part)
+        raise UsageError("; ".join(lines))
     else:
         write_text(output, SUFFIXES[output.suffix.lower()](parts, interest))
         options.note(f"wrote {output}")
@@ -167,7 +174,7 @@ def _answer(
         return
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
-        found, pairs = pairs_within(info, store, dataset, names, budget, interest=interest)
+        found, pairs, others = pairs_within(info, store, dataset, names, budget, interest=interest)
     except UsageError as error:
         yield str(error)
         return
@@ -177,6 +184,10 @@ def _answer(
     rows = [_row(pair) for pair in pairs]
     title = f"{dataset}: {judge.name} {at}, {count(len(found), 'repeat')} of {units}"
     yield Table(TITLES, rows, "", TITLES[2:], title=title)
+    if budget.kind == "mean" and math.isfinite(budget.amount):
+        yield MIXED
+    if others:
+        yield f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}"
     for pair in pairs:
         yield from _sentences(pair, judge.higher_is_better)
     yield ""
@@ -199,6 +210,10 @@ def _interval(of: Interval) -> str:
     return f"{of.low:+.4f} to {of.high:+.4f}"
 
 
+def _more(units: float) -> str:
+    return "more than 1000 times" if units > 1000 else f"{units:.2g}x"
+
+
 def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     one = pair.difference
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -207,7 +222,8 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     elif math.isinf(one.more_units):
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
-        yield f"{pair.a} and {pair.b} are not separated: that takes {one.more_units:.2g}x the data"
+        much = f"that takes {_more(one.more_units)} the data"
+        yield f"{pair.a} and {pair.b} are not separated: {much}"
     ratio, edges = pair.cost_ratio, pair.cost_interval
     if math.isfinite(ratio):
         most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"

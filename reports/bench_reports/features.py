@@ -58,7 +58,7 @@ def command(
     from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.budgets import unaffordable
+    from bench_reports.budgets import costs_in, unaffordable
 
     check_output(output)
     within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
@@ -77,13 +77,13 @@ def command(
         bought = purchases(kept, info.run, chosen)
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
-            _show(name, str(chosen["learner"].iloc[0]), within, bought)
+            _show(name, str(chosen["learner"].iloc[0]), within, bought, costs_in(own))
     if output is not None:
         deliver(Table(("data set", *Purchase._fields), rows), output)
     return 0 if rows else 1
 
 
-def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase]) -> None:
+def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], unit: str) -> None:
     from bench_core.leaderboard.purchases import NEVER, sentences
 
     within = "at its best" if math.isinf(budget.amount) else f"within {budget.words}"
@@ -92,7 +92,7 @@ def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase]) -
         for one in bought
         if one.share > NEVER
     ]
-    title = f"{name}: what {learner} buys {within}"
+    title = f"{name}: what {learner} buys {within}{unit}"
     footer = (*sentences(bought), *_droppable(bought))
     table = Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)
     show(table, console())

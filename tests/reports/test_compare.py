@@ -9,6 +9,8 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
+from bench_core.results.store import Store
+
 __all__ = ["bench", "elsewhere", "material", "shell"]
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.trees=5")
@@ -57,6 +59,26 @@ def test_at_a_budget_that_one_cannot_spend_it_says_who(done: Path, bench: Run) -
     ended = bench("compare", "toy", "gbrt", "--budget", "0.001")
     assert ended.status == 0
     assert "not all can be had at 0.001 on average" in ended.out
+    refused = bench("compare", "toy", "gbrt", "--budget", "0.001", "-o", "pairs.tex")
+    assert (refused.status, refused.out) == (2, "")
+    assert "not all can be had at 0.001 on average" in refused.err
+    assert not (done / "pairs.tex").exists()
+
+
+def test_those_within_a_budget_are_compared_and_the_others_named(done: Path, bench: Run) -> None:
+    frame = Store().frame()
+    valid = frame[frame["split"] == "valid"]
+    least = valid.groupby("learner")["total_cost"].min().sort_values()
+    *_, dearest = least.index
+    budget = f"{(least.iloc[-2] + least.iloc[-1]) / 2:.6g}"
+    assert float(least.iloc[-2]) < float(budget) < float(least.iloc[-1])
+    ended = bench("compare", "toy", "gbrt", "miser", "--budget", budget, "-o", "pairs.tex")
+    assert ended.status == 0, ended.err
+    text = (done / "pairs.tex").read_text()
+    assert f"not all can be had at {budget} on average: {dearest} from" in text
+    row = next(line for line in text.splitlines() if line.count("&") == 6 and "$" in line)
+    assert {cell.split()[0] for cell in row.split(" & ")[:2]} == {*least.index} - {dearest}
+    assert "each mixes two points to cost just the budget" in text
 
 
 @pytest.mark.parametrize(
@@ -64,6 +86,10 @@ def test_at_a_budget_that_one_cannot_spend_it_says_who(done: Path, bench: Run) -
     [
         (["gbrt"], "compare needs two learners: bench compare miser cegb"),
         (["gbrt", "gbrt"], "compare needs two learners: bench compare miser cegb"),
+        (
+            ["gbrt", "miser", "--budget-kind", "cap"],
+            "--budget-kind cap says what a --budget limits",
+        ),
         (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
     ],

@@ -48,6 +48,17 @@ def test_shares_times_prices_are_the_feature_cost_of_the_point(
 
 def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> None:
     said = bench("best", "--budget", "100").out
+    board = bench("report").out.splitlines()
+    half = {cells[1]: cells for line in board if len(cells := line.split()) > 6}
+    rows = [
+        line.split() for line in said.splitlines() if line.split()[:1] and line.split()[0] in half
+    ]
+    assert {row[0] for row in rows} == {"toy", "cegb"}
+    for learner, value, width, *_ in rows:
+        low, high = map(float, half[learner][5:7])
+        assert float(width) == pytest.approx((high - low) / 2, abs=1e-4)
+        assert value.endswith("*") == (half[learner][2] == "1")
+    assert "±: half the 95% interval; *: tier 1" in said
     parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
     assert sum(map(int, parts.values())) == 3
 

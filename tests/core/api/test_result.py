@@ -70,14 +70,21 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core
     assert bought.loc["scan", "share"] == 0
     assert bought["cost per row"].sum() == pytest.approx(best.cost)
     assert bench_core.best(2).learner == best.learner
+    own = result.at(2).set_index("learner").loc[best.learner]
+    assert tuple(best.interval) == (own["low"], own["high"])
+    assert own["low"] < own["high"]
+    assert (best.tier, f"(95%: {own['low']:.4f} to " in repr(best)) == (own["tier"], True)
     with pytest.raises(UsageError, match=r"nothing is affordable at 0.5 on average: the cheapest"):
         result.best(0.5)
 
 
 def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
+    assert pair["cost low"] <= pair["cost high"]
+    assert pair["more data"] > 0
     assert pair["difference"] == pytest.approx(pair["quality a"] - pair["quality b"])
     curve = result.curve("toy-prefix")
+    assert (curve["low"] < curve["high"]).any()
     assert curve["budget"].is_monotonic_increasing
     assert set(result.curve()["learner"]) == {"toy-prefix", "toy-stacked"}
 

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import bench_core
+from bench_core.datasets.groups import under_groups
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError
+from bench_core.execution.trial import sensors_of
 from bench_core.splits import SPLITS, Splits
 
 CITIES = ("bern", "oslo", "rome")
@@ -159,3 +163,51 @@ def test_folds_cover_every_row_once_in_test_and_keep_queries_whole(tmp_path: Pat
         assert set(test.queries.sizes) == {4}
         seen += test.X[:, 0].tolist()
     assert sorted(seen) == list(range(400))
+
+
+def test_a_group_keeps_its_price_beside_costs(tmp_path: Path) -> None:
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "c.csv"
+    costs.write_text("age,10\nsex,10\ncity,2\n")
+    splits = with_costs(prepared(path), costs)
+    priced = under_groups(splits, ("age,sex:12",))
+    assert priced.prices.everything == 14
+    assert priced.prices.feature_price().tolist() == [12, 12, 12, 2, 2, 2]
+    assert under_groups(splits, ("age,sex",)).prices.everything == 12
+    with pytest.raises(UsageError, match=r"'age' and 'city' share one .* cost 10 and 2"):
+        under_groups(splits, ("age,city",))
+    full = '{"costs": [1, 2, 2], "shared": [["sex", "city"]], "split": 0.5, "unit": "ms"}'
+    costs.write_text(full.replace('"shared": [["sex", "city"]], ', ""))
+    kept = under_groups(with_costs(splits, costs), ("sex,city:3",)).prices
+    assert (kept.everything, kept.split, kept.unit) == (4, 0.5, "ms")
+    costs.write_text(full)
+    with pytest.raises(UsageError, match="--group age,sex:3: the costs have a model or groups of"):
+        under_groups(with_costs(splits, costs), ("age,sex:3",))
+    costs.write_text(
+        full.replace('"shared": ', '"model": "parallel", "services": ').replace(
+            '[["sex", "city"]]', '{"a": ["sex", "city"]}'
+        )
+    )
+    groups = ("age,sex:3",)
+    with pytest.raises(UsageError, match="the costs have a model or groups of their own"):
+        under_groups(with_costs(splits, costs), groups, prepared(path, groups=groups))
+
+
+def test_groups_and_costs_together_price_a_run(tmp_path: Path) -> None:
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "c.csv"
+    costs.write_text("age,10\nsex,10\ncity,2\n")
+    where: dict[str, Any] = {"learners": "constant", "store": str(tmp_path / "x.db")}
+    given: dict[str, Any] = {"costs": str(costs), "groups": "age,sex:12"} | where
+    of_file = bench_core.plan(data=str(path), label="ill", **given)
+    of_frame = bench_core.plan(pd.read_csv(path), "ill", **given)
+    for plan in (of_file, of_frame):
+        assert {use.price_of_everything for use in plan.datasets} == {14}
+
+
+def test_a_sensor_has_one_name_in_all_folds(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    rows = [f"{i},{CITIES[i * i % 7 % 3]},{i // 3 % 2}" for i in range(90)]
+    path.write_text("\n".join(["age,city,y", *rows, "91,rare,1"]) + "\n")
+    options: dict[str, Any] = {"folds": 3, "shares": (1 / 3, 1 / 3, 1 / 3)}
+    folds = [prepared(path, fold, **options) for fold in range(3)]
+    assert len({own.feature_names for own in folds}) > 1
+    assert {sensors_of(own).names for own in folds} == {("age", "city")}
