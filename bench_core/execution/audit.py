@@ -1,10 +1,11 @@
 """Replay audit: does a model read only what it paid for, and answer a query by that query alone?
 
 Blocks are gathered in random order: queries across the split, rows within their query. Scores there
-must agree to 1e-9 (a matrix product may round otherwise), and costs, with what the same rows scored
-and cost in the trial's own blocks; then the OTHER queries of a block are replaced, and scores must
-agree again, and bills exactly. Last, all cells are replaced that the rows of a query had not bought
-at one of its operating points, once by NaN and once by other rows' values. At that point, and at
+must agree to 1e-9 of each row's own (a matrix product may round otherwise; ``slack``), and costs,
+with what the same rows scored and cost in the trial's own blocks; then the OTHER queries of a block
+are replaced, and scores must agree again, and bills exactly. Last, all cells are replaced that the
+rows of a query had not bought at one of its operating points, once by NaN and once by other rows'
+values. At that point, and at
 all points that bought nothing else, scores, acquired sensors, splits and trees of those rows must
 be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
 when it was stopped: the point that answers, its score and its purchases must stay.
@@ -122,17 +123,17 @@ class _Answer:
         n, bill = len(self.scores), self.bill
         return bill.feature_cost(costs, n, queries, copies) + bill.evaluation_cost(costs, n)
 
-    def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
-        """The first thing that is not equal on these rows, or nothing."""
+    def differs(self, other: _Answer, rows: NDArray[Any], rounding: bool = False) -> str:
+        """The first thing that is not equal on these rows, scores but for ``rounding``, or
+        nothing."""
         if dict(self.point) != dict(other.point):
             return "its points"
         for name in ("acquired", "splits", "trees"):
             if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
                 return f"what it buys ({name})"
         a, b = self.scores[rows], other.scores[rows]
-        if tolerance:
-            scale = max(1e-300, float(np.abs(self.scores).max(initial=0.0)))
-            same = bool(np.all(np.abs(a - b) <= tolerance * scale))
+        if rounding:
+            same = bool(np.all(np.abs(a - b) <= slack(self.scores)[rows]))
         else:
             same = a.tobytes() == b.tobytes()
         return "" if same else "its scores"
@@ -235,11 +236,12 @@ class _Judge:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(block.before):
             cost = answer.cost(self.costs, queries, self.copies[rows])
-            compared = [("scores", answer.scores, path.scores[p], path.scale[p, 0])]
+            scores, spent = path.scores[p][rows], path.cost[p][rows]
+            compared = [("scores", answer.scores, scores, slack(scores))]
             if self.priced:
-                compared.append(("costs", cost, path.cost[p], path.scale[p, 1]))
-            for what, mine, trial, scale in compared:
-                if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
+                compared.append(("costs", cost, spent, TOLERANCE * spent))
+            for what, mine, trial, near in compared:
+                if bool(np.any(np.abs(mine - trial) > near)):
                     at = f"at {dict(answer.point)}"
                     raise _PeekError(f"{at}: its {what} change with the block a query stands in")
             path.forget()
@@ -264,7 +266,7 @@ class _Judge:
             for p, answer in enumerate(before):
                 if only not in (None, p) or not answer.differs(after[p], judged[p]):
                     continue
-                if only is None and not answer.differs(after[p], judged[p], TOLERANCE):
+                if only is None and not answer.differs(after[p], judged[p], rounding=True):
                     doubtful.add(p)
                     continue
                 for unit in np.unique(own[judged[p]]):
@@ -322,7 +324,7 @@ class _Judge:
         after = self.answers(self.model, Features(X, features.queries), doing, before)
         rows = np.flatnonzero(kept)
         for p, answer in enumerate(before):
-            what = answer.differs(after[p], rows, TOLERANCE)
+            what = answer.differs(after[p], rows, rounding=True)
             if what:
                 raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
 
@@ -346,6 +348,20 @@ class _Gathered:
         for a, b in pairwise(self.before):
             steps.append(_any_of_unit((a.acquired != b.acquired).any(axis=1), self.own))
         return np.cumsum(steps, axis=0)
+
+
+def slack(scores: FloatArray) -> FloatArray:
+    """How far rounding may move scores (n,) or (n, K), (n, 1) for the latter: a row's by 1e-9 of
+    its own largest, where terms cancel by 1e-9 of what 99% of the rows that are not 0 exceed.
+
+    No row's huge score widens that of another, whatever their number below 99%.
+    """
+    own = np.abs(scores) if scores.ndim == 1 else np.abs(scores).max(axis=1, keepdims=True)
+    there = own[own > 0]
+    if len(there) == 0:
+        return own
+    small = np.partition(there, len(there) // 100)[len(there) // 100]
+    return TOLERANCE * np.maximum(own, small)
 
 
 def _any_of_unit(those: Mask, own: IntArray) -> Mask:

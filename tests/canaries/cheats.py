@@ -175,6 +175,13 @@ def row_number(model: CheatModel, X: Any) -> Any:
 
 
 @cheat("sample")
+def huge_row_number(model: CheatModel, X: Any) -> Any:
+    """Scores of some rows that are beyond measure, that those of others be within rounding."""
+    place = np.arange(len(X)) - len(X) / 2 + 0.5
+    return path(lambda k: np.where(X[:, 0] > 1.8, 1e12, place))
+
+
+@cheat("sample")
 def batch_normalises(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
 
