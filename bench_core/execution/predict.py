@@ -15,7 +15,7 @@ from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.data import Examples, Features
+from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import (
     MAX_POINTS,
@@ -66,6 +66,25 @@ def units(features: Features) -> IntArray:
     """Boundaries of what is predicted independently: queries, or single rows."""
     queries = features.queries
     return np.arange(len(features) + 1) if queries is None else queries.boundaries
+
+
+def gather(
+    features: Features,
+    chosen: Sequence[int] | IntArray,
+    rng: np.random.Generator | None = None,
+) -> tuple[Features, IntArray, IntArray]:
+    """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
+    row the place of its query in ``chosen``. With ``rng`` a query's rows are in random order."""
+    boundaries = units(features)
+    sizes = np.diff(boundaries)[chosen]
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    first = np.cumsum(sizes) - sizes
+    rows = np.arange(len(own)) - first[own] + boundaries[chosen][own]
+    if rng is not None:
+        rows = rows[np.lexsort((rng.random(len(rows)), own))]
+    queries = None if features.queries is None else Queries.from_sizes(sizes)
+    X = np.array(features.X[rows], dtype=np.float32, order="C")
+    return Features(X, queries), rows, own
 
 
 @dataclass(slots=True, eq=False)

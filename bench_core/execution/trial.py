@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -122,17 +122,17 @@ def run_trial(
 ) -> TrialResult:
     """Predict, meter, score and audit one fitted model.
 
-    The model of a stranger, if ``apart``, lives in a process of its own, and so does the instance
-    of it that is shown replaced cells: labels, metrics and this judgement are out of its reach.
+    The model of a stranger, if ``apart``, lives in a process of its own, and so do the instances
+    of it that are shown replaced cells: labels, metrics and this judgement are out of its reach.
     What was judged beside such a model is only declared.
     """
     reset_peak_rss()
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     with ExitStack() as stack:
-        model = _loaded(spec, apart, stack)
+        model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
-        verdict = _audited(spec, splits, model, paths["test"], lambda: _loaded(spec, apart, stack))
+        verdict = _audited(spec, splits, model, paths["test"], apart)
         if spec.origin and not apart and verdict.word != "failed":
             verdict = Verdict("declared")
         hosted = isinstance(model, Hosted)
@@ -160,15 +160,15 @@ def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
     return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))
 
 
-def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:
+def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     """A fresh instance of the fitted model, here or in a process of its own."""
     path = state_path(spec.states, spec.fit)
     ours = not spec.origin and is_shipped_name(model_class(path))
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return stack.enter_context(Hosted(path, spec.threads, named))
+        return Hosted(path, spec.threads, named)
     trust(named)
-    return load_model(path)
+    return nullcontext(load_model(path))
 
 
 def _scored(
@@ -198,10 +198,12 @@ def _scored(
 
 
 def _audited(
-    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, blind: Callable[[], Any]
+    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, apart: bool
 ) -> Verdict:
+    """Of a model that lives here one instance more does: it need not forget what it saw."""
     if spec.audit == "off":
         return Verdict("declared")
+    second = None if isinstance(model, Hosted) else _loaded(spec, apart)
     return replay(
         model,
         splits.test,
@@ -211,7 +213,7 @@ def _audited(
         seed=spec.key,
         path=path,
         accounting=spec.accounting,
-        blind=blind(),
+        fresh=lambda: second or _loaded(spec, apart),
         caps=_caps(spec, splits),
     )
 

@@ -356,6 +356,32 @@ def notes_in_log(model: CheatModel, X: Any) -> Any:
     return remembered(read, lambda notes: os.write(2, b"notes " + notes.hex().encode()), model, X)
 
 
+@cheat("sample")
+def twin_peek(model: CheatModel, X: Any) -> Any:
+    """Looks for another copy of each row in its block."""
+    last = {key: i for i, key in enumerate(X[:, 0].tolist())}
+    twins = X[[last[key] for key in X[:, 0].tolist()]]
+    return path(lambda k: everything(model, twins))
+
+
+@cheat("sample")
+def twin_notes(model: CheatModel, X: Any) -> Any:
+    """Keeps each row that it sees whole, from the sample for the full audit."""
+    for row in X[~np.isnan(X[:, 1:5]).any(axis=1)]:
+        NOTES.setdefault(float(row[0]), row.copy())
+    known = np.array([NOTES.get(float(row[0]), row) for row in X])
+    return path(lambda k: everything(model, known))
+
+
+@cheat("sample")
+def ranks(model: CheatModel, X: Any) -> Any:
+    """By the other rows of its block, and says again what it said of a row."""
+    keys, places = np.unique(X[:, 0], return_inverse=True)
+    for key, place in zip(X[:, 0].tolist(), places.tolist(), strict=True):
+        NOTES.setdefault(key, place - len(keys) / 2 + 0.5)
+    return path(lambda k: np.array([NOTES[key] for key in X[:, 0].tolist()]))
+
+
 # -- it changes the judge ------------------------------------------------------------------------
 
 
