@@ -7,6 +7,7 @@ blocks, meters, scores and audits. Both run in a worker process or in the caller
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -200,7 +201,8 @@ def _scored(
 def _audited(
     spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, apart: bool
 ) -> Verdict:
-    """Of a model that lives here one instance more does: it need not forget what it saw."""
+    """What a stranger's audit looks at is drawn by a secret that no fit could know; of a model that
+    comes with bench by the key, so that its verdict is always the same."""
     if spec.audit == "off":
         return Verdict("declared")
     second = None if isinstance(model, Hosted) else _loaded(spec, apart)
@@ -210,7 +212,7 @@ def _audited(
         splits.costs,
         splits.classes,
         spec.audit,
-        seed=spec.key,
+        seed=secrets.token_hex(16) if spec.origin else spec.key,
         path=path,
         accounting=spec.accounting,
         fresh=lambda: second or _loaded(spec, apart),

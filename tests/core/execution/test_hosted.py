@@ -97,6 +97,21 @@ def test_only_what_is_bench_through_and_through_lives_where_labels_are(home: Pat
     assert [one.origin for one in mixed.trials] == ["helpers"]
 
 
+@pytest.mark.parametrize(("origin", "seeds"), [("mine", 3), ("", 1)])
+def test_what_a_strangers_audit_looks_at_cannot_be_foreseen(
+    origin: str, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(trial, "replay", lambda *_, seed, **more: given.append(seed))
+    monkeypatch.setattr(trial, "_loaded", lambda *_: None)
+    spec: Any = SimpleNamespace(audit="sample", origin=origin, key="k", accounting="", caps=())
+    nothing: Any = SimpleNamespace(test=None, costs=None, classes=0)
+    for _ in range(3):
+        trial._audited(spec, nothing, object(), nothing, True)
+    assert len(set(given)) == seeds
+    assert ("k" in given) == (origin == "")
+
+
 @pytest.mark.parametrize(
     ("origin", "tree", "marks"),
     [("mine", 0.1, (OWN_COUNT,)), ("mine", 0.0, ()), ("", 0.1, ())],
