@@ -28,7 +28,7 @@ from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
-from bench_core.execution.contract import ContractError
+from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
@@ -155,7 +155,7 @@ def run_trial(
 def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
     """The model's own, and that its word alone says how many splits and trees it evaluates, where
     that is paid for."""
-    own = model.marks if isinstance(model, Marked) else ()
+    own = plain_marks(model.marks) if isinstance(model, Marked) else ()
     one = np.ones(1)
     paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
     return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))

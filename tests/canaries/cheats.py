@@ -637,6 +637,10 @@ CHEATS["sabotage"] = "harmless", honest
 CHEATS["forge-fit"] = "refused", honest
 CHEATS["slow-load"] = "harmless", honest
 
+MARKS = {"formula-mark": ("=1+1",), "verdict-mark": ("verified by many",)}
+for _name in MARKS:
+    CHEATS[_name] = "refused", honest
+
 
 @dataclass
 class CheatModel:
@@ -645,6 +649,10 @@ class CheatModel:
     how: str
     weight: Any
     known: Any
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return MARKS.get(self.how, ())
 
     def predict_path(self, features: Features) -> Any:
         return CHEATS[self.how][1](self, features.X)
