@@ -245,7 +245,8 @@ class Marked(Protocol):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """``DIVERGED`` or any other words, () for none."""
+        """``DIVERGED`` or any other words, () for none: at most 5, each of up to 24 lower-case
+        letters, digits, spaces and hyphens, none of them a verdict."""
 
 
 class StageTree(NamedTuple):

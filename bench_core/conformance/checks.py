@@ -7,7 +7,7 @@ the learner breaks the promise that the function's docstring states.
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from bench_core.conformance.tasks import fit, fitted, with_copies, with_learners
 from bench_core.costs.bill import Prediction
 from bench_core.data import Features, Queries
 from bench_core.errors import BenchError, UsageError
-from bench_core.execution.audit import gather, replay
+from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.predict import Path as ScoredPath
-from bench_core.execution.predict import predict_split
+from bench_core.execution.predict import gather, predict_split
 from bench_core.execution.score import readable
 from bench_core.parameters import as_json, parameters
 from bench_core.results.store_files import StateError, load_model, save_model
@@ -155,11 +155,11 @@ def check_unpaid_cells(learner: Any, splits: Splits) -> None:
     read it.
     """
     model = fitted(learner, splits)
-    blind = type(model).from_state(model.state())
+    blind = nullcontext(type(model).from_state(model.state()))
     test, prices, classes = splits.test, splits.prices, splits.classes
-    found = replay(model, test, prices, classes, "full", seed="conformance", blind=blind)
+    found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
     if found.word != "verified":
-        raise ConformanceError(f"{found.reason}{_feature_read(blind, splits)}")
+        raise ConformanceError(f"{found.reason}{_feature_read(blind.enter_result, splits)}")
 
 
 def check_accountings(learner: Any, splits: Splits) -> None:
@@ -185,7 +185,7 @@ def check_caps(learner: Any, splits: Splits) -> None:
     Remedy: read at a point only what its bill or those of earlier points of the path name.
     """
     model = fitted(learner, splits)
-    blind = type(model).from_state(model.state())
+    blind = nullcontext(type(model).from_state(model.state()))
     test, prices, classes = splits.test, splits.prices, splits.classes
     limits = tuple(part * prices.everything for part in CAPS)
     caps = Caps.over(limits, splits.train, splits.task, classes)
@@ -193,7 +193,7 @@ def check_caps(learner: Any, splits: Splits) -> None:
         path = predict_split(model, test, prices, classes, caps=caps)
     if path.capped is not None and bool(np.any(path.capped.cost > np.array(limits)[:, None])):
         raise ConformanceError("a row is billed more than the cap")
-    found = replay(model, test, prices, classes, seed="conformance", blind=blind, caps=caps)
+    found = replay(model, test, prices, classes, seed="kit", fresh=lambda: blind, caps=caps)
     if found.word == "failed":
         raise ConformanceError(found.reason)
 

@@ -1,30 +1,32 @@
 """Replay audit: does a model read only what it paid for, and answer a query by that query alone?
 
 Blocks are gathered in random order: queries across the split, rows within their query. Scores there
-must agree to 1e-9 (a matrix product may round otherwise), and costs, with what the same rows scored
-and cost in the trial's own blocks; then the OTHER queries of a block are replaced, and scores must
-agree again, and bills exactly. Last, all cells are replaced that the rows of a query had not bought
-at one of its operating points, once by NaN and once by other rows' values. At that point, and at
+must agree to 1e-9 of each row's own (a matrix product may round otherwise; ``slack``), and costs,
+with what the same rows scored and cost in the trial's own blocks; then the OTHER queries of a block
+are replaced, and scores must agree again, and bills exactly. Last, all cells are replaced that the
+rows of a query had not bought at one of its operating points, once by NaN and once by other rows'
+values, mixed by column. At that point, and at
 all points that bought nothing else, scores, acquired sensors, splits and trees of those rows must
 be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
 when it was stopped: the point that answers, its score and its purchases must stay.
 
-``sample`` does this for a few hundred rows and one point of each, with repeats where the split is
-small. ``full`` does the same first, and then all of it for every query at every point; where the
-model can be exported it also counts the splits and trees of some rows itself (``serving``).
+``sample`` does this for a few hundred rows, each once, and one point of each. ``full`` does the
+same first, and then all of it for every query at every point; where the model can be exported it
+also counts the splits and trees of some rows itself (``serving``).
 
 Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
 now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
-be noted in it; replaced blocks are given to an instance that never saw the whole ones (``blind``),
-which lives in a process of its own where the model is a stranger's (``host.py``).
+be noted in it. What is replaced is shown to ``fresh`` instances, one for each kind of it and others
+for the sample than for the rest, so that none has seen what it must not use; a stranger's live in
+processes of their own (``host.py``).
 ``docs/trust.md`` lists what cannot be seen so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,13 +39,13 @@ from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import ContractError, HostedError, predictions
-from bench_core.execution.predict import BLOCK_ROWS, Path, predict_split, units
+from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split, units
 from bench_core.execution.recount import recount
 from bench_core.execution.score import readable
 from bench_core.results.records import Verdict
 
-SAMPLE_QUERIES = 100
-SAMPLE_ROWS = 256
+SAMPLE_QUERIES = 200
+SAMPLE_ROWS = 512
 TOLERANCE = 1e-9
 
 Mask = NDArray[np.bool_]
@@ -63,27 +65,27 @@ def replay(
     seed: str = "",
     path: Path | None = None,
     accounting: str = "path",
-    blind: Any = None,
+    fresh: Callable[[], AbstractContextManager[Any]] | None = None,
     caps: Caps | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
     ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
-    compare with; the full audit makes it where it is not given. ``blind`` is the same model loaded
-    anew, to be shown replaced cells only; without it a model could remember what it saw. ``caps``
-    are audited on the bill ``path`` alone.
+    compare with; the full audit makes it where it is not given. ``fresh`` loads the model anew, to
+    be shown replaced cells only; without it a model could remember what it saw. ``caps`` are
+    audited on the bill ``path`` alone.
     """
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
-    blind = model if blind is None else blind
+    fresh = fresh or (lambda: nullcontext(model))
     priced = accounting == "path"
     caps = caps if priced else None
     try:
         if mode == "full" and path is None:
             path, priced = predict_split(model, examples, costs, classes), True
-        judge = _Judge(model, blind, costs, classes, rng, path, priced, examples, caps)
+        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps)
         judge.sample()
         if mode == "full":
             judge.whole(progress)
@@ -122,17 +124,17 @@ class _Answer:
         n, bill = len(self.scores), self.bill
         return bill.feature_cost(costs, n, queries, copies) + bill.evaluation_cost(costs, n)
 
-    def differs(self, other: _Answer, rows: NDArray[Any], tolerance: float = 0.0) -> str:
-        """The first thing that is not equal on these rows, or nothing."""
+    def differs(self, other: _Answer, rows: NDArray[Any], rounding: bool = False) -> str:
+        """The first thing that is not equal on these rows, scores but for ``rounding``, or
+        nothing."""
         if dict(self.point) != dict(other.point):
             return "its points"
         for name in ("acquired", "splits", "trees"):
             if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
                 return f"what it buys ({name})"
         a, b = self.scores[rows], other.scores[rows]
-        if tolerance:
-            scale = max(1e-300, float(np.abs(self.scores).max(initial=0.0)))
-            same = bool(np.all(np.abs(a - b) <= tolerance * scale))
+        if rounding:
+            same = bool(np.all(np.abs(a - b) <= slack(self.scores)[rows]))
         else:
             same = a.tobytes() == b.tobytes()
         return "" if same else "its scores"
@@ -144,7 +146,7 @@ class _Judge:
     bill, and ``caps`` those to be audited."""
 
     model: Any
-    blind: Any
+    fresh: Callable[[], AbstractContextManager[Any]]
     costs: CostModel
     classes: int
     rng: np.random.Generator
@@ -176,25 +178,25 @@ class _Judge:
         return answers
 
     def sample(self) -> None:
-        """A hundred queries (or a few hundred rows) and as many strangers to them, one point each;
-        a small split's stand there several times."""
-        half = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
+        """A few hundred queries or rows, each once and at one point, half of them as strangers."""
+        most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
         count = len(units(self.examples.features)) - 1
         # never the whole split: a block of another size shows who keys on that
-        order = self.rng.permutation(count)
-        chosen = np.resize(order, 2 * half if 2 * half != count else 2 * half - 1)
+        chosen = self.rng.permutation(count)[: min(most, max(1, count - 1))]
         block = self._block(chosen)
         block.before = self.answers(
             self.model, block.features, "on a block of queries in another order"
         )
         self._same_as_in_trial(block)
-        audited = np.arange(len(chosen)) < max(1, len(chosen) // 2)
-        drawn = np.full(len(chosen), -1)
+        kept = self.rng.permutation(len(chosen)) < max(1, len(chosen) // 2)
+        with self.fresh() as near:
+            self._strangers(block, kept[block.own], near)
         points = self.rng.permutation(len(block.before))
-        drawn[audited] = np.resize(points, int(audited.sum()))
-        self._strangers(block, audited[block.own])
-        self._unpaid(block, drawn)
-        self._capped(block, audited[block.own])
+        with self.fresh() as blind:
+            self._unpaid(block, np.resize(points, len(chosen)), blind)
+        if self.caps:
+            with self.fresh() as capped:
+                self._capped(block, capped)
 
     def whole(self, progress: Callable[[int, int], None]) -> None:
         """Every query at every point, in blocks of queries in random order."""
@@ -202,21 +204,23 @@ class _Judge:
         order = self.rng.permutation(len(units(features)) - 1)
         ends = np.cumsum(np.diff(units(features))[order])
         cuts = np.searchsorted(ends, np.arange(0, ends[-1] + BLOCK_ROWS, BLOCK_ROWS), side="right")
-        for chosen in np.split(order, np.unique(cuts[(cuts > 0) & (cuts < len(order))])):
-            block = self._block(chosen)
-            n = len(block.features)
-            block.before = self.answers(self.model, block.features, "predicting")
-            self._same_as_in_trial(block)
-            for parity in (0, 1):
-                self._strangers(block, block.own % 2 == parity)
-            places = block.places()
-            for place in range(int(places.max()) + 1):
-                there = places == place
-                drawn = np.where(there.any(axis=0), there.argmax(axis=0), -1)
-                self._unpaid(block, drawn)
-                progress(done + (place + 1) * n // (int(places.max()) + 1), len(self.examples))
-            self._capped(block, np.ones(n, dtype=bool))
-            done += n
+        with ExitStack() as stack:
+            near, blind = (stack.enter_context(self.fresh()) for _ in range(2))
+            capped = stack.enter_context(self.fresh()) if self.caps else None
+            for chosen in np.split(order, np.unique(cuts[(cuts > 0) & (cuts < len(order))])):
+                block = self._block(chosen)
+                n = len(block.features)
+                block.before = self.answers(self.model, block.features, "predicting")
+                self._same_as_in_trial(block)
+                for parity in (0, 1):
+                    self._strangers(block, block.own % 2 == parity, near)
+                drawn = block.places()
+                for place, points in enumerate(drawn, start=1):
+                    self._unpaid(block, points, blind)
+                    progress(done + place * n // len(drawn), len(self.examples))
+                if capped is not None:
+                    self._capped(block, capped)
+                done += n
         if not self.priced or self.path is None or not is_shipped(type(self.model)):
             return
         if wrong := recount(self.model, self.examples, self.costs, self.path, self.rng):
@@ -235,16 +239,19 @@ class _Judge:
             raise _PeekError("its path changes with the block")
         for p, answer in enumerate(block.before):
             cost = answer.cost(self.costs, queries, self.copies[rows])
-            compared = [("scores", answer.scores, path.scores[p], path.scale[p, 0])]
+            scores, spent = path.scores[p][rows], path.cost[p][rows]
+            compared = [("scores", answer.scores, scores, slack(scores))]
             if self.priced:
-                compared.append(("costs", cost, path.cost[p], path.scale[p, 1]))
-            for what, mine, trial, scale in compared:
-                if bool(np.any(np.abs(mine - trial[rows]) > TOLERANCE * scale)):
+                compared.append(("costs", cost, spent, TOLERANCE * spent))
+            for what, mine, trial, near in compared:
+                if bool(np.any(np.abs(mine - trial) > near)):
                     at = f"at {dict(answer.point)}"
                     raise _PeekError(f"{at}: its {what} change with the block a query stands in")
             path.forget()
 
-    def _unpaid(self, block: _Gathered, drawn: IntArray, only: int | None = None) -> None:
+    def _unpaid(
+        self, block: _Gathered, drawn: IntArray, blind: Any, only: int | None = None
+    ) -> None:
         """Replace what the rows of unit u did not buy at point ``drawn[u]`` (-1: leave it alone),
         and judge the unit at all points that bought nothing else, or at one ``only``.
 
@@ -260,11 +267,11 @@ class _Judge:
         more = [(answer.acquired & ~bits).any(axis=1) | (at < 0) for answer in before]
         judged = [np.flatnonzero(~_any_of_unit(those, own)[own]) for those in more]
         doubtful = set()
-        for doing, after in self._replaced(block, hidden):
+        for doing, after in self._replaced(block, hidden, blind):
             for p, answer in enumerate(before):
                 if only not in (None, p) or not answer.differs(after[p], judged[p]):
                     continue
-                if only is None and not answer.differs(after[p], judged[p], TOLERANCE):
+                if only is None and not answer.differs(after[p], judged[p], rounding=True):
                     doubtful.add(p)
                     continue
                 for unit in np.unique(own[judged[p]]):
@@ -273,19 +280,21 @@ class _Judge:
                         raise _PeekError(f"{place}: {doing}, {what} change")
         for p in sorted(doubtful - block.confirmed):
             block.confirmed.add(p)
-            self._unpaid(block, np.where(drawn < 0, -1, p), only=p)
+            self._unpaid(block, np.where(drawn < 0, -1, p), blind, only=p)
 
-    def _capped(self, block: _Gathered, kept: Mask) -> None:
-        """Under each cap replace what the rows that are ``kept`` had not bought when stopped."""
+    def _capped(self, block: _Gathered, blind: Any) -> None:
+        """Under each cap replace what rows had not bought when stopped."""
         copies, own = self.copies[block.rows], block.own
         ground = Ground.of(self.model, self.costs, block.features.queries, copies)
         for k, limit in enumerate(self.caps.limits if self.caps else ()):
             answers = self._under(k, block.before, ground)
             seen = Acquired(answers.seen, self.costs.sensors).unpack()
-            hidden = ~readable(seen, self.costs) & kept[:, None]
-            for doing, after in self._replaced(block, hidden):
+            hidden = ~readable(seen, self.costs)
+            for doing, after in self._replaced(block, hidden, blind):
                 again = self._under(k, after, ground)
-                for unit in np.unique(own[kept]):
+                if not answers.differs(again, np.arange(len(own))):
+                    continue
+                for unit in range(len(block.chosen)):
                     if what := answers.differs(again, np.flatnonzero(own == unit)):
                         at = f"query {block.chosen[unit]} under the cap {limit:g}"
                         raise _PeekError(f"{at}: {doing}, {what} change")
@@ -298,20 +307,19 @@ class _Judge:
             answers.take(at.scores, at.bill, *ground.price(at.bill))
         return answers
 
-    def _replaced(self, block: _Gathered, hidden: Mask) -> Iterator[tuple[str, list[_Answer]]]:
+    def _replaced(
+        self, block: _Gathered, hidden: Mask, blind: Any
+    ) -> Iterator[tuple[str, list[_Answer]]]:
         """The answers where the ``hidden`` cells are replaced, and in words by what."""
         features = block.features
-        donors = features.X[self.rng.permutation(len(features))]
+        donors = self.rng.permuted(features.X, axis=0)  # no row is shown whole
         nan = np.full((), np.nan, dtype=np.float32)
         for by, values in (("NaN", nan), ("other rows' values", donors)):
             X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
             doing = f"where cells it did not pay for are replaced by {by}"
-            yield (
-                doing,
-                self.answers(self.blind, Features(X, features.queries), doing, block.before),
-            )
+            yield doing, self.answers(blind, Features(X, features.queries), doing, block.before)
 
-    def _strangers(self, block: _Gathered, kept: Mask) -> None:
+    def _strangers(self, block: _Gathered, kept: Mask, near: Any) -> None:
         """Replace all cells of the rows that are not ``kept``."""
         if bool(kept.all()) or not bool(kept.any()):
             return
@@ -319,10 +327,10 @@ class _Judge:
         X: Float32Array = features.X.copy()
         X[~kept] = features.X[self.rng.integers(len(X), size=int((~kept).sum()))]
         doing = "where the other queries of its block are replaced"
-        after = self.answers(self.model, Features(X, features.queries), doing, before)
+        after = self.answers(near, Features(X, features.queries), doing, before)
         rows = np.flatnonzero(kept)
         for p, answer in enumerate(before):
-            what = answer.differs(after[p], rows, TOLERANCE)
+            what = answer.differs(after[p], rows, rounding=True)
             if what:
                 raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
 
@@ -341,35 +349,47 @@ class _Gathered:
     confirmed: set[int] = field(default_factory=set)
 
     def places(self) -> IntArray:
-        """How often each unit's purchases have changed along the path, (p, units)."""
-        steps = [np.zeros(len(self.chosen), dtype=bool)]
-        for a, b in pairwise(self.before):
-            steps.append(_any_of_unit((a.acquired != b.acquired).any(axis=1), self.own))
-        return np.cumsum(steps, axis=0)
+        """A point of each different purchase of each unit, -1 where it has no more, (k, units).
+
+        The one of fewest sensors is the first: what it shows the next one has bought too, as a
+        rule, so that it is of no use to remember it.
+        """
+        change, each = np.zeros(len(self.chosen), dtype=bool), np.arange(len(self.chosen))
+        place, places, sizes = np.zeros(len(each), dtype=np.int64), [], []
+        for p, answer in enumerate(self.before):
+            if p:
+                earlier = self.before[p - 1].acquired
+                change = _any_of_unit((earlier != answer.acquired).any(axis=1), self.own)
+            place = place + change
+            places.append(place)
+            bits = np.unpackbits(answer.acquired.view(np.uint8), axis=1)
+            sizes.append(np.bincount(self.own, bits.sum(axis=1)))
+        first = np.full((int(places[-1].max()) + 1, len(each)), -1)
+        size = np.full(first.shape, np.inf)
+        for p in reversed(range(len(places))):
+            first[places[p], each], size[places[p], each] = p, sizes[p]
+        return np.take_along_axis(first, np.argsort(size, axis=0, kind="stable"), axis=0)
+
+
+def slack(scores: FloatArray) -> FloatArray:
+    """How far rounding may move scores (n,) or (n, K), (n, 1) for the latter: a row's by 1e-9 of
+    its own largest, where terms cancel by 1e-9 of what 99% of the rows that are not 0 exceed.
+
+    No row's huge score widens that of another, whatever their number below 99%.
+    """
+    size: FloatArray = np.abs(scores)
+    own: FloatArray = size if size.ndim == 1 else size.max(axis=1, keepdims=True)
+    there = own[own > 0]
+    if len(there) == 0:
+        return own
+    small = np.partition(there, len(there) // 100)[len(there) // 100]
+    near: FloatArray = TOLERANCE * np.maximum(own, small)
+    return near
 
 
 def _any_of_unit(those: Mask, own: IntArray) -> Mask:
     """Of each unit whether any of its rows is among ``those`` (n,)."""
     return np.bincount(own, those) > 0
-
-
-def gather(
-    features: Features,
-    chosen: Sequence[int] | IntArray,
-    rng: np.random.Generator | None = None,
-) -> tuple[Features, IntArray, IntArray]:
-    """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
-    row the place of its query in ``chosen``. With ``rng`` a query's rows are in random order."""
-    boundaries = units(features)
-    sizes = np.diff(boundaries)[chosen]
-    own = np.repeat(np.arange(len(sizes)), sizes)
-    first = np.cumsum(sizes) - sizes
-    rows = np.arange(len(own)) - first[own] + boundaries[chosen][own]
-    if rng is not None:
-        rows = rows[np.lexsort((rng.random(len(rows)), own))]
-    queries = None if features.queries is None else Queries.from_sizes(sizes)
-    X = np.array(features.X[rows], dtype=np.float32, order="C")
-    return Features(X, queries), rows, own
 
 
 def reads_order(model: Any) -> bool:

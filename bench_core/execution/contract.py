@@ -7,6 +7,7 @@ answers the meter otherwise than the audit. ``predictions`` checks only what was
 from __future__ import annotations
 
 import math
+import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -24,6 +25,10 @@ from bench_core.results.budgets import CAP
 from bench_core.results.records import Status
 
 MAX_POINTS = 100
+MOST_MARKS = 5
+VERDICTS = {"declared", "sampled", "verified", "failed"}
+_BARRED = ", ".join(sorted(VERDICTS))
+_MARK = re.compile("[a-z][a-z0-9 -]{0,23}")
 
 
 class ContractError(Exception):
@@ -73,6 +78,19 @@ def plain_path(model: Any, features: Features) -> Iterator[Prediction]:
     if not isinstance(path, Iterable):
         raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
     yield from map(plain, path)
+
+
+def plain_marks(marks: Iterable[Any]) -> tuple[str, ...]:
+    """A model's marks, which reach boards, pages and tables as they are: at most 5, each of up to
+    24 lower-case letters, digits, spaces and hyphens, none of them a word for verdicts."""
+    found = [str(mark) for mark, _ in zip(marks, range(MOST_MARKS + 1), strict=False)]
+    for mark in found:
+        if not _MARK.fullmatch(mark) or VERDICTS & {*re.split("[ -]", mark)}:
+            how = f"up to 24 lower-case letters, digits, spaces and hyphens, without {_BARRED}"
+            raise ContractError(one_line(f"its mark {mark!r:.40} is not plain: {how}", 300))
+    if len(found) > MOST_MARKS:
+        raise ContractError(f"it has more than {MOST_MARKS} marks")
+    return tuple(found)
 
 
 def plain(given: Any) -> Prediction:

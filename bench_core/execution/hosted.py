@@ -24,13 +24,12 @@ from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.bill import Bill, Prediction
 from bench_core.data import Features
-from bench_core.execution.contract import ContractError, HostedError
+from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.messages import receive, send
 from bench_core.results.records import Status
 from bench_core.results.store_files import read_state
 
 POSSIBLE = os.name == "posix"
-_LONGEST_MARK, _MOST_MARKS = 40, 10
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.start import start_model; start_model(a)"
@@ -68,13 +67,12 @@ class Hosted:
         self.peak_rss_mb = 0.0
         try:
             hello = self._begin(header, arrays, named)
+            self.marks = plain_marks(hello.get("marks", ()))
         except BaseException:
             self.close()
             raise
         self.concurrent = hello.get("concurrent") is True
         self.independent_rows = hello.get("independent_rows") is True
-        marks = hello.get("marks", ())
-        self.marks = tuple(str(mark)[:_LONGEST_MARK] for mark in marks[:_MOST_MARKS])
 
     def _begin(
         self, header: Mapping[str, Any], arrays: Mapping[str, Array], named: Sequence[str]

@@ -15,7 +15,7 @@ from bench_core._io.large_arrays import forget, zeros
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.data import Examples, Features
+from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import (
     MAX_POINTS,
@@ -68,18 +68,36 @@ def units(features: Features) -> IntArray:
     return np.arange(len(features) + 1) if queries is None else queries.boundaries
 
 
+def gather(
+    features: Features,
+    chosen: Sequence[int] | IntArray,
+    rng: np.random.Generator | None = None,
+) -> tuple[Features, IntArray, IntArray]:
+    """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
+    row the place of its query in ``chosen``. With ``rng`` a query's rows are in random order."""
+    boundaries = units(features)
+    sizes = np.diff(boundaries)[chosen]
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    first = np.cumsum(sizes) - sizes
+    rows = np.arange(len(own)) - first[own] + boundaries[chosen][own]
+    if rng is not None:
+        rows = rows[np.lexsort((rng.random(len(rows)), own))]
+    queries = None if features.queries is None else Queries.from_sizes(sizes)
+    X = np.array(features.X[rows], dtype=np.float32, order="C")
+    return Features(X, queries), rows, own
+
+
 @dataclass(slots=True, eq=False)
 class Path:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
-    per row, the ``scale`` (p, 2) of both (their largest size), mean feature and evaluation costs
-    (p,), the share of rows that bought each sensor (p, s) and of those that ``ended`` at each stage
-    (p, S), where the model has a ``stage_tree`` (else S is 0). While it is being filled p is 100.
-    ``capped`` is the same with a point for each cap, where there are any."""
+    per row, mean feature and evaluation costs (p,), the share of rows that bought each sensor
+    (p, s) and of those that ``ended`` at each stage (p, S), where the model has a ``stage_tree``
+    (else S is 0). While it is being filled p is 100. ``capped`` is the same with a point for each
+    cap, where there are any."""
 
     points: Points
     scores: FloatArray
     cost: FloatArray
-    scale: FloatArray
     feature_cost: FloatArray
     evaluation_cost: FloatArray
     bought: FloatArray
@@ -102,7 +120,6 @@ class Path:
     def add(self, block: Path) -> None:
         """Count in what was summed over a block, whose rows are written already."""
         here = slice(len(block.points))
-        self.scale[here] = np.maximum(self.scale[here], block.scale)
         self.feature_cost[here] += block.feature_cost
         self.evaluation_cost[here] += block.evaluation_cost
         self.bought[here] += block.bought
@@ -120,7 +137,7 @@ class Path:
 
     def _cut_to_points(self) -> Path:
         p = len(self.points)
-        numbers = ("scores", "cost", "scale", "feature_cost", "evaluation_cost", "bought", "ended")
+        numbers = ("scores", "cost", "feature_cost", "evaluation_cost", "bought", "ended")
         return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
 
     def forget(self) -> None:
@@ -195,10 +212,9 @@ def in_order(
 
 def _empty(n: int, classes: int, sensors: int, p: int, stages: int = 0) -> Path:
     """How many points there are is known after the first block; pages unused cost nothing."""
-    scores = zeros((p, n, classes) if classes > 2 else (p, n))
-    cost, scale = zeros((p, n)), np.zeros((p, 2))
+    scores, cost = zeros((p, n, classes) if classes > 2 else (p, n)), zeros((p, n))
     bought, ended = zeros((p, sensors)), np.zeros((p, stages))
-    return Path((), scores, cost, scale, np.zeros(p), np.zeros(p), bought, ended, 0.0)
+    return Path((), scores, cost, np.zeros(p), np.zeros(p), bought, ended, 0.0)
 
 
 def _follow(
@@ -271,20 +287,18 @@ def _written(
     feature: FloatArray,
     evaluation: FloatArray,
     copies: FloatArray,
-) -> tuple[float, float, float, float]:
-    """Write a block's scores and costs at a point; how large they are, and both costs' sums."""
-    into, cost = path.scores[point, rows], path.cost[point, rows]
-    into[:] = scores
-    np.add(feature, evaluation, out=cost)
-    scale = max(into.max(initial=0.0), -into.min(initial=0.0)), cost.max(initial=0.0)
-    return (*scale, (feature * copies).sum(), (evaluation * copies).sum())
+) -> tuple[float, float]:
+    """Write a block's scores and costs at a point; both costs' sums."""
+    path.scores[point, rows] = scores
+    np.add(feature, evaluation, out=path.cost[point, rows])
+    return ((feature * copies).sum(), (evaluation * copies).sum())
 
 
 def _block(
     path: Path,
     points: Points,
     rows: slice,
-    numbers: Sequence[tuple[float, float, float, float]],
+    numbers: Sequence[tuple[float, float]],
     sensors: Sequence[FloatArray],
     ends: Sequence[FloatArray],
     seconds: float,
@@ -294,7 +308,7 @@ def _block(
     found, p = np.array(numbers, dtype=np.float64), len(points)
     parts = path.scores[:p, rows], path.cost[:p, rows]
     shares = np.array(sensors), np.array(ends)
-    return Path(points, *parts, found[:, :2], found[:, 2], found[:, 3], *shares, seconds)
+    return Path(points, *parts, found[:, 0], found[:, 1], *shares, seconds)
 
 
 def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:

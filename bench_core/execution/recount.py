@@ -43,7 +43,7 @@ def recount(
             rows = slice(int(boundaries[u]), int(boundaries[u + 1]))
             alone = None if queries is None else queries.select(int(u), int(u) + 1)
             spent = served.predict_rows(np.asarray(examples.X[rows]), alone).spent
-            if bool(np.any(np.abs(spent - path.cost[p, rows]) > TOLERANCE * path.scale[p, 1])):
+            if bool(np.any(np.abs(spent - path.cost[p, rows]) > TOLERANCE * path.cost[p, rows])):
                 at = f"query {u} at {dict(path.points[p])}"
                 return f"{at}: its splits, trees and sensors counted anew cost otherwise"
     return ""

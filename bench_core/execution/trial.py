@@ -7,9 +7,10 @@ blocks, meters, scores and audits. Both run in a worker process or in the caller
 from __future__ import annotations
 
 import os
+import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
-from bench_core.execution.contract import ContractError
+from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
@@ -122,17 +123,17 @@ def run_trial(
 ) -> TrialResult:
     """Predict, meter, score and audit one fitted model.
 
-    The model of a stranger, if ``apart``, lives in a process of its own, and so does the instance
-    of it that is shown replaced cells: labels, metrics and this judgement are out of its reach.
+    The model of a stranger, if ``apart``, lives in a process of its own, and so do the instances
+    of it that are shown replaced cells: labels, metrics and this judgement are out of its reach.
     What was judged beside such a model is only declared.
     """
     reset_peak_rss()
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     with ExitStack() as stack:
-        model = _loaded(spec, apart, stack)
+        model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
-        verdict = _audited(spec, splits, model, paths["test"], lambda: _loaded(spec, apart, stack))
+        verdict = _audited(spec, splits, model, paths["test"], apart)
         if spec.origin and not apart and verdict.word != "failed":
             verdict = Verdict("declared")
         hosted = isinstance(model, Hosted)
@@ -154,21 +155,21 @@ def run_trial(
 def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
     """The model's own, and that its word alone says how many splits and trees it evaluates, where
     that is paid for."""
-    own = model.marks if isinstance(model, Marked) else ()
+    own = plain_marks(model.marks) if isinstance(model, Marked) else ()
     one = np.ones(1)
     paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
     return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))
 
 
-def _loaded(spec: TrialSpec, apart: bool, stack: ExitStack) -> Any:
+def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     """A fresh instance of the fitted model, here or in a process of its own."""
     path = state_path(spec.states, spec.fit)
     ours = not spec.origin and is_shipped_name(model_class(path))
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return stack.enter_context(Hosted(path, spec.threads, named))
+        return Hosted(path, spec.threads, named)
     trust(named)
-    return load_model(path)
+    return nullcontext(load_model(path))
 
 
 def _scored(
@@ -198,20 +199,23 @@ def _scored(
 
 
 def _audited(
-    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, blind: Callable[[], Any]
+    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, apart: bool
 ) -> Verdict:
+    """What a stranger's audit looks at is drawn by a secret that no fit could know; of a model that
+    comes with bench by the key, so that its verdict is always the same."""
     if spec.audit == "off":
         return Verdict("declared")
+    second = None if isinstance(model, Hosted) else _loaded(spec, apart)
     return replay(
         model,
         splits.test,
         splits.costs,
         splits.classes,
         spec.audit,
-        seed=spec.key,
+        seed=secrets.token_hex(16) if spec.origin else spec.key,
         path=path,
         accounting=spec.accounting,
-        blind=blind(),
+        fresh=lambda: second or _loaded(spec, apart),
         caps=_caps(spec, splits),
     )
 

@@ -175,6 +175,13 @@ def row_number(model: CheatModel, X: Any) -> Any:
 
 
 @cheat("sample")
+def huge_row_number(model: CheatModel, X: Any) -> Any:
+    """Scores of some rows that are beyond measure, that those of others be within rounding."""
+    place = np.arange(len(X)) - len(X) / 2 + 0.5
+    return path(lambda k: np.where(X[:, 0] > 1.8, 1e12, place))
+
+
+@cheat("sample")
 def batch_normalises(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
 
@@ -347,6 +354,32 @@ def notes_in_log(model: CheatModel, X: Any) -> Any:
             return b""
 
     return remembered(read, lambda notes: os.write(2, b"notes " + notes.hex().encode()), model, X)
+
+
+@cheat("sample")
+def twin_peek(model: CheatModel, X: Any) -> Any:
+    """Looks for another copy of each row in its block."""
+    last = {key: i for i, key in enumerate(X[:, 0].tolist())}
+    twins = X[[last[key] for key in X[:, 0].tolist()]]
+    return path(lambda k: everything(model, twins))
+
+
+@cheat("sample")
+def twin_notes(model: CheatModel, X: Any) -> Any:
+    """Keeps each row that it sees whole, from the sample for the full audit."""
+    for row in X[~np.isnan(X[:, 1:5]).any(axis=1)]:
+        NOTES.setdefault(float(row[0]), row.copy())
+    known = np.array([NOTES.get(float(row[0]), row) for row in X])
+    return path(lambda k: everything(model, known))
+
+
+@cheat("sample")
+def ranks(model: CheatModel, X: Any) -> Any:
+    """By the other rows of its block, and says again what it said of a row."""
+    keys, places = np.unique(X[:, 0], return_inverse=True)
+    for key, place in zip(X[:, 0].tolist(), places.tolist(), strict=True):
+        NOTES.setdefault(key, place - len(keys) / 2 + 0.5)
+    return path(lambda k: np.array([NOTES[key] for key in X[:, 0].tolist()]))
 
 
 # -- it changes the judge ------------------------------------------------------------------------
@@ -604,6 +637,10 @@ CHEATS["sabotage"] = "harmless", honest
 CHEATS["forge-fit"] = "refused", honest
 CHEATS["slow-load"] = "harmless", honest
 
+MARKS = {"formula-mark": ("=1+1",), "verdict-mark": ("verified by many",)}
+for _name in MARKS:
+    CHEATS[_name] = "refused", honest
+
 
 @dataclass
 class CheatModel:
@@ -612,6 +649,10 @@ class CheatModel:
     how: str
     weight: Any
     known: Any
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return MARKS.get(self.how, ())
 
     def predict_path(self, features: Features) -> Any:
         return CHEATS[self.how][1](self, features.X)

@@ -18,7 +18,7 @@ from bench_core.errors import UsageError
 from bench_core.execution.isolation import check_possible
 from canaries.cheats import CHEATS, ISOLATED, segment
 
-FEW = ("honest", "notes-in-module", "negative-bill")
+FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill")
 FEW_ISOLATED = ("disk-labels", "notes-on-disk")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def pays_what_it_reads(learner: object, splits: Splits) -> None:
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
     caps = Caps.over(limits, splits.train, splits.task, splits.classes)
-    blind = type(model).from_state(model.state())
+    blind = nullcontext(type(model).from_state(model.state()))
     test, prices, classes = splits.test, splits.prices, splits.classes
     path = predict_split(model, test, prices, classes, caps=caps)
     assert path.capped is not None
@@ -57,7 +58,15 @@ def pays_what_it_reads(learner: object, splits: Splits) -> None:
     assert np.isfinite(path.cost).all()
     assert (path.cost >= 0).all()
     found = replay(
-        model, test, prices, classes, "full", seed="t", path=path, blind=blind, caps=caps
+        model,
+        test,
+        prices,
+        classes,
+        "full",
+        seed="t",
+        path=path,
+        fresh=lambda: blind,
+        caps=caps,
     )
     assert (found.word, found.reason) == ("verified", "")
 

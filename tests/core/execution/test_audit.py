@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -130,10 +131,56 @@ def test_what_an_instance_remembers_is_of_no_use_to_the_one_that_is_shown_replac
 ) -> None:
     model, examples = models.Remembers(), complete()
     path = predict_split(model, examples, PRICES, 0)
-    blind = models.Remembers()
-    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path, blind=blind)
+    blind = nullcontext(models.Remembers())
+    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path, fresh=lambda: blind)
     assert found.word == "failed"
     assert "its scores change" in found.reason
+
+
+class Watches(models.Scripted):
+    """Keeps each block that it is shown."""
+
+    def predict_path(self, features: Any) -> Any:
+        self.__dict__.setdefault("blocks", []).append(features.X)
+        return super().predict_path(features)
+
+
+def watched(say: Any, examples: Examples, mode: str) -> list[list[Any]]:
+    """The blocks that each fresh instance is shown."""
+    instances: list[Any] = []
+
+    def fresh() -> Any:
+        instances.append(Watches(say))
+        return nullcontext(instances[-1])
+
+    found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s", fresh=fresh)
+    assert found.word != "failed"
+    return [one.blocks for one in instances]
+
+
+@pytest.mark.parametrize("n", [150, 600])
+@pytest.mark.parametrize("mode", ["sample", "full"])
+def test_an_instance_that_is_shown_hidden_cells_never_sees_a_row_whole(mode: str, n: int) -> None:
+    """Neither its own nor another's: what was not paid for is mixed by column."""
+    examples = complete()
+    examples = Examples(examples.X[:n], examples.y[:n])
+    rows = {tuple(cells) for cells in examples.X[:, 3:].tolist()}
+    hidden = [
+        blocks
+        for blocks in watched(models.honest, examples, mode)
+        if any(np.isnan(X).any() for X in blocks)
+    ]
+    assert len(hidden) == {"sample": 1, "full": 2}[mode]
+    for X in (X for blocks in hidden for X in blocks):
+        assert np.mean([tuple(cells) in rows for cells in X[:, 3:].tolist()]) < 0.01
+
+
+def test_the_purchase_of_fewest_sensors_is_replaced_first() -> None:
+    def descends(X: Any, features: Any, point: int) -> Any:
+        return X[:, 0], models.bought(len(X), *range(7 - 2 * point))
+
+    *_, shown = watched(descends, complete(), "full")
+    assert [int(np.isnan(X[0]).sum()) for X in shown] == [5, 0, 3, 0, 1, 0]
 
 
 def test_the_full_audit_too_compares_with_the_trials_own_scores() -> None:
@@ -195,8 +242,8 @@ def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: b
     assert f"'step': {step}" in found.reason
 
 
-@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 2001, 5)), 500), (None, 256)])
-def test_the_sample_replaces_cells_of_a_hundred_queries_or_of_256_rows(
+@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 2001, 5)), 1000), (None, 512)])
+def test_the_sample_replaces_cells_of_200_queries_or_of_512_rows(
     queries: Queries | None, rows: int
 ) -> None:
     replaced = []
@@ -207,8 +254,9 @@ def test_the_sample_replaces_cells_of_a_hundred_queries_or_of_256_rows(
 
     X = np.random.default_rng(3).normal(size=(2000, models.D)).astype(np.float32)
     examples, honest = Examples(X, np.zeros(2000), queries), models.Scripted(models.honest)
-    replay(honest, examples, PRICES, 0, seed="s", blind=models.Scripted(counts))
-    assert replaced[0] == rows
+    counting = nullcontext(models.Scripted(counts))
+    replay(honest, examples, PRICES, 0, seed="s", fresh=lambda: counting)
+    assert max(replaced) == rows
 
 
 def test_the_sample_depends_on_the_seed_alone() -> None:
@@ -284,7 +332,8 @@ def test_the_full_audit_replaces_the_strangers_of_every_query() -> None:
 
     def looks_around(X: Any, features: Any, point: int) -> Any:
         scores, mask = models.honest(X, features, point)
-        return scores + 0.01 * len(np.unique(X[:, 0])), mask
+        large = len(X) == 15  # no block of the sample is
+        return scores + (large and len(np.unique(features.X[:, 1])) < 12), mask
 
     found = replay(models.Scripted(looks_around), data(15), PRICES, 0, "full", seed="s")
     assert "other queries of its block are replaced, its scores change" in found.reason
@@ -339,9 +388,12 @@ def test_each_purchase_of_a_query_is_tried_once_and_judged_at_all_its_points() -
         return X[:, 0].astype(float), models.bought(len(X), *range(1 + point // 7))
 
     examples = complete()
-    blind = models.Scripted(five, 30)
+    blind = nullcontext(models.Scripted(five, 30))
     honest = models.Scripted(lambda *given: (calls, five(*given))[1], 30)
-    assert replay(honest, examples, PRICES, 0, "full", seed="s", blind=blind).word == "verified"
+    assert (
+        replay(honest, examples, PRICES, 0, "full", seed="s", fresh=lambda: blind).word
+        == "verified"
+    )
     assert len(calls) // 30 == 6 + 2 + 10
 
 

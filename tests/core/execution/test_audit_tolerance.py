@@ -58,6 +58,21 @@ def test_a_row_may_differ_from_the_trial_by_rounding_and_no_more(
     assert found.reason == (f"at {{'step': 2}}: its {what} change with the block a query stands in")
 
 
+@pytest.mark.parametrize("above", [2.3, -1.3])
+def test_huge_scores_of_some_rows_open_no_tolerance_for_others(above: float) -> None:
+    """Of one row in a hundred, of nine in ten."""
+
+    def counts_rows(X: Any, features: Any, point: int) -> Any:
+        place = np.arange(len(X)) - len(X) / 2 + 0.5
+        return np.where(X[:, 0] > above, 1e15, place), models.bought(len(X), 0)
+
+    model, examples = models.Scripted(counts_rows), data()
+    path = predict_split(model, examples, PRICES, 0)
+    for mode in ("sample", "full"):
+        found = replay(model, examples, PRICES, 0, mode, path=path)
+        assert "its scores change with the block a query stands in" in found.reason
+
+
 def test_scores_that_are_all_zero_agree_with_the_trials() -> None:
     model, examples = honest(0.0), data()
     path = predict_split(model, examples, PRICES, 0)

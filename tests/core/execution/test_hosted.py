@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from helpers.odd_model import Odd
 from bench_core import Features, Queries, price_list
 from bench_core.api import plan
 from bench_core.execution import trial
-from bench_core.execution.contract import ContractError, HostedError
+from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.hosted import Hosted
 from bench_core.execution.trial import OWN_COUNT, run_fit, run_trial
 from bench_core.results.records import Status
@@ -95,6 +96,33 @@ def test_only_what_is_bench_through_and_through_lives_where_labels_are(home: Pat
     over = "early-exit.base=toy-prefix"
     mixed = plan(data="toy-rank", plugins=("helpers.toys",), learners="early-exit", settings=over)
     assert [one.origin for one in mixed.trials] == ["helpers"]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["\x1b[31mred", "<b>x</b>", "=1", "-1", "a, b", "a&b|c_d", "", "x" * 25, "Best", "not-failed"],
+)
+def test_marks_are_a_few_plain_words(mark: str) -> None:
+    assert plain_marks(["diverged", "not converged"]) == ("diverged", "not converged")
+    with pytest.raises(ContractError, match="is not plain"):
+        plain_marks(["diverged", mark])
+    with pytest.raises(ContractError, match="more than 5 marks"):
+        plain_marks(itertools.repeat("odd"))
+
+
+@pytest.mark.parametrize(("origin", "seeds"), [("mine", 3), ("", 1)])
+def test_what_a_strangers_audit_looks_at_cannot_be_foreseen(
+    origin: str, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(trial, "replay", lambda *_, seed, **more: given.append(seed))
+    monkeypatch.setattr(trial, "_loaded", lambda *_: None)
+    spec: Any = SimpleNamespace(audit="sample", origin=origin, key="k", accounting="", caps=())
+    nothing: Any = SimpleNamespace(test=None, costs=None, classes=0)
+    for _ in range(3):
+        trial._audited(spec, nothing, object(), nothing, True)
+    assert len(set(given)) == seeds
+    assert ("k" in given) == (origin == "")
 
 
 @pytest.mark.parametrize(
