@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing
-from bench_core.leaderboard.ranks import Ranked
 from bench_core.terminal.tables import GAP, Table
 from bench_core.terminal.wording import cost, quality, times
+
+if TYPE_CHECKING:
+    from bench_core.leaderboard.ranks import Ranked
 
 PERCENT = f"{SHARE:.0%}"
 LEAST_NAME = 8

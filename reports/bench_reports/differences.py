@@ -12,11 +12,12 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric, uses_of
 from bench_core.leaderboard.board import Board
 from bench_core.statistics.bootstrap import best, chosen_units
-from bench_core.statistics.pools import Repeat, complete, repeats
+from bench_core.statistics.pools import Repeat, repeats
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+    from bench_core.results.trial_values import TrialValues
 
 MOST = 8
 """Learners that are compared by thirds: the best ones and the reference."""
@@ -42,7 +43,7 @@ def differences(
         ]
         for split in ("valid", "test")
     )
-    whole = complete(valid)
+    whole = _complete(valid)
     names = [name for name in names if name in whole]
     found = repeats(valid, test, names) if len(names) > 1 else []
     if not found:
@@ -65,6 +66,16 @@ def differences(
     indices = [learners.index(name) for name in names]
     units = "queries" if queries else "rows"
     return {"units": units, "learners": indices, "shares": shares, "thirds": pairs}
+
+
+def _complete(values: Sequence[TrialValues]) -> list[str]:
+    """The learners that have values in every repeat, in the order of the values."""
+    there: dict[str, set[tuple[int, int]]] = {}
+    for one in values:
+        if len(one.points):
+            there.setdefault(one.learner, set()).add((one.fold, one.seed))
+    every = set().union(*there.values())
+    return [name for name, found in there.items() if found == every]
 
 
 def _units(found: Sequence[Repeat], name: str, higher: bool) -> tuple[FloatArray, FloatArray]:
