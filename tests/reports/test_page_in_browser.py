@@ -592,8 +592,7 @@ def test_fifty_learners_on_twenty_data_sets_re_rank_at_once(tmp_path: Path) -> N
         assert len(column(tab, 1)) == 50
         seen = "[...overview.tBodies[0].rows].filter(r => r.offsetHeight).length"
         assert tab.js(seen) == 10
-        click(tab, "#f-all")
+        tab.js("document.getElementById('f-all').click()")
         assert tab.js(seen) == 50
-        click(tab, "#f-all")
         assert tab.complaints() == []
     assert times[len(times) // 2] < 250  # 50 ms on an idle machine; a busy one may not fail a test
