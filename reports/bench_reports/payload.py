@@ -47,7 +47,7 @@ def payload(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str,
         "run": info.run,
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": list(found.shares),
-        "apart": _apart(len(learners)),
+        "apart": _apart(len(learners)) if len(boards) > 1 else [],
         "sets": [
             {
                 "name": one_line(board.dataset),

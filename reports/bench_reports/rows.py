@@ -154,15 +154,17 @@ def story(board: Board, view: View) -> str:
     (top, sure), *others = view.ranking()
     between = f" ({quality(sure.low)} to {quality(sure.high)})" if sure else ""
     baselines = {row.learner for row in board.rows if row.baseline}
-    level = [c.learner for c, _ in (view.ranking()) if c.quality[-1] == top.quality[-1]]
-    beaten = not baselines.intersection(level)
-    first = one_line(next((name for name in level if name in baselines), top.learner))
-    who = f"{first} is ahead" if beaten else f"nothing beats the baseline {first}"
+    level = [c.learner for c, _ in view.ranking() if c.quality[-1] == top.quality[-1]]
+    unbeaten = [one_line(name) for name in level if name in baselines]
+    who = f"{one_line(top.learner)} is ahead"
+    if unbeaten:
+        plural = "s" * (len(unbeaten) > 1)
+        who = f"nothing beats the baseline{plural} {listed(unbeaten)}"
     words = [
         f"Without a limit, {who}: {view.metric.name} "
         f"{quality(top.quality[-1])}{between} at a cost of {cost(top.cost[-1])}."
     ]
-    if others and beaten:
+    if others and not unbeaten:
         words += _ahead(top, sure, others)
     return " ".join([*words, *_saving(board)])
 
