@@ -127,6 +127,10 @@ class Registry:
                 values[at] = kind, name, value
             if (kind, name) in seen or (kind == "learner" and name in self.shared):
                 owner = seen[kind, name].name if (kind, name) in seen else self.shared[name][0]
+                if owner == info.name:
+                    raise UsageError(
+                        f"{kind} {name!r} is registered twice by {owner!r}: list it once"
+                    )
                 raise UsageError(
                     f"{kind} {name!r} is registered by two plugins, "
                     f"{owner!r} and {info.name!r}: uninstall or rename one"

@@ -1,4 +1,5 @@
-"""Answers of a result that are no tables: the best within a budget, and a picture."""
+"""Answers of a result that are no tables: the best within a budget, a picture, and one number
+for a curve."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_core.leaderboard.board import UNKNOWN, Row
 from bench_core.statistics.intervals import Interval
 from bench_core.terminal.wording import cost, quality
 
@@ -66,3 +68,13 @@ class Figure:
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the picture as .svg, .pdf or .png, by the name's ending."""
         return self.write(path)
+
+
+def of_the_curve(row: Row) -> dict[str, float]:
+    """The interval of the saving, and area and regret with theirs."""
+    saved = row.saved.interval if row.saved else UNKNOWN
+    found = {"saving low": saved.low, "saving high": saved.high}
+    for name, one in (("area", row.area), ("regret", row.regret)):
+        low, high = one.interval if one else UNKNOWN
+        found |= {name: one.value if one else math.nan, f"{name} low": low, f"{name} high": high}
+    return found

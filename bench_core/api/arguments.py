@@ -80,6 +80,8 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     for field in _FILES:
         if _is_given(given[field]):
             raise UsageError(f"{field} means nothing beside X: leave one of the two out")
+    if given["index_base"] != 1:
+        raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
     if not isinstance(name, str) or not name.isprintable() or not name.strip():
         raise UsageError(f"name must be a word for the data in results, not {name!r}")
     rows = {"y": y, "queries": queries, **{k: given[k] for k in ("valid", "test", "split")}}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bench_core.execution.runner import RunResult
     from bench_core.leaderboard.standings import Standing
 
-TITLES = ("95% interval", "cost", "cost at 99%", "saving", "marks")
+TITLES = ("95% interval", "rank", "cost", "cost at 99%", "saving", "95%", "marks")
 
 
 def lines(result: RunResult, boards: Iterable[Board]) -> Iterator[str]:
@@ -45,9 +45,11 @@ def html_table(board: Board, standing: Mapping[str, Standing]) -> str:
             row.learner,
             quality(row.best.quality),
             "-" if math.isnan(low) else f"{quality(low)} to {quality(high)}",
+            "-" if math.isnan(low) else "–".join(map(str, dict.fromkeys(stands.ranks))),
             cost(row.best.cost),
             cost(row.cheap.cost) if row.cheap else "-",
             times(row.saving),
+            " to ".join(map(times, row.saved.interval)) if row.saved else "-",
             ", ".join(board.marks_of(row)),
         ]
         tag = "th" if stands.tier == 1 else "td"
@@ -56,7 +58,8 @@ def html_table(board: Board, standing: Mapping[str, Standing]) -> str:
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     legend = (
         f"{board.dataset}: bold is not told apart from the best; points are chosen on validation, "
-        f"figures are from test; costs per row in {board.unit}"
+        "figures are from test, intervals 95%; costs are per row"
     )
+    legend += f" in {board.unit}" if board.unit not in ("", "cost", "cost units") else ""
     caption = f"<caption>{escape(legend)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.api.answers import Best as Best
 from bench_core.api.answers import Figure as Figure
+from bench_core.api.answers import of_the_curve
 from bench_core.api.display import html_table, lines
 from bench_core.api.words import speaking_python
 from bench_core.errors import UsageError, unknown
@@ -105,12 +106,13 @@ class Result(RunResult):
     def board(self, dataset: str | None = None) -> DataFrame:
         """One row for each learner at its best: quality with its 95% interval and tier (1: not told
         apart from the best), cost, the cost that keeps 99% of the reference's quality and the
-        saving by it, settings tried, seconds of training, audit and marks."""
+        saving by it, area and regret of the curve, these with 95% intervals, settings tried,
+        seconds of training, audit and marks."""
         rows = []
         for name in self._names(dataset):
-            board = self._boards[name]
+            board, by_name = self._boards[name], {r.learner: r for r in self._sure(name).rows}
             standing = self._standings(name, None)
-            for row in board.rows:
+            for row in (by_name[plain.learner] for plain in board.rows):
                 stands = standing[row.learner]
                 rows.append(
                     {
@@ -121,6 +123,7 @@ class Result(RunResult):
                         "cost": row.best.cost,
                         "cost at 99%": row.cheap.cost if row.cheap else math.nan,
                         "saving": row.saving,
+                        **of_the_curve(row),
                         "settings": row.fits,
                         "seconds": row.seconds,
                         "audit": row.audit,
@@ -323,8 +326,8 @@ class Result(RunResult):
     def _repr_html_(self) -> str:
         """The boards as tables, best and ties marked."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
-        for name, board in (self._boards if self._finished else {}).items():
-            parts.append(html_table(board, self._standings(name, None)))
+        for name in self._boards if self._finished else ():
+            parts.append(html_table(self._sure(name), self._standings(name, None)))
         return "\n".join(parts)
 
     @property
@@ -334,6 +337,16 @@ class Result(RunResult):
     def _lines(self) -> list[str]:
         noticed = notices(self.info) if self._finished else []
         return [*lines(self, self._boards.values() if self._finished else ()), *noticed]
+
+    def _sure(self, dataset: str) -> Board:
+        """The board with intervals; computed once."""
+        from bench_core.leaderboard.certainty import certified
+
+        kept: dict[str, Board] = self.__dict__.setdefault("_certified", {})
+        if dataset not in kept:
+            store, board = Store(self.store), self._boards[dataset]
+            kept[dataset] = certified(self.info, store, board, self._rows)
+        return kept[dataset]
 
     def _standings(self, dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
         """By learner, the best tier first; computed once for each budget."""

@@ -117,6 +117,12 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with the nearest names for an unknown verb."""
         name = args[0]
+        if name == "help":
+            args = [*args[1:], "--help"]
+            if not args[:-1]:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             raise click.UsageError(unknown("verb", name, self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)

@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.cli.run import following, request, request_options
 from bench_core.errors import UsageError
 from bench_core.terminal.tables import Table, check_output, deliver
-from bench_core.terminal.wording import cost, duration
+from bench_core.terminal.wording import cost, count, duration
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Plan
@@ -116,7 +116,11 @@ def _footer(plan: Plan, core_hour: float | None) -> list[str]:
     fits = sum(f.key not in plan.finished_fits for f in plan.fits)
     reasons = Counter(reason for _, reason in plan.skipped)
     skipped = [f"skipped ({n}): {reason}" for reason, n in reasons.items()]
-    return [f"{fits} fits and {trials} trials to do", *spent(plan, core_hour), *skipped]
+    return [
+        f"{count(fits, 'fit')} and {count(trials, 'trial')} to do",
+        *spent(plan, core_hour),
+        *skipped,
+    ]
 
 
 def spent(plan: Plan, core_hour: float | None) -> list[str]:

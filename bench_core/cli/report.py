@@ -105,7 +105,7 @@ def report_for(registry: Registry, output: Path | None) -> Report:
     suffix = output.suffix.lower() if output is not None else ""
     reports = reversed([*registry.reports.values()])  # of a suffix the first wins
     known = {s: report for report in reports for s in report.suffixes}
-    if suffix not in known:
+    if suffix not in known or (output is not None and not suffix and str(output) != "-"):
         words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
         raise UsageError(
             f"{output or 'the terminal'}: no report has the suffix {suffix!r}; known: {words} "

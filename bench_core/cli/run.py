@@ -137,7 +137,8 @@ request_options = options.together(
         "--timeout",
         type=options.DURATION,
         metavar="TIME",
-        help="Limit of each job, start of its process left out: 90s, 10m, 2h. Default: 24h.",
+        help="Limit of each job, start of its process left out: 90s, 10m, 2h; "
+        "seconds without a unit. Default: 24h.",
     ),
     click.option(
         "--memory",

@@ -35,6 +35,11 @@ class Summary:
         for row in sorted(rows, key=lambda row: (row.baseline, place[row.learner])):
             yield row, tuple(at[row.learner] for at in found)
 
+    @property
+    def saves(self) -> bool:
+        """Whether some learner has a saving."""
+        return any(row.cheap for row in self.board.rows)
+
     def best(self) -> tuple[float, ...]:
         """The best quality at each budget, of the learners in the first tier."""
         pick = max if self.board.higher_is_better else min
@@ -60,10 +65,15 @@ class Summary:
 def summaries(info: RunInfo, frame: pd.DataFrame, store: Store | None) -> list[Summary]:
     """A summary of each data set, in the run's order."""
     from bench_core.leaderboard.assembly import boards
+    from bench_core.leaderboard.certainty import certified
     from bench_core.leaderboard.standings import standings
 
     made = []
-    for board in boards(info, frame):
-        budgets = (*board.budgets, None)
-        made.append(Summary(board, standings(info, store, board.dataset, frame, budgets)))
+    for plain in boards(info, frame):
+        board = certified(info, store, plain, frame)
+        if board.unlimited is None:
+            at = standings(info, store, board.dataset, frame, (*board.budgets, None))
+        else:
+            at = (*board.standings, board.unlimited)
+        made.append(Summary(board, at))
     return made

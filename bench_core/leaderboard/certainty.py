@@ -84,7 +84,7 @@ def certified(
     if drawn is not None:
         rows = _with_savings(rows, board, drawn)
         rows.sort(key=partial(_place, higher=board.higher_is_better))
-    return replace(board, rows=tuple(rows), standings=tuple(at[1:]))
+    return replace(board, rows=tuple(rows), standings=tuple(at[1:]), unlimited=at[0])
 
 
 def cost_range(board: Board) -> tuple[float, float] | None:

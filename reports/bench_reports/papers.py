@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
+from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.methods import paragraph
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import cost, quality
+from bench_core.terminal.wording import cost, quality, times
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.leaderboard.board import Row
     from bench_core.leaderboard.standings import Standing
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
@@ -52,19 +54,36 @@ def _markdown_table(summary: Summary) -> Iterator[str]:
     yield ""
     rows = list(summary.lines())
     if rows:
-        yield _md_row(["learner", *columns(summary), "cost"])
-        yield _md_row(["---", *("---:" for _ in summary.standings), "---:"])
+        titles = ["learner", *columns(summary), "cost", *(["saving"] if summary.saves else [])]
+        yield _md_row(titles)
+        yield _md_row(["---", *("---:" for _ in titles[1:])])
     best = summary.best()
     for row, found in rows:
         cells = [_md_cell(one, top) for one, top in zip(found, best, strict=True)]
         name = f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner)
-        yield _md_row([name, *cells, cost(found[-1].cost)])
+        yield _md_row([name, *cells, cost(found[-1].cost), *_saving(summary, row)])
     yield ""
     about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
-    yield md(about + how + CHOSEN)
+    yield md(" ".join([about + how + CHOSEN, *_about_saving(summary)]))
     for note in summary.notes():
         yield f"- {md(note)}"
+
+
+def _saving(summary: Summary, row: Row) -> list[str]:
+    """A cell with the saving and its 95% interval, where some learner has one."""
+    if not summary.saves:
+        return []
+    if row.saved is None:
+        return [times(row.saving)]
+    low, high = map(times, row.saved.interval)
+    return [f"{times(row.saving)} [{low}, {high}]"]
+
+
+def _about_saving(summary: Summary) -> list[str]:
+    board = summary.board
+    how = f"what {board.reference}'s best point costs over the cheapest that keeps {SHARE:.0%} of"
+    return [f"Saving: {how} its {board.metric}, with its 95% interval."] if summary.saves else []
 
 
 def _md_row(cells: Sequence[str]) -> str:
@@ -99,20 +118,22 @@ def _latex_table(summary: Summary) -> Iterator[str]:
     yield "  \\centering\\small\\setlength{\\tabcolsep}{4pt}"
     yield f"  \\caption{{{tex(caption(summary))}}}"
     yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', board.dataset).strip('-')}}}"
-    yield f"  \\begin{{tabular}}{{l*{{{numbers + 1}}}{{r}}}}"
+    yield f"  \\begin{{tabular}}{{l*{{{numbers + 1 + summary.saves}}}{{r}}}}"
     yield "    \\toprule"
+    saving = ["saving"] if summary.saves else []
     if numbers > 1:
         over = tex(f"{board.metric} within a cost per row of")
-        yield f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & & \\\\"
+        yield f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & &{' &' * summary.saves} \\\\"
         yield f"    \\cmidrule(lr){{2-{numbers}}}"
-    yield _tex_row(["learner", *map(tex, columns(summary)), "cost"])
+    yield _tex_row(["learner", *map(tex, columns(summary)), "cost", *saving])
     yield "    \\midrule"
     best = summary.best()
     for k, (row, found) in enumerate(lines):
         if row.baseline and k and not lines[k - 1][0].baseline:
             yield "    \\midrule"
         cells = [_tex_cell(one, top) for one, top in zip(found, best, strict=True)]
-        yield _tex_row([tex(row.learner), *cells, cost(found[-1].cost)])
+        saved = map(tex, _saving(summary, row))
+        yield _tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved])
     yield "    \\bottomrule"
     yield "  \\end{tabular}"
     yield "\\end{table}"
@@ -161,6 +182,7 @@ def caption(summary: Summary) -> str:
     parts += ["Bold: the best; underlined: not told apart from it; small: to the ends of the 95%"]
     parts += [f"interval; -: not affordable. {CHOSEN}"]
     baselines = any(row.baseline for row in board.rows)
+    parts += _about_saving(summary)
     parts += ["Below the rule: trivial baselines."] if baselines else []
     return " ".join([*parts, *(f"{note}." for note in summary.notes())])
 

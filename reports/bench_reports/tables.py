@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
+from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.commands import command
 from bench_core.terminal.tables import write_text
@@ -20,7 +21,7 @@ from bench_core.terminal.tables import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Pick
+    from bench_core.leaderboard.board import Measure, Pick, Row
     from bench_core.leaderboard.standings import Standing
     from bench_core.protocols import Section
     from bench_core.results.budgets import Budget
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
+    *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
+    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high"),
 )
 
 
@@ -56,7 +59,17 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
                 *map(_number, numbers),
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
+                *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
             ]
+
+
+def _of_the_curve(row: Row) -> Iterator[float]:
+    """Saving, area and regret with their intervals, which no single budget has."""
+    saved = row.saved
+    yield from (row.saving, *(saved.interval if saved else UNKNOWN))
+    yield from saved.wide if saved else UNKNOWN
+    for one in (row.area, row.regret):
+        yield from (one.value, *one.interval) if one else (math.nan, *UNKNOWN)
 
 
 def _budget(budget: Budget | None) -> tuple[str, float]:
@@ -104,6 +117,10 @@ def _board(summary: Summary) -> dict[str, Any]:
                 "marks": board.marks_of(row),
                 "audit": row.audit,
                 "saving": row.saving,
+                "saving_interval": row.saved and row.saved.interval,
+                "saving_interval_99": row.saved and row.saved.wide,
+                "area": row.area and _measure(row.area),
+                "regret": row.regret and _measure(row.regret),
                 "settings": [setting.full for setting in row.best.settings],
                 "standings": [_standing(one) for one in found],
                 "curve": [{"budget": p.budget, **_pick(p.pick)} for p in row.curve],
@@ -122,6 +139,10 @@ def _standing(one: Standing) -> dict[str, Any]:
         "tier": one.tier,
         "ranks": one.ranks,
     }
+
+
+def _measure(one: Measure) -> dict[str, Any]:
+    return {"value": one.value, "interval": one.interval}
 
 
 def _pick(pick: Pick) -> dict[str, float]:

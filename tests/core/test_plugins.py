@@ -78,7 +78,7 @@ INVALID = {
     "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
-        "learner 'twice' is registered by two plugins, 'zz-theirs' and 'zz-theirs'",
+        "learner 'twice' is registered twice by 'zz-theirs': list it once",
     ),
     "colon": (
         "Learner.name = 'a:b'; gives('bench_learners', Learner)",
@@ -90,7 +90,7 @@ INVALID = {
     ),
     "twice": (
         "gives('bench_metrics', Metric(), Metric())",
-        "metric 'their-metric' is registered by two plugins, 'zz-theirs' and 'zz-theirs'",
+        "metric 'their-metric' is registered twice by 'zz-theirs': list it once",
     ),
 }
 

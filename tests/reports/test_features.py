@@ -11,6 +11,8 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
+from bench_core.leaderboard.purchases import natural
+
 __all__ = ["bench", "elsewhere", "material", "shell"]
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20", "-m", "accuracy")
@@ -61,6 +63,10 @@ def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> N
     assert "±: half the 95% interval; *: tier 1" in said
     parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
     assert sum(map(int, parts.values())) == 3
+
+
+def test_numbers_in_names_are_sorted_by_their_value() -> None:
+    assert sorted(["f10", "f4", "a", "f11", "f6"], key=natural) == ["a", "f4", "f6", "f10", "f11"]
 
 
 def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(

@@ -20,9 +20,12 @@ from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.at_budgets import summaries
+from bench_core.leaderboard.certainty import certified
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.commands import command
+from bench_core.terminal.wording import times
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +69,17 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(
     lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
     found = {row[0]: row for row in (cells(x, "&") for x in lines if x.count("&") > 3)}
     for name, one in last.items():
-        cell = found[name][-2]
+        cell = found[name][-3]
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    up, down = re.findall(r"[+-](0\.\d+)\}", found["good"][-2])
+    up, down = re.findall(r"[+-](0\.\d+)\}", found["good"][-3])
     low, high = last["good"].interval
     assert float(up) == pytest.approx(high - last["good"].quality, abs=5e-5)
     assert float(down) == pytest.approx(last["good"].quality - low, abs=5e-5)
     text = written(papers.markdown, valued, tmp_path / "b.md")
     (line,) = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
-    assert cells(line, " | ")[-2].startswith(f"**{last[best].quality:.4f}**")
+    assert cells(line, " | ")[-3].startswith(f"**{last[best].quality:.4f}**")
 
 
 def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
@@ -90,7 +93,7 @@ def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
     assert "accuracy on test (higher is better) within a mean cost per row of " in caption
     (heading,) = [x for x in lines if "learner &" in x]
     (budgets,) = re.findall(r"per row of ([\d., ]+) \(units\)", caption)
-    assert cells(heading, "&")[1:-2] == budgets.split(", ")
+    assert cells(heading, "&")[1:-3] == budgets.split(", ")
     assert len(budgets.split(", ")) == 5
 
 
@@ -123,11 +126,27 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     own = next(one for one in summary.standings[-1].rows if one.learner == "bad")
     assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
     assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
+    (shown,) = boards(valued.info, valued.frame)
+    sure = certified(valued.info, valued, shown, valued.frame)  # type: ignore[arg-type]
+    good = next(row for row in sure.rows if row.learner == "good")
+    assert good.saved is not None
+    assert good.area is not None
+    row = {name: float(unlimited["good"][name]) for name in tables.TITLES[-11:]}
+    kept = (good.saving, *good.saved.interval, *good.saved.wide, good.area.value)
+    assert [*row.values()][:6] == pytest.approx(kept)
+    assert row["area_low"] < row["area"] < row["area_high"]
+    assert row["regret_low"] <= row["regret"] <= row["regret_high"]
+    low, high = map(times, good.saved.interval)
+    for write in (papers.markdown, papers.latex):
+        assert f"{times(good.saving)} [{low}, {high}]" in written(write, valued, tmp_path / "b")
     document = json.loads(written(tables.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
     assert board["budgets"][-1] is None
     (bad,) = [one for one in board["learners"] if one["learner"] == "bad"]
     assert bad["standings"][-1]["quality"] == pytest.approx(own.quality)
+    (best,) = [one for one in board["learners"] if one["learner"] == "good"]
+    assert [*best["saving_interval"].values()] == pytest.approx([*good.saved.interval])
+    assert best["area"]["value"] == pytest.approx(good.area.value)
     assert math.isclose(bad["curve"][0]["budget"], 1, rel_tol=0.1)
 
 

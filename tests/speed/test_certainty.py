@@ -14,6 +14,7 @@ import pytest
 from bench_core.statistics.bootstrap import Candidates, Units, at_budget, best, draw_all
 
 LEARNERS, POINTS, QUERIES, RESAMPLES = 50, 20, 7000, 10_000
+SETS, BAR = 20, 10.0
 
 
 def board() -> list[Candidates]:
@@ -41,9 +42,10 @@ def test_ten_thousand_resamples_of_fifty_learners() -> None:
         "at their best": [best(higher=True)],
         "at six budgets": [at_budget(b, higher=True) for b in (2, 4, 8, 16, 32, np.inf)],
     }
-    print()
+    print(f"\n{'choice':<16}{'s':>7}{'CPU s':>7}{f'{SETS} sets':>9}{'bar s':>7}")
     for name, choices in work.items():
         start, cpu = time.perf_counter(), time.process_time()
         draw_all(made, choices, RESAMPLES, higher=True)
         seconds, busy = time.perf_counter() - start, time.process_time() - cpu
-        print(f"{name}: {seconds:.2f} s, {busy:.2f} s of processor, for 20 sets {20 * busy:.1f} s")
+        bar = f"{BAR:7.1f}" if len(choices) == 1 else f"{'-':>7}"
+        print(f"{name:<16}{seconds:7.2f}{busy:7.2f}{SETS * busy:9.1f}{bar}")

@@ -326,6 +326,7 @@ def _splits(**changed: Any) -> Splits:
 WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
+    "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "queries without X": ((), {"queries": IDS}, "queries is given without X"),
     "a pair as data": ((), {"data": (X, Y)}, "data: a ndarray is no name or file"),

@@ -51,6 +51,9 @@ def test_the_board_has_a_row_for_each_learner(result: bench_core.Result) -> None
     assert own["cost"] == test.loc[top, "total_cost"]
     assert own["low"] <= own["accuracy"] <= own["high"]
     assert min(board["tier"]) == 1
+    for name in ("area", "regret"):
+        assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
+    assert {"saving low", "saving high"} <= set(board.columns)
 
 
 def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> None:
@@ -94,6 +97,8 @@ def test_a_notebook_shows_tables_with_every_text_escaped(home: Path) -> None:
     html = result._repr_html_()
     assert html.count("<table>") == 1
     assert "<b>" not in html
+    assert "<th>rank</th>" in html
+    assert "in cost" not in html
     assert "&lt;b&gt;visits" in html
     assert html.count("<tr>") == 3
 

@@ -31,6 +31,12 @@ def test_help_loads_no_plugin_and_nothing_heavy(words: list[str]) -> None:
     assert "rich" not in loaded
 
 
+def test_help_is_a_verb_too(bench: Run) -> None:
+    assert bench("help").out == bench("--help").out
+    assert bench("help", "report").out == bench("report", "--help").out
+    assert "seconds without a unit" in " ".join(bench("help", "run").out.split())
+
+
 def test_help_shows_every_verb_with_a_line_of_its_own(bench: Run) -> None:
     lines = bench("--help").out.splitlines()
     for verb in VERBS:

@@ -66,7 +66,7 @@ def test_plan_says_what_is_to_do_and_does_not_do_it(bench: Run, material: Path) 
 def test_plan_counts_what_is_finished_and_estimates_the_rest(done: Ended, bench: Run) -> None:
     ended = bench("plan", *ONE, "--seeds", "0,1")
     assert ["data.csv", "toy", "1", "1"] in [line.split() for line in ended.out.splitlines()]
-    assert "1 fits and 1 trials to do\ntime: about" in ended.out
+    assert "1 fit and 1 trial to do\ntime: about" in ended.out
 
 
 def test_csv_json_and_parquet_hold_the_same_rows(done: Ended, bench: Run, tmp_path: Path) -> None:

@@ -79,10 +79,16 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
     done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
     assert done.status == 0, done.err
     before = sorted(tmp_path.iterdir())
-    for words in (("-o", "board.docx"), ("--plot", "c.html"), ("-o", "b.md", "--plot", "c.jpg")):
+    for words in (
+        ("-o", "noending"),
+        ("-o", "board.docx"),
+        ("--plot", "c.html"),
+        ("-o", "b.md", "--plot", "c.jpg"),
+    ):
         ended = bench("report", *words)
         assert ended.status == 2
         assert words[-1] in ended.err
+        assert ".tex" in ended.err or ".pdf" in ended.err
     assert sorted(tmp_path.iterdir()) == before
     assert "Budget Bench" in bench("report", "--methods").out
     assert bench("report", "-o", "board.tex", "-q").status == 0
