@@ -134,7 +134,7 @@ def test_only_a_model_that_allows_it_is_asked_by_several_threads(
     alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
     path = predict_split(model, examples, PRICES, 0, threads=3)
     assert (model.most > 1) == concurrent
-    for name in ("scores", "cost", "feature_cost", "evaluation_cost", "scale", "bought"):
+    for name in ("scores", "cost", "feature_cost", "evaluation_cost", "bought"):
         assert getattr(path, name).tobytes() == getattr(alone, name).tobytes()
     judged = [
         score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test", t) for t in (1, 3)
