@@ -41,12 +41,12 @@ from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import ContractError, HostedError, predictions
 from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split, units
 from bench_core.execution.recount import recount
+from bench_core.execution.rounding import TOLERANCE, slack
 from bench_core.execution.score import readable
 from bench_core.results.records import Verdict
 
 SAMPLE_QUERIES = 200
 SAMPLE_ROWS = 512
-TOLERANCE = 1e-9
 
 Mask = NDArray[np.bool_]
 
@@ -369,22 +369,6 @@ class _Gathered:
         for p in reversed(range(len(places))):
             first[places[p], each], size[places[p], each] = p, sizes[p]
         return np.take_along_axis(first, np.argsort(size, axis=0, kind="stable"), axis=0)
-
-
-def slack(scores: FloatArray) -> FloatArray:
-    """How far rounding may move scores (n,) or (n, K), (n, 1) for the latter: a row's by 1e-9 of
-    its own largest, where terms cancel by 1e-9 of what 99% of the rows that are not 0 exceed.
-
-    No row's huge score widens that of another, whatever their number below 99%.
-    """
-    size: FloatArray = np.abs(scores)
-    own: FloatArray = size if size.ndim == 1 else size.max(axis=1, keepdims=True)
-    there = own[own > 0]
-    if len(there) == 0:
-        return own
-    small = np.partition(there, len(there) // 100)[len(there) // 100]
-    near: FloatArray = TOLERANCE * np.maximum(own, small)
-    return near
 
 
 def _any_of_unit(those: Mask, own: IntArray) -> Mask:

@@ -11,6 +11,7 @@ from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
 from bench_core.execution.predict import Path, in_order
+from bench_core.execution.rounding import levelled
 from bench_core.metrics import Labels, evaluate
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.records import PointRow
@@ -37,15 +38,18 @@ def score_split(
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
+    level: bool = False,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path, and under every cap."""
+    """Metrics and costs of every point of a path, and under every cap; with ``level`` scores that
+    differ by rounding count as equal."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
     def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
         of, k = path.at(p)
-        values = evaluate(metrics, of.scores[k], labels)
+        scores = levelled(of.scores[k]) if level else of.scores[k]
+        values = evaluate(metrics, scores, labels)
         return values, summarise_cost(of.cost[k], examples.multiplicity)
 
     found = in_order(judged, range(len(path.all_points)), threads)

@@ -193,7 +193,8 @@ def _scored(
             caps,
         )
         done += len(part)
-        scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
+        judged = paths[name], part, splits.costs, metrics, name, spec.threads
+        scores[name] = score_split(*judged, level=bool(spec.origin))
     same_points(paths)
     return paths, scores
 

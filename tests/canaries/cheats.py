@@ -181,6 +181,19 @@ def huge_row_number(model: CheatModel, X: Any) -> Any:
     return path(lambda k: np.where(X[:, 0] > 1.8, 1e12, place))
 
 
+@cheat("harmless")
+def signs(model: CheatModel, X: Any) -> Any:
+    """Honest, with many ties."""
+    return path(lambda k: np.sign(paid(model, X, k)))
+
+
+@cheat("harmless")
+def breaks_ties(model: CheatModel, X: Any) -> Any:
+    """The same, and ties are broken by the place in the block, by less than rounding may do."""
+    place = np.arange(len(X)) / len(X)
+    return path(lambda k: np.sign(paid(model, X, k)) + 1e-10 * place)
+
+
 @cheat("sample")
 def batch_normalises(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())

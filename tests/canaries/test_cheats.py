@@ -45,7 +45,7 @@ def run(home: Path, hows: Any, isolate: bool, full: bool) -> tuple[Any, Any]:
         plugins="canaries.cheats",
         learners="cheat",
         settings=[f"cheat.how={[*hows]!r}"],
-        metrics=["accuracy"],
+        metrics=["accuracy", "auc"],
         store=store,
         workers=2,
         isolate=isolate,
@@ -149,6 +149,13 @@ def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -
 def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
     sampled, full = all_isolated
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how, True)
+
+
+@pytest.mark.slow
+def test_the_place_in_the_block_breaks_no_ties(all_of_them: Any) -> None:
+    """Accuracy does not see it: the area under the curve would rise."""
+    honest, cheat = (all_of_them[0][how]["auc"].tolist() for how in ("signs", "breaks-ties"))
+    assert cheat == honest
 
 
 @pytest.mark.slow
