@@ -250,7 +250,8 @@ class Grower:
     def _finish(self, best_first: bool) -> GrownTree | None:
         if self.count == 1:
             return None
-        edges, offset = self.bins.edges, self.bins.offset
+        bins = self.bins  # of a stored model they are read-only, which would compile another kernel
+        edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         done = growth.finish(self.nodes, self.count, best_first, edges, offset)
         self.account.end(done.feature[done.feature >= 0])
         leaves = np.flatnonzero(done.feature < 0)

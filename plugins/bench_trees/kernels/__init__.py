@@ -3,9 +3,12 @@
 A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
 unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
 are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
-of use, so that the wait can be announced.
+of use, so that the wait can be announced. It is kept short: what kernels of the same file alone
+call is ``inner`` or inlined, and rows of arrays are copied by loops, because for an assignment of
+one array to another numba also compiles, in more than a second, the message on unequal shapes.
 """
 
+import gc
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -25,7 +28,12 @@ def warm_up(say: Callable[[str], None] = print) -> None:
     if compiled():
         return
     say("compiling kernels, once per machine, about 20 s")
-    _use_every_kernel()
+    often = gc.get_threshold()
+    gc.set_threshold(50_000)  # the compiler's many objects are looked through less often
+    try:
+        _use_every_kernel()
+    finally:
+        gc.set_threshold(*often)
 
 
 def _kernels() -> list[Any]:

@@ -31,6 +31,7 @@ from numba import config, njit, types
 from numba.extending import intrinsic
 
 from bench_trees.arrays import Float32Array, Int32Array, Int64Array, UInt64Array
+from bench_trees.kernels.calling import inner
 from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = 64
@@ -230,7 +231,7 @@ if PLAIN:
     mark, spell, transpose = _plainly_mark, _plainly_spell, _plainly_transpose
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _widest(root: Int64Array) -> int:
     """The most splits of a tree."""
     widest = 0
@@ -239,7 +240,7 @@ def _widest(root: Int64Array) -> int:
     return widest
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fill(
     tile: Float32Array,
     X: Float32Array,
@@ -274,7 +275,7 @@ def _fill(
             at += _WIDE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _descend(
     layout: Layout,
     t: int,
@@ -362,12 +363,11 @@ def walk_tiles(
                 got[w * ROWS_PER_WORD + r] = before.bits[last, begin + r, w]
         for w in range(words):  # from words of sensors per row to words of rows per sensor
             transpose(got, w * ROWS_PER_WORD)
-        t = 0
+        t = int(np.int64(0))  # no literal, for which ``_descend`` would be compiled once more
         for p in range(len(ends)):
             for k in range(outputs):
-                if not carry[p]:
-                    total[k] = 0.0
-                total[k] += bias[p, k]
+                for r in range(ROWS_PER_WORD):
+                    total[k, r] = (total[k, r] if carry[p] else 0.0) + bias[p, k]
             while t < ends[p]:
                 _descend(layout, t, tile, live, reached, planes, got, leaf)
                 line, first = total[layout.output[t]], np.uint64(table[t])
@@ -383,13 +383,14 @@ def walk_tiles(
             _report_bits(done.bits[p], got, turned, begin, count)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _report_bits(
     bits: UInt64Array, got: UInt64Array, turned: UInt64Array, begin: int, count: int
 ) -> None:
     """Turn words of rows per sensor into words of sensors per row."""
     words = bits.shape[1]
-    turned[:] = got
+    for i in range(len(got)):
+        turned[i] = got[i]
     for w in range(words):
         transpose(turned, w * ROWS_PER_WORD)
     for r in range(count):

@@ -1,4 +1,4 @@
-"""Kernels that call those of other files."""
+"""Kernels that call those of other files, and what kernels of the same file alone call."""
 
 import hashlib
 from collections.abc import Callable
@@ -7,6 +7,11 @@ from types import ModuleType
 from typing import Any
 
 from numba import njit
+
+_njit: Any = njit  # whose types lack these options
+inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""``njit`` for a function that is called by kernels of its own file alone: without the ways in from
+Python and from C, which take as long to compile as a short function."""
 
 
 def calling(*modules: ModuleType) -> Callable[[Any], Any]:

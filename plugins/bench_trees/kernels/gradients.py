@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
+from bench_trees.kernels.calling import inner
 
 
 @njit(cache=True, nogil=True)
@@ -36,7 +37,7 @@ def add_up(
             out[i, 1] = _sum(hessian, copies, own)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sum(values: Float64Array, copies: Int64Array, rows: UInt32Array) -> float:
     """The sum over rows, in four chains that need not wait for one another."""
     a = b = c = d = 0.0

@@ -21,6 +21,7 @@ from bench_trees.arrays import (
     Int32Array,
     Int64Array,
 )
+from bench_trees.kernels.calling import inner
 
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
@@ -79,7 +80,7 @@ def choose(
     """
     table, scores = nodes.integers, nodes.scores
     nothing = np.empty(0)
-    chosen = -1
+    chosen = int(np.int64(-1))  # no literal, for which ``_write`` would be compiled once more
     found = 0
     for i in range(count):
         node = table[i]
@@ -110,13 +111,13 @@ def choose(
     return 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _may_split(node: Int64Array, rules: Rules) -> bool:
     """Whether depth and rows allow it."""
     return bool(node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _settle(
     node: Int64Array,
     scores: Float64Array,
@@ -142,7 +143,7 @@ def _settle(
     node[STATE] = SETTLED
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _write(
     table: Int64Array, i: int, cut: Int32Array, bins: Int64Array, rules: Rules, move: Int64Array
 ) -> None:

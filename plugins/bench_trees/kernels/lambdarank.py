@@ -6,7 +6,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import exponentials
-from bench_trees.kernels.calling import calling
+from bench_trees.kernels.calling import calling, inner
 from bench_trees.kernels.exponentials import exponential
 
 
@@ -49,7 +49,7 @@ def lambdas(
             hessian[r] += H[k] * (scale / copies[r])
 
 
-@calling(exponentials)
+@inner
 def _add_pairs(
     f: Float64Array,
     share: Float64Array,
@@ -98,7 +98,7 @@ def _add_pairs(
     return total
 
 
-@calling(exponentials)
+@inner
 def _falling(values: Float64Array, copies: Int64Array, begin: int, end: int) -> Int64Array:
     """Rows begin:end, each as often as it has copies, by falling value, ties in row order.
 

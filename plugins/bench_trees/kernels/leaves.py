@@ -23,6 +23,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.calling import inner
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.threads import PIECE, Workers
 
@@ -156,7 +157,8 @@ def cut_up(moves: Int64Array, size: int) -> Int64Array:
         while begin < end:
             part = parts[at]
             part[0], part[1] = begin, min(begin + size, end)
-            part[2:6] = moves[m, 3:7]
+            for column in range(2, 6):
+                part[column] = moves[m, column + 1]
             part[6] = m
             begin += size
             at += 1
@@ -295,7 +297,7 @@ def accumulate(
                 sums[:] = 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_packed(
     words: UInt64Array, rows: UInt32Array, packed: Int64Array, far: bool, table: Int64Array
 ) -> None:
@@ -321,7 +323,7 @@ def _add_packed(
         table[np.uint64(7 * STRIDE) + (c >> np.uint64(56))] += v
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_with_hessians(
     words: UInt64Array,
     rows: UInt32Array,

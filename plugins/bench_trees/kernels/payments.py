@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.calling import inner
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +42,7 @@ def count_unpaid(
         out[k] = owing
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _ones(word: np.uint64) -> np.int64:
     """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
+from bench_trees.kernels.calling import inner
 
 
 class Units(NamedTuple):
@@ -75,7 +76,8 @@ def best_cuts(
                 missing_g = (packed[last] >> units.count_bits) * units.gradient
                 missing_h = missing_rows
                 if plain:
-                    H[: cuts + 1] = N[: cuts + 1]
+                    for k in range(cuts + 1):
+                        H[k] = N[k]
                 else:
                     hessian = hist[slot, 1, first[j] : first[j + 1]]
                     missing_h = hessian[last] * units.hessian
@@ -102,7 +104,7 @@ def best_cuts(
 # The steps are loops without branches, which the compiler turns into vector code where it can
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _cumulate(
     packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array, B: Int64Array
 ) -> tuple[int, int]:
@@ -131,7 +133,7 @@ def _cumulate(
     return low, high + 1 - low
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sum_hessians(
     hessian: Int64Array, B: Int64Array, cuts: int, units: Units, H: Float64Array
 ) -> None:
@@ -149,7 +151,7 @@ def _sum_hessians(
     H[cuts] = h * units.hessian
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _raw_gains(
     G: Float64Array,
     H: Float64Array,
@@ -184,7 +186,7 @@ def _raw_gains(
         out[b] = value if allowed else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _highest(values: Float64Array, n: int) -> float:
     """The maximum of the first n, in four chains that need not wait for one another."""
     a = b = c = d = -np.inf

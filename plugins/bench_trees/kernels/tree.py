@@ -3,6 +3,9 @@ outside, which ``grow`` returns: payments, more room, or work that is worth seve
 
 from typing import NamedTuple
 
+import numpy as np
+from numba import njit
+
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels import growth, leaves, splitting
 from bench_trees.kernels.calling import calling
@@ -143,7 +146,7 @@ def grow(
     return DONE
 
 
-@calling(growth, leaves, splitting)
+@njit(inline="always")
 def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
     """A new root alone, which waits for its gains."""
     order = rows.rows
@@ -153,7 +156,8 @@ def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
     root[:] = 0
     root[END], root[SLOT] = len(order), ROOT + 1
     root[PACKED], root[HESSIAN] = rows.packed.sum(), rows.hessian.sum()
-    begin_node(tree.nodes, 0, 0, sums, rules)
+    zero = int(np.int64(0))  # no literal, for which ``begin_node`` would be compiled once more
+    begin_node(tree.nodes, zero, zero, sums, rules)
     work = tree.work[0]
     work[:] = 0
     work[1], work[2], work[3], work[6] = len(order), ROOT + 1, -1, -1
@@ -161,7 +165,7 @@ def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
     tree.state[FOUND], tree.state[WAITING] = -1, 1
 
 
-@calling(growth, leaves, splitting)
+@njit(inline="always")
 def _cells(tree: Growing, columns: Columns, extent: Extent) -> int:
     """Cells that are counted, and bins that are read, to score what waits."""
     waiting = tree.state[WAITING]
@@ -173,7 +177,7 @@ def _cells(tree: Growing, columns: Columns, extent: Extent) -> int:
     return cells
 
 
-@calling(growth, leaves, splitting)
+@njit(inline="always")
 def _score(
     tree: Growing, rows: Rows, columns: Columns, sums: Sums, limits: Limits, known: bool
 ) -> None:
@@ -186,7 +190,9 @@ def _score(
             root[0, 2] = ROOT
             g, h = rows.packed, rows.hessian
             accumulate(rows.words, rows.rows, g, h, root, groups, sums.first, hist)
-        hist[work[0, 2]] = hist[ROOT]
+        for channel in range(hist.shape[1]):
+            for b in range(hist.shape[2]):
+                hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
     else:
         accumulate(rows.words, rows.rows, g, h, work, groups, sums.first, hist)
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
@@ -194,7 +200,7 @@ def _score(
     _scored(tree)
 
 
-@calling(growth, leaves, splitting)
+@njit(inline="always")
 def _scored(tree: Growing) -> None:
     """What waited has its gains."""
     for pair in tree.work[: tree.state[WAITING]]:
@@ -204,7 +210,7 @@ def _scored(tree: Growing) -> None:
     tree.state[WAITING], tree.state[FOUND] = 0, 0
 
 
-@calling(growth, leaves, splitting)
+@njit(inline="always")
 def _charged(moves: Int64Array, owed: Owed) -> bool:
     """Whether a split is to be paid."""
     charged = len(owed.lazy) > 0
