@@ -241,7 +241,7 @@ def _sources(info: RunInfo) -> list[str]:
 
     known = load_registry().datasets
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
-    there = ((name, getattr(known.get(name), "homepage", "")) for name in names)
+    there = ((name, known[name].homepage) for name in names if name in known)
     return [f"{name} {where}" for name, where in there if where]
 
 
