@@ -8,11 +8,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from bench_core.plugins import Registry
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -22,18 +27,43 @@ def names_of(kind: str) -> Complete:
     by comma the last one is completed."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from bench_core.datasets.search import data_folder
-        from bench_core.datasets.user_datasets import add_own_data
-        from bench_core.plugins import load_registry
-
         with suppress(Exception):  # a shell shows nothing rather than a traceback
-            sys.path.insert(0, str(Path.cwd()))  # for the modules of -p
-            found = load_registry(ctx.params.get("plugins") or ())
-            add_own_data(found, data_folder(ctx.params.get("data_dir")))
-            return _matching(getattr(found, kind), incomplete)
+            return _matching(getattr(_registry(ctx), kind), incomplete)
         return []
 
     return complete
+
+
+def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """``LEARNER.`` of every learner, and after the point ``LEARNER.FIELD=``."""
+    from bench_core.parameters import parameters
+
+    with suppress(Exception):
+        learners, (name, point, _) = _registry(ctx).learners, incomplete.partition(".")
+        fields = [p.name for p in parameters(learners[name])] if point else []
+        known = [f"{name}.{field}=" for field in fields] or [f"{n}." for n in learners]
+        return [each for each in sorted(known) if each.startswith(incomplete)]
+    return []
+
+
+def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The profiles of the suite that was named before."""
+    known = {"quick", "standard", "paper"}
+    with suppress(Exception):
+        path = _registry(ctx).suite_files[ctx.params["suite"]]
+        known = {"quick", *tomllib.loads(path.read_text(encoding="utf-8"))["profiles"]}
+    return _matching(known, incomplete)
+
+
+def _registry(ctx: click.Context) -> Registry:
+    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.user_datasets import add_own_data
+    from bench_core.plugins import load_registry
+
+    sys.path.insert(0, str(Path.cwd()))  # for the modules of -p
+    found = load_registry(ctx.params.get("plugins") or ())
+    add_own_data(found, data_folder(ctx.params.get("data_dir")))
+    return found
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.complete import data_named, names_of
+from bench_core.cli.complete import data_named, names_of, profiles_named, settings_named
 from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import UsageError, one_line
@@ -115,11 +115,17 @@ request_options = options.together(
         help="The learner that savings are measured against, put on every board. Default: the "
         "suite's; without a suite an imported model or gbrt, if it takes part, else none.",
     ),
-    _text("--profile", metavar="NAME", help="quick (the default), standard or paper."),
+    _text(
+        "--profile",
+        metavar="NAME",
+        shell_complete=profiles_named,
+        help="quick (the default), standard or paper.",
+    ),
     options.texts_option(
         "--set",
         "settings",
         metavar="LEARNER.FIELD=VALUE",
+        shell_complete=settings_named,
         help="A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
     ),
     options.count_option(

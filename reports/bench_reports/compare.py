@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
+from bench_core.cli.complete import names_of
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, no_formula, one_line, unknown
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
@@ -50,7 +51,13 @@ by row. Intervals and p are from a bootstrap that repeats the choice of the poin
 Holm's over all pairs; 'alike' is the probability that the two differ by less than --interest;
 * marks a difference that is not 0 by its own interval.""",
 )
-@click.argument("learners", nargs=-1, required=True, metavar="LEARNER LEARNER...")
+@click.argument(
+    "learners",
+    nargs=-1,
+    required=True,
+    metavar="LEARNER LEARNER...",
+    shell_complete=names_of("learners"),
+)
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
 @options.budget_options()
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")

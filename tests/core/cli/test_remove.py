@@ -92,6 +92,10 @@ def test_prepared_data_are_listed_and_removed(
         ("bench run -d breast", "breast-cancer"),
         ("bench run -m ndc", "ndcg"),
         ("bench report la", "last"),
+        ("bench run --set ceg", "cegb."),
+        ("bench run --set cegb.trad", "cegb.tradeoff="),
+        ("bench run -s adapt --profile st", "standard"),
+        ("bench compare mis", "miser"),
     ],
 )
 def test_a_shell_is_offered_names(words: str, wanted: str, shell: Run) -> None:
