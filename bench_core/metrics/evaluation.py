@@ -41,6 +41,10 @@ def _judge(
         found = metric.values(scores, labels.y, labels.queries, labels.multiplicity)
     if not isinstance(found, MetricValues):
         raise UsageError(f"metric {metric.name}: values gives {found!r:.40}, not MetricValues")
+    shapes = np.shape(found.values), np.shape(found.weights)
+    if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
+        fault = f"values of shape {shapes[0]} and weights of shape {shapes[1]}"
+        raise UsageError(f"metric {metric.name}: {fault}; give one of each for every row or query")
     return found
 
 

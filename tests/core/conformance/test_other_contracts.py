@@ -148,6 +148,12 @@ class Shifted(Share):
     order_only = True
 
 
+class Uneven(Share):
+    def values(self, *arguments: Any) -> Any:
+        found = super().values(*arguments)
+        return MetricValues(found.values, found.weights[1:])
+
+
 def test_a_sound_metric_passes() -> None:
     check_metric(Share())
 
@@ -163,6 +169,7 @@ def test_a_sound_metric_passes() -> None:
         (First, r"check_ties \(binary\)"),
         (Percent, r"check_bounds \(binary\): random scores give .*, outside 0 to 1"),
         (Shifted, r"check_order_only \(binary\)"),
+        (Uneven, r"check_values \(binary\): \(200,\) values and \(199,\) weights"),
     ],
 )
 def test_a_broken_metric_is_named_with_the_promise(metric: Any, line: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from bench_core import InputError, MetricValues, Queries, Task
+from bench_core import InputError, MetricValues, Queries, Task, UsageError
 from bench_core.metrics import Labels, evaluate, parse_metric
 from bench_core.metrics.plugin import bench_metrics
 from bench_core.metrics.rows import Accuracy
@@ -135,6 +135,16 @@ def test_a_metric_of_a_third_party_is_judged_beside_ours():
     found = evaluate([RowsInPlay(), parse_metric("mrr")], np.array([5.0, 1.0]), labels)
     assert found["rows_in_play"].mean == pytest.approx((6 + 3 * 1) / 4)
     assert found["mrr"].mean == 1
+
+
+def test_a_metric_with_fewer_weights_than_values_is_the_one_at_fault():
+    class Short(RowsInPlay):
+        def values(self, scores, y, queries=None, multiplicity=None):
+            return MetricValues(scores + y, np.ones(1))
+
+    labels = Labels(np.array([1.0, 0]), Queries.from_sizes(np.array([2])))
+    with pytest.raises(UsageError, match=r"metric .*: values of shape \(2,\) and weights of"):
+        evaluate([Short()], np.array([5.0, 1.0]), labels)
 
 
 def test_a_metric_built_on_ours_is_judged_by_its_own_values():
