@@ -5,7 +5,8 @@ Defaults are applied here and nowhere else: all other code reads plain attribute
 
 from dataclasses import is_dataclass
 from functools import cache
-from inspect import signature
+from inspect import getattr_static, signature
+from types import FunctionType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,6 +25,9 @@ CONTRACTS: dict[str, tuple[str, type]] = {
     "bench_reports": ("report", Report),
 }
 """The word for what a hook gives, and its contract."""
+
+FIT = ("train", "valid", "prices", "context")
+"""What ``fit`` of a learner is given, in this order."""
 
 
 @cache
@@ -83,6 +87,11 @@ def check(value: Any, contract: type, where: str) -> None:
         raise TypeError(f"{where}, whose name is empty")
     if contract is CompleteLearner and is_dataclass(cls) and not _frozen(cls):
         raise TypeError(f"{where}, a dataclass that is not frozen: write @dataclass(frozen=True)")
+    if contract is CompleteLearner and isinstance(fit := getattr_static(cls, "fit"), FunctionType):
+        try:
+            signature(fit).bind("self", *FIT)
+        except TypeError as error:
+            raise TypeError(f"{where}, whose fit does not take {', '.join(FIT)}: {error}") from None
     if contract is CompleteDataset:
         signature(value).bind()  # TypeError where its constructor needs arguments
     elif hasattr(value, "tasks"):

@@ -51,6 +51,10 @@ INVALID = {
         "@hookimpl\ndef bench_learners(): return Learner",
         "which is no list",
     ),
+    "fit-takes-less": (
+        "Learner.fit = lambda self, X, y: None; gives('bench_learners', Learner)",
+        "whose fit does not take train, valid, prices, context: too many positional",
+    ),
     "no-fit": ("del Learner.fit; gives('bench_learners', Learner)", "which has no fit"),
     "no-name": ("Learner.name = ''; gives('bench_learners', Learner)", "whose name is empty"),
     "instance": ("gives('bench_learners', Learner())", "where a class is wanted"),
