@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
+from importlib.util import find_spec
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
@@ -324,10 +325,12 @@ class Result(RunResult):
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
-        """The boards as tables, best and ties marked."""
+        """The boards as tables, best and ties marked, and the curves where matplotlib is there."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
         for name in self._boards if self._finished else ():
             parts.append(html_table(self._sure(name), self._standings(name, None)))
+        if self._finished and find_spec("matplotlib"):
+            parts.append(self.plot().svg)
         return "\n".join(parts)
 
     @property

@@ -77,6 +77,14 @@ class Plan(RunRecord):
     threads: int = 1
     executor: str = "local"
 
+    def __repr__(self) -> str:
+        """One line: what is to be done, on which data, and how long it may take."""
+        names = ", ".join(dict.fromkeys(use.name for use in self.datasets))
+        todo = f"{len(trials_left(self))} of {len(self.trials)} trials to do on {names}"
+        wall = self.foresight.wall if self.foresight else None
+        time = f", about {wall[0]:.0f} s, 9 times in 10 at most {wall[1]:.0f} s" if wall else ""
+        return f"Plan({self.run}: {todo}{time})"
+
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """What the store keeps about a run, as JSON values."""

@@ -3,6 +3,7 @@ used is one line that speaks of keywords."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
@@ -54,6 +55,11 @@ FORMS = {
     "objects": (X.astype(object), Y.astype(object)),
     "another index": (pd.DataFrame(X, index=range(100, 100 + N)), pd.Series(Y)),
 }
+
+
+def test_a_plan_shows_itself_in_one_line() -> None:
+    line = repr(plan(X, Y))
+    assert re.fullmatch(r"Plan\(\S+: \d+ of \d+ trials to do on data, about \d+ s, .*\)", line)
 
 
 @pytest.mark.parametrize("form", FORMS)

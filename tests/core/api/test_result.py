@@ -107,6 +107,7 @@ def test_figures_and_tables_for_papers(result: bench_core.Result, home: Path) ->
     pytest.importorskip("matplotlib")
     figure = result.plot()
     assert "<svg" in figure._repr_svg_()
+    assert figure.svg in result._repr_html_()
     assert figure.save(home / "curve.svg").read_text() == figure.svg
     assert "\\begin{tabular}" in result.to_latex()
     assert bench_core.report(home / "board.html").stat().st_size > 1000
