@@ -28,19 +28,25 @@ def descendants(process: int) -> list[int]:
 
 
 def _children(process: int) -> Iterator[int]:
-    for file in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            yield from map(int, file.read_text().split())
+    for listed in _of_threads(process, "children"):
+        yield from map(int, listed.split())
 
 
 def running_threads(processes: Iterable[int]) -> int:
     """Threads of processes that compute, or would if a processor were free."""
-    found = 0
-    for process in processes:
-        for file in Path(f"/proc/{process}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):
-                found += file.read_bytes().rpartition(b")")[2].split()[0] == b"R"
-    return found
+    states = (state for process in processes for state in _of_threads(process, "stat"))
+    return sum(state.rpartition(b")")[2].split()[0] == b"R" for state in states)
+
+
+def _of_threads(process: int, file: str) -> Iterator[bytes]:
+    """One file of each thread of a process. It may end at any moment, even while it is listed."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+    except OSError:
+        return
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            yield (thread / file).read_bytes()
 
 
 def end_all(processes: Iterable[int]) -> None:

@@ -1,0 +1,47 @@
+"""Looking at processes that end while they are looked at."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench_core._io.processes import descendants, own_memory, running_threads
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("error", [ProcessLookupError, FileNotFoundError])
+@pytest.mark.parametrize("step", ["listing", "reading"])
+def test_a_process_may_end_at_any_moment(
+    monkeypatch: pytest.MonkeyPatch, step: str, error: type[OSError]
+) -> None:
+    # The kernel answers "no such process" where the folder was opened before the process ended.
+    def gone(*_: object, **__: object) -> None:
+        raise error
+
+    if step == "listing":
+        monkeypatch.setattr(os, "listdir", gone)
+        monkeypatch.setattr(os, "scandir", gone)
+    else:
+        monkeypatch.setattr(Path, "read_bytes", gone)
+        monkeypatch.setattr(Path, "read_text", gone)
+    process = os.getpid()
+    assert running_threads([process]) == 0
+    assert descendants(process) == []
+    if step == "reading":
+        assert own_memory([process], 0) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_child_and_its_computing_are_seen() -> None:
+    program = "import sys; sys.stdout.write('x'); sys.stdout.flush(); exec('while True: pass')"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            child.stdout.read(1)
+            assert child.pid in descendants(os.getpid())
+            assert running_threads([child.pid]) == 1
+        finally:
+            child.kill()
+    assert running_threads([child.pid]) == 0
