@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
+from inspect import isroutine
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -273,8 +274,7 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     _check_interface(plugin, info)
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
-    _check_marks(plugin, manager)
-    manager.register(plugin, name=info.name)
+    manager.register(_hooks_of(plugin, manager), name=info.name)
     to.add(info, list(_given(manager.hook)))
     if manager.hook.bench_warm_up.get_hookimpls():
         to.warm_ups[info] = manager.hook.bench_warm_up
@@ -297,15 +297,19 @@ def _bare(name: str, info: PluginInfo) -> str:
     return bare
 
 
-def _check_marks(plugin: ModuleType, manager: pluggy.PluginManager) -> None:
-    """Refuse a hook that is misspelt, or that has the name of one and no mark: not silence."""
+def _hooks_of(plugin: ModuleType, manager: pluggy.PluginManager) -> ModuleType:
+    """A module's hooks without all else that it holds, as pluggy is slow on each name. Raises
+    TypeError for one that is misspelt, or that has the name of one and no mark: not silence."""
     hooks = [name for name in vars(manager.hook) if not name.startswith("_")]
+    found = ModuleType("hooks")
     for name, value in vars(plugin).items():
-        marked = manager.parse_hookimpl_opts(plugin, name) is not None
-        if marked and name not in hooks:
-            raise TypeError(unknown("hook", name, hooks))
-        if not marked and name in hooks and callable(value):
+        if isroutine(value) and hasattr(value, f"{GROUP}_impl"):  # what @hookimpl sets
+            if name not in hooks:
+                raise TypeError(unknown("hook", name, hooks))
+            setattr(found, name, value)
+        elif name in hooks and callable(value):
             raise TypeError(f"{name} is not marked: write @hookimpl above it")
+    return found
 
 
 def _answers(hook: pluggy.HookCaller) -> Iterator[Any]:

@@ -83,7 +83,7 @@ def module_digest(name: str) -> str:
 
 def look_again() -> None:
     """Let the digests above follow files that were edited since they were first asked for."""
-    for function in (code_key, import_key, module_digest, _file_of, _parsed):
+    for function in (code_key, import_key, module_digest, _file_of, _source):
         function.cache_clear()
 
 
@@ -291,18 +291,22 @@ def _defines_getattr(node: ast.stmt) -> bool:
 
 def _read(file: Path) -> _Source:
     facts = file.stat()
-    return _parsed(file, facts.st_mtime_ns, facts.st_size)
+    return _source(file, facts.st_mtime_ns, facts.st_size)
 
 
 @cache
-def _parsed(file: Path, changed: int, size: int) -> _Source:
-    raw, source, text = file.read_bytes(), _Source(), list[str]()
+def _source(file: Path, changed: int, size: int) -> _Source:
+    stub = file.with_suffix(".pyi")  # lists the names of a package that lazy_loader fills
+    return _parsed(file.read_bytes(), stub.read_bytes() if stub.exists() else b"")
+
+
+@cache  # by content, so that looking again parses what was edited and nothing else
+def _parsed(raw: bytes, stub: bytes) -> _Source:
+    source, text = _Source(), list[str]()
     try:
         tree = ast.parse(raw)
         source.add(tree, text, source.wanted)
-        stub = file.with_suffix(".pyi")
-        if stub.exists():  # lists the names of a package that lazy_loader fills
-            source.add(ast.parse(stub.read_bytes()), [], source.typed)
+        source.add(ast.parse(stub), [], source.typed)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
     source.dynamic = any(_defines_getattr(node) for node in tree.body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import sys
@@ -81,6 +82,17 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def mine() -> Any:
     return importlib.import_module("plug_mine").Mine
+
+
+def test_looking_again_parses_what_was_edited_and_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, parsed, parse = code_key(mine()), list[bytes](), ast.parse
+    edit(folder / "plug_helper.py", "1", "2")
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", lambda raw: parsed.append(raw) or parse(raw))
+        assert code_key(mine()) != before
+    assert [raw for raw in parsed if raw] == [b"SHIFT = 2\n"]
 
 
 @pytest.mark.parametrize(
