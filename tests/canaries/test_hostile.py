@@ -52,6 +52,7 @@ def ends(ways: Iterable[str], later: bool, timeout: float) -> dict[str, tuple[st
         learners=["hostile", "toy-prefix"],
         settings=[
             f"hostile.how={[*ways]!r}",
+            "hostile.tradeoff=1",
             f"hostile.later={str(later).lower()}",
             "toy-prefix.tradeoff=[0.1, 1.0]",
         ],

@@ -211,10 +211,12 @@ def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
 
 def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
     timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "threads", "workers"]
+    asked: dict[str, Any] = {
+        "learners": ["toy-prefix", "toy-stacked"],
+        "settings": ["toy-prefix.tradeoff=[0.0, 0.1]", "toy-stacked.shrink=0.5"],
+    }
     frames = [
-        run(learners=["toy-prefix", "toy-stacked"], executor=executor, store=f"{executor}.db")
-        .frame()
-        .drop(columns=timed)
+        run(**asked, executor=executor, store=f"{executor}.db").frame().drop(columns=timed)
         for executor in ("inline", "local")
     ]
     words = [set(frame.pop("audit")) for frame in frames]
@@ -302,9 +304,14 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
     )
     monkeypatch.syspath_prepend(home)
     result = bench_core.run(
-        data="toy-rank", plugins=("helpers.toys", "printing"), learners="printing", timeout=60
+        data="toy-rank",
+        plugins=("helpers.toys", "printing"),
+        learners="printing",
+        settings=["printing.tradeoff=[0.1, 1.0]"],
+        workers=1,
+        timeout=60,
     )
-    assert result.counts == {"ok": 7}
+    assert result.counts == {"ok": 2}
 
 
 def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polled() -> None:
