@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from helpers import guide
+from helpers.commands import BENCH, Ended
 
-BENCH = Path(sys.executable).with_name("bench")
+from bench_core.cli import main
+from bench_core.cli.app import plugin_commands
+
 SHOWN = {  # what each command must show, beside ending well
     "closest,constant": "closest",
     "--data noisy --learners gbrt": "miser",
@@ -38,41 +43,49 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(folder: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+def ended(folder: Path) -> Iterator[dict[str, Ended]]:
     """Every command of the guide, in order."""
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    home = {"PYTHONPATH": path, "BENCH_CACHE": str(folder / "cache"), "COLUMNS": "200"}
-    environment = {k: v for k, v in os.environ.items() if k != "BENCH_STORE"} | home
-    done = {}
-    for line in COMMANDS:
-        words = [str(BENCH), *shlex.split(line)[1:]]
-        words += ["--executor", "inline"] if words[1] == "run" else []
-        done[line] = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-        )
-    return done
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        patch.setenv("BENCH_CACHE", str(folder / "cache"))
+        patch.setenv("COLUMNS", "200")
+        patch.delenv("BENCH_STORE", raising=False)
+        plugin_commands.cache_clear()
+        yield {line: called(line) for line in COMMANDS}
+    plugin_commands.cache_clear()
+    for name in set(sys.modules) - before:
+        if name.startswith("my_"):
+            del sys.modules[name]
+
+
+def called(line: str) -> Ended:
+    """How a command line ends."""
+    words = shlex.split(line)[1:]
+    words += ["--executor", "inline"] if words[0] == "run" else []
+    out, err, ends = StringIO(), StringIO(), pytest.raises(SystemExit)
+    with redirect_stdout(out), redirect_stderr(err), ends as end:
+        main(tuple(words))
+    return Ended(int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_of_the_guide_works(
-    line: str, ended: dict[str, subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_command_of_the_guide_works(line: str, ended: dict[str, Ended]) -> None:
     done = ended[line]
-    assert done.returncode == 0, done.stderr
+    assert done.status == 0, done.err
     (shown,) = [text for part, text in SHOWN.items() if part in line]
-    assert shown in done.stdout
+    assert shown in done.out
 
 
-def test_the_reports_file_has_a_row_for_each_point(
-    folder: Path, ended: dict[str, subprocess.CompletedProcess[str]]
-) -> None:
+def test_the_reports_file_has_a_row_for_each_point(folder: Path, ended: dict[str, Ended]) -> None:
     header, *rows = (folder / "board.tsv").read_text().splitlines()
     assert {"learner", "split", "feature_cost"} <= set(header.split("\t"))
     assert len(rows) > 2
 
 
 def test_bills_of_the_guides_cost_model_are_whole_units(
-    folder: Path, ended: dict[str, subprocess.CompletedProcess[str]]
+    folder: Path, ended: dict[str, Ended]
 ) -> None:
     rows = [line.split("\t") for line in (folder / "board.tsv").read_text().splitlines()]
     at = rows[0].index("feature_cost")

@@ -576,12 +576,7 @@ OPTIONS = [
 
 IN_A_PROCESS_OF_ITS_OWN = (
     "split query",
-    "truncated gz",
-    "group size of letters",
     "negative cost",
-    "not UTF-8",
-    "broken TOML",
     "a plugin that raises",
-    "parameter out of range",
     "best of a run that is not there",
 )

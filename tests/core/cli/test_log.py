@@ -52,11 +52,11 @@ def blocks(text: str) -> list[list[str]]:
 
 @EXECUTORS
 def test_the_log_has_traceback_and_output_of_a_failed_fit(
-    shell: Run, chatty: Path, executor: str
+    bench: Run, chatty: Path, executor: str
 ) -> None:
     words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty", "--executor", executor)
-    assert shell("run", *words).status == 1
-    fit, score = blocks(shell("log").out)
+    assert bench("run", *words).status == 1
+    fit, score = blocks(bench("log").out)
     assert fit[0].startswith("failed fit chatty on data.csv (")
     assert fit[1].startswith("  LinAlgError: Singular matrix (_linalg.py:")
     cut = next(i for i, line in enumerate(fit) if line.strip() == CUT)
@@ -78,14 +78,14 @@ def test_the_log_has_traceback_and_output_of_a_failed_fit(
     assert len(score) == 2  # its fit has the traceback
 
 
-def test_output_is_that_of_the_attempt_alone(shell: Run, chatty: Path) -> None:
+def test_output_is_that_of_the_attempt_alone(bench: Run, chatty: Path) -> None:
     text = CHATTY.replace("return np.linalg.inv(np.zeros((2, 2)))", "return super().fit")
     (chatty / "chatty.py").write_text(
         text.replace("super().fit", "Toy().fit(*[train] * 2, prices, None)")
     )
     words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty,toy", "-w", "1")
-    assert shell("run", *words).status == 0
-    with_output = [block for block in blocks(shell("log").out) if "    output:" in block]
+    assert bench("run", *words).status == 0
+    with_output = [block for block in blocks(bench("log").out) if "    output:" in block]
     assert [block[0].split(" (")[0] for block in with_output] == ["ok fit chatty on data.csv"]
 
 

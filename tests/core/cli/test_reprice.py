@@ -51,11 +51,11 @@ def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_
     save_model(material / "alone.npz", alone)
     whole = (material / "alone.npz").stat().st_size
     assert pair.stat().st_size < whole - base.stat().st_size // 2
-    assert bench("audit", "last", "-p", "mine").status == 0
+    assert bench("audit", "last", "-p", "mine", "--executor", "inline").status == 0
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
     assert bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline").status == 0
     base.unlink()
-    ended = bench("audit", "1", "-p", "mine")
+    ended = bench("audit", "1", "-p", "mine", "--executor", "inline")
     assert ended.status != 0
     assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
 
@@ -175,9 +175,11 @@ def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Ru
     pd.testing.assert_frame_equal(exported(bench)[costs], direct[costs])
 
 
-def test_the_installed_command_reprices_in_worker_processes(shell: Run, material: Path) -> None:
+def test_the_installed_command_reprices_in_worker_processes(
+    bench: Run, shell: Run, material: Path
+) -> None:
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    assert shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv").status == 0
+    assert bench("run", *QUICK, "-l", "toy", "--costs", "costs.csv").status == 0
     ended = shell("reprice", "--costs", "new.csv", "-p", "mine")
     assert (ended.status, "[1/1] ok score toy on data.csv" in ended.err) == (0, True)
 
