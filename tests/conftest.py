@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.fakes import FakeContext
@@ -26,6 +27,14 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set BENCH_TEST_DATA to the folder that holds it")
     return folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each process takes tests in a row, so that few fixtures of modules are made by more."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 ROOT = Path(__file__).parents[1]

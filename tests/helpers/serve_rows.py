@@ -1,10 +1,12 @@
 """Serve exported models on demand, in a process that has nothing but numpy.
 
-Usage: serve_rows.py FOLDER... ; each holds ``model/``, ``X.npy`` and, for queries, ``sizes.npy``.
-Writes ``served.npz``: scores, spent, sensors acquired (n, s), and how many rows broke a rule.
+Takes folders from stdin, a line each; one holds ``model/``, ``X.npy`` and of queries ``sizes.npy``.
+Writes ``served.npz``: scores, spent, sensors acquired (n, s), and how many rows broke a rule; then
+says so in a line, which is empty, or what went wrong.
 """
 
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,7 +69,10 @@ def serve(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        serve(Path(name))
-    loaded = [name for name in HEAVY if name in sys.modules]
-    sys.exit(f"loaded {loaded}" if loaded else 0)
+    for line in sys.stdin:
+        try:
+            serve(Path(line.rstrip("\n")))
+            loaded = [name for name in HEAVY if name in sys.modules]
+            print(f"loaded {loaded}" if loaded else "", flush=True)
+        except Exception:
+            print(repr(traceback.format_exc()), flush=True)

@@ -1,13 +1,14 @@
-"""Every registered learner's model, exported: a fresh process that asks for features one sensor at
+"""Every registered learner's model, exported: another process that asks for features one sensor at
 a time gets the benchmark's scores and bills, bit by bit."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import helpers
@@ -53,13 +54,19 @@ def some(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
         yield predictions[place]
 
 
-def serve(folders: Sequence[Path]) -> list[Any]:
-    """What a fresh process makes of these folders."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, folders)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return [np.load(folder / "served.npz") for folder in folders]
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[[Path], Any]]:
+    """What a process makes of a folder that has trained nothing."""
+    command = [sys.executable, str(SCRIPT)]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+
+        def served(folder: Path) -> Any:
+            print(folder, file=process.stdin, flush=True)
+            assert process.stdout.readline() == "\n"  # type: ignore[union-attr]
+            return np.load(folder / "served.npz")
+
+        yield served
+        process.communicate()
 
 
 def exported(model: Any, splits: Splits, prediction: Prediction) -> Folder:
@@ -69,19 +76,17 @@ def exported(model: Any, splits: Splits, prediction: Prediction) -> Folder:
 
 @pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
 def test_what_is_served_equals_the_benchmark(
-    name: str, task: Task, folder: Path, tmp_path: Path
+    name: str, task: Task, folder: Path, tmp_path: Path, serve: Callable[[Path], Any]
 ) -> None:
     splits, model = ordinary(task), model_of(name, task, folder)
     test = splits.test.features
-    shown, folders = list(some(list(model.predict_path(test)))), []
-    for number, prediction in enumerate(shown):
+    for number, prediction in enumerate(some(list(model.predict_path(test)))):
         place = tmp_path / str(number)
         write_folder(place / "model", exported(model, splits, prediction))
         np.save(place / "X.npy", test.X)
         if test.queries is not None:
             np.save(place / "sizes.npy", test.queries.sizes)
-        folders.append(place)
-    for prediction, served in zip(shown, serve(folders), strict=True):
+        served = serve(place)
         bill, n = prediction.bills["path"], len(test)
         cost = bill.feature_cost(splits.costs, n, test.queries)
         cost += bill.evaluation_cost(splits.costs, n)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.commands import DATA, QUICK, Ended, Run
+from helpers.commands import QUICK, Ended, Run
 
 import bench_core
 import bench_core.api
