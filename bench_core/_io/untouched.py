@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from bench_core.errors import UsageError
@@ -20,20 +20,24 @@ _WRITE = ("execution.runner", "planning.planner", "results.store", "results.writ
 
 _KINDS = (FunctionType, type, classmethod, staticmethod, property)
 
-Place = tuple[Any, str, Any]
-"""An object, the name of one of its attributes, and the attribute."""
-
 
 @contextmanager
 def untouched(plugin: str = "") -> Iterator[None]:
     """Undo what is changed within, and raise UsageError with the name of the first of it."""
     for name in _WRITE:
         import_module(f"bench_core.{name}")
-    before = list(_places())
+    before, codes = _state()
     try:
         yield
     finally:
-        changed = [place for place in before if _attributes(place[0]).get(place[1]) is not place[2]]
+        changed: list[tuple[Any, str, Any]] = [
+            (owner, name, value)
+            for owner, kept in before
+            for now in [vars(owner)]
+            for name, value in kept.items()
+            if now.get(name) is not value and isinstance(value, _KINDS)
+        ]
+        changed += [(f, "__code__", code) for f, code in codes.items() if f.__code__ is not code]
         for owner, name, value in changed:
             setattr(owner, name, value)
     if changed:
@@ -45,26 +49,15 @@ def untouched(plugin: str = "") -> Iterator[None]:
         )
 
 
-def _attributes(owner: Any) -> Any:
-    """Attributes by name; of a function the one that decides what it does."""
-    return {"__code__": owner.__code__} if isinstance(owner, FunctionType) else vars(owner)
-
-
-def _places() -> Iterator[Place]:
+def _state() -> tuple[list[tuple[Any, dict[str, Any]]], dict[FunctionType, CodeType]]:
+    """Our modules and classes with their attributes, and the code of each function there."""
     ours = [m for n, m in list(sys.modules.items()) if n.partition(".")[0] in OURS and m]
-    for module in ours:
-        for owner, name, value in list(_kept(module)):
-            yield owner, name, value
-            if isinstance(value, FunctionType):
-                yield value, "__code__", value.__code__
-            if isinstance(value, type) and value.__module__ == module.__name__:
-                for of_class in _kept(value):
-                    yield of_class
-                    if isinstance(of_class[2], FunctionType):
-                        yield of_class[2], "__code__", of_class[2].__code__
-
-
-def _kept(owner: Any) -> Iterator[Place]:
-    for name, value in list(vars(owner).items()):
-        if isinstance(value, _KINDS):
-            yield owner, name, value
+    kept: list[tuple[Any, dict[str, Any]]] = [(module, dict(vars(module))) for module in ours]
+    kept += [
+        (value, dict(vars(value)))
+        for module, values in kept
+        for value in values.values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    values = (value for _, attributes in kept for value in attributes.values())
+    return kept, {value: value.__code__ for value in values if type(value) is FunctionType}
