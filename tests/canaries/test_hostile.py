@@ -81,7 +81,7 @@ def check(found: dict[str, tuple[str, str]], expected: dict[str, tuple[str, str]
         if found.get(name, ("", ""))[0] != status or text not in (found[name][1] or "")
     }
     assert not wrong
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while left_behind() and time.monotonic() < until:
         time.sleep(0.1)
     assert not left_behind()

@@ -198,7 +198,7 @@ class Threaded(Prefix):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PrefixModel:
-        until, block = time.monotonic() + 1.0, bytes(1 << 22)
+        until, block = time.monotonic() + 0.5, bytes(1 << 22)
 
         def work() -> None:
             while time.monotonic() < until:

@@ -21,7 +21,7 @@ def test_every_item_is_done_once(threads: int, items: int) -> None:
 
 
 def test_pieces_run_at_the_same_time() -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=100)
 
     def piece(start: int, stop: int) -> None:
         both.wait()

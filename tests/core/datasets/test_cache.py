@@ -325,12 +325,14 @@ import importlib
 import numpy as np
 test_cache = importlib.import_module({module!r})
 
-real = np.lib.format.write_array
+real, written = np.lib.format.write_array, []
 def slowly(out, array, **options):
     real(out, array, **options)
     out.flush()
     print("wrote", flush=True)
-    time.sleep(0.05)
+    written.append(out)
+    if len(written) == {after}:
+        time.sleep(600)
 np.lib.format.write_array = slowly
 test_cache.entry(Path({folder!r}))
 print("finished", flush=True)
@@ -339,7 +341,7 @@ print("finished", flush=True)
 
 @pytest.mark.parametrize("after", [1, 4, 11])
 def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path, root: Path) -> None:
-    code = KILLED.format(root=str(root), module=__name__, folder=str(folder))
+    code = KILLED.format(root=str(root), module=__name__, folder=str(folder), after=after)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     for _ in range(after):

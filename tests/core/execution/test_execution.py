@@ -177,15 +177,15 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Pa
     result = run(
         learners=["toy-broken", "toy-prefix"],
         settings=[
-            "toy-broken.how=['raise', 'hang', 'memory', 'crash', 'exit', 'state']",
+            "toy-broken.how=['raise', 'memory', 'crash', 'exit', 'state']",
             "toy-prefix.tradeoff=[0.5, 1]",
         ],
-        timeout=12,
+        timeout=300,
         memory=1 << 30,
+        audit="off",
     )
     assert result.counts == {
         "failed": 2,
-        "timeout": 1,
         "out-of-memory": 1,
         "crashed": 2,
         "ok": 2,
@@ -193,11 +193,16 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Pa
     found = {title.split("how=")[1].split()[0]: end for title, end in errors(result).items()}
     assert found["raise"][0] == "failed"
     assert found["raise"][1].startswith("RuntimeError: deliberately broken (toys.py:")
-    assert found["hang"] == ("timeout", "took longer than 12 s and was ended")
     assert found["memory"][0] == "out-of-memory"
     assert found["crash"] == ("crashed", "its process died of SIGSEGV")
     assert found["exit"] == ("crashed", "its process ended with status 3")
     assert "array of Python objects" in found["state"][1]
+
+
+def test_what_takes_longer_than_allowed_is_ended(home: Path) -> None:
+    result = run(learners=["toy-broken"], settings=["toy-broken.how=hang"], timeout=0.5)
+    ((_, status, error),) = result.failures
+    assert (status, error) == ("timeout", "took longer than 0.5 s and was ended")
 
 
 def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
@@ -323,9 +328,9 @@ def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polle
         "import numpy as np, time\n"
         "limit_memory(300 << 20, poll=True)\n"
         "held = np.ones(400 << 17)\n"
-        "time.sleep(20)\n"
+        "time.sleep(600)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], timeout=15, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert ended.returncode == 77
 
 
@@ -369,7 +374,7 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
         environ = Path(f"/proc/{worker.process.pid}/environ")
         if not environ.exists():
             pytest.skip("no /proc here")
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not environ.read_bytes() and time.monotonic() < until:
             time.sleep(0.01)  # it is empty while the program is being loaded
         assert b"OMP_NUM_THREADS=3\0" in environ.read_bytes()
@@ -392,12 +397,18 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at threads that a busy machine does not make too few."""
+    monkeypatch.setattr("bench_core.execution.executors._POLL", 0.01)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the threads")
-def test_more_busy_threads_than_granted_are_a_mark(home: Path) -> None:
+def test_more_busy_threads_than_granted_are_a_mark(home: Path, often: None) -> None:
     grid = ("toy-threaded.extra=[1, 3]", "toy-threaded.tradeoff=0.5")
     more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
     result = bench_core.run(
-        settings=grid, store="a.db", workers=1, threads=1, progress=False, **more
+        settings=grid, store="a.db", workers=1, threads=1, progress=False, audit="off", **more
     )
     marks = dict(zip(result.frame()["params"], result.frame()["marks"], strict=True))
     by_threads = {json.loads(params)["extra"]: mark for params, mark in marks.items()}
@@ -409,7 +420,7 @@ def test_more_busy_threads_than_granted_are_a_mark(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_mark_of_threads_is_no_other_result(home: Path) -> None:
+def test_a_mark_of_threads_is_no_other_result(home: Path, often: None) -> None:
     more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
     more["settings"] = "toy-threaded.tradeoff=0.5"
     bench_core.run(store="a.db", workers=1, threads=1, progress=False, **more)

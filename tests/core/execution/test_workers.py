@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -93,16 +93,21 @@ def test_an_answer_that_does_not_fit_its_job_is_refused(home: Path) -> None:
 def test_imports_are_no_part_of_what_a_clock_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "slow_outer.py").write_text("import slow_inner, time\ntime.sleep(0.1)\n")
-    (tmp_path / "slow_inner.py").write_text("import time\ntime.sleep(0.1)\n")
+    clock: Any = ModuleType("made_clock")
+    clock.now, clock.perf_counter = 0.0, lambda: clock.now
+    monkeypatch.setitem(sys.modules, "made_clock", clock)
+    monkeypatch.setattr("bench_core.execution.loading.time", clock)
+    passes = "import made_clock\nmade_clock.now += 0.5\n"
+    (tmp_path / "slow_outer.py").write_text(f"import slow_inner\n{passes}")
+    (tmp_path / "slow_inner.py").write_text(passes)
     monkeypatch.syspath_prepend(tmp_path)
     plain = __builtins__["__import__"] if isinstance(__builtins__, dict) else __import__
     with loading() as spent:
-        time.sleep(0.3)
+        clock.now += 4.0
         import slow_outer  # type: ignore[import-not-found]  # noqa: F401
 
         during = spent.seconds
-    assert 0.2 <= during < 0.28 + 0.2
+    assert during == 1.0
     import builtins
 
     assert builtins.__import__ is plain

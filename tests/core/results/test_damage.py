@@ -240,7 +240,7 @@ def test_a_store_in_a_mounted_folder_has_its_lock_and_one_mounted_by_itself_is_r
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     if ended.returncode == 77 or "unshare" in ended.stderr:
         pytest.skip("nothing may be mounted here")
