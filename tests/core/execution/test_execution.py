@@ -165,7 +165,7 @@ def test_messages_arrive_as_they_were_sent(arrays: dict[str, Any], numbers: list
 
 
 def run(**options: Any) -> Any:
-    given = {"data": "toy-rank", "workers": 2, **options}
+    given = {"data": "toy-rank", "workers": 2, "audit": "off", **options}
     return bench_core.run(plugins=("helpers.toys",), **given)
 
 
@@ -182,7 +182,6 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Pa
         ],
         timeout=300,
         memory=1 << 30,
-        audit="off",
     )
     assert result.counts == {
         "failed": 2,
@@ -217,6 +216,7 @@ def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
 def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
     timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "threads", "workers"]
     asked: dict[str, Any] = {
+        "audit": "sample",
         "learners": ["toy-prefix", "toy-stacked"],
         "settings": ["toy-prefix.tradeoff=[0.0, 0.1]", "toy-stacked.shrink=0.5"],
     }
@@ -282,7 +282,7 @@ def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path
 
 def test_learner_objects_of_a_module_run_in_workers(home: Path) -> None:
     seen: list[Any] = []
-    result = bench_core.run(data="toy-rank", plugins="helpers.toys", learners=[Prefix(0.25)])
+    result = run(learners=[Prefix(0.25)], on_event=seen.append)
     assert result.counts == {"ok": 1}
     assert not any("inline" in e.message for e in seen)
     assert fits(home) == ["toy-prefix 0.25"]
@@ -314,7 +314,7 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
         learners="printing",
         settings=["printing.tradeoff=[0.1, 1.0]"],
         workers=1,
-        timeout=60,
+        audit="off",
     )
     assert result.counts == {"ok": 2}
 
