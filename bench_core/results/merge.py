@@ -82,7 +82,8 @@ def take(writer: Writer, shard: Path) -> None:
 
 
 def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
-    """Give the store at ``target``, made where there is none, finished fits of another."""
+    """Give the store at ``target``, made where there is none, finished fits of another, with what
+    was said of each when it was last tried, which marks its trials."""
     marks = ", ".join("?" * len(keys))
     with open_writer(target) as writer, _attached(writer.db, source):
         for row in writer.db.execute(f"SELECT * FROM other.fit WHERE key IN ({marks})", keys):
@@ -93,12 +94,25 @@ def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
             db.execute(
                 f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({marks})", keys
             )
+            last = "SELECT max(number) FROM other.attempt WHERE kind = 'fit' GROUP BY key"
+            _copy_attempts(db, f"WHERE number IN ({last}) AND key IN ({marks})", keys)
 
 
 def _finished(db: sqlite3.Connection) -> list[int]:
     """How many trials and fits are."""
     count = "SELECT count(*) FROM main.{} WHERE status = 'ok'"
     return [db.execute(count.format(table)).fetchone()[0] for table in ("trial", "fit")]
+
+
+def _copy_attempts(db: sqlite3.Connection, where: str = "", keys: Sequence[str] = ()) -> None:
+    """Bring in attempts that are not there."""
+    about = db.execute("PRAGMA main.table_info(attempt)")
+    columns = ", ".join(column["name"] for column in about if column["name"] != "number")
+    db.execute(
+        f"INSERT INTO attempt ({columns}) SELECT * FROM (SELECT {columns} FROM other.attempt "
+        f"{where} EXCEPT SELECT {columns} FROM main.attempt) ORDER BY created_at",
+        keys,
+    )
 
 
 @contextmanager
@@ -249,12 +263,7 @@ class _Pair:
 
     def attempts(self) -> None:
         """Bring in attempts, each once."""
-        about = self.db.execute("PRAGMA main.table_info(attempt)")
-        columns = ", ".join(column["name"] for column in about if column["name"] != "number")
-        self.db.execute(
-            f"INSERT INTO attempt ({columns}) SELECT * FROM (SELECT {columns} FROM other.attempt "
-            f"EXCEPT SELECT {columns} FROM main.attempt) ORDER BY created_at"
-        )
+        _copy_attempts(self.db)
 
     def runs(self) -> list[str]:
         """Bring in runs, each with its list of trials; their names."""

@@ -184,10 +184,11 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
         if place[LEVEL] > 0:
             while first < stop and levels[stop - 1] < place[LEVEL]:
                 stop -= 1
-            _go_down(links, keys, cells, first, stop)
+            _go_down_and_ask(links, keys, cells, first, stop)
             if first == stop or levels[first] == place[LEVEL]:  # nothing but leaves
                 return 0
-        _need_cells(links, cells, first, stop)
+        else:
+            _need_cells(links, cells, first, stop)
         place[LEVEL] += 1
         count = _buy(ints, floats, row, _needed(row), 0.0, 0)
     return count
@@ -209,6 +210,18 @@ def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int) -> None:
         cell = _I(links[_I(2) * node])
         need[cell] = 1
         at[_I(u)] = np.uint32(node + _I(links[_I(2) * node + _I(1)]) + _I(keys[node] < own[cell]))
+
+
+@njit(cache=True, nogil=True)
+def _go_down_and_ask(links: Any, keys: Any, cells: Any, first: int, stop: int) -> None:
+    """As ``_go_down``, and what the trees need where they come to."""
+    at, need, own = cells.at, cells.need, cells.keys
+    for u in range(first, stop):
+        node = _I(at[_I(u)])
+        right = _I(keys[node] < own[_I(links[_I(2) * node])])
+        node += _I(links[_I(2) * node + _I(1)]) + right
+        at[_I(u)] = np.uint32(node)
+        need[_I(links[_I(2) * node])] = 1
 
 
 @njit(cache=True, nogil=True)

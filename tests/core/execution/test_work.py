@@ -31,8 +31,10 @@ from bench_core.planning.job_files import JobFile, Piece, read_job, write_jobs
 from bench_core.planning.request import DAY, RunRequest
 from bench_core.planning.steps import Steps
 from bench_core.results.merge import merge
+from bench_core.results.records import MORE_THREADS, Job, Outcome, Status
 from bench_core.results.shards import is_sealed, seal_path
 from bench_core.results.store import Store
+from bench_core.results.writer import open_writer
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
 CORES = ["threads", "workers"]  # of a job one each, of a run those of the machine
@@ -165,6 +167,23 @@ def test_a_finished_fit_travels_with_the_job(home: Path) -> None:
     ]  # fmt: skip
     merge(home / "results" / "bench.db", shards(home / "jobs"))
     assert Store().info().counts == {"ok": 6}
+
+
+def test_the_mark_of_a_shared_fit_travels_with_it(home: Path) -> None:
+    alone = replace(TOYS, learners=("toy-prefix",), settings=("toy-prefix.tradeoff=[0.0]",))
+    (spec,) = api.plan(request=alone).fits
+    result = bench_core.run(request=alone, progress=False)
+    store = home / "results" / "bench.db"
+    said = Outcome(Job("fit", spec), Status.OK, "kept 3.0 threads busy, granted are 1")
+    with open_writer(store) as writer:
+        writer.attempt(result.run, said)
+        for table in ("unit", "point", "trial"):
+            writer.db.execute(f"DELETE FROM {table}")
+    cut(alone, home / "jobs", 1)
+    do(home / "jobs", 1)
+    merge(store, shards(home / "jobs"))
+    assert all(MORE_THREADS in marks.split(", ") for marks in Store(store).frame()["marks"])
+    assert [a.error for a in Store(store).attempts()].count(said.error) == 1
 
 
 def test_data_that_are_not_there_are_prepared_and_compared(
