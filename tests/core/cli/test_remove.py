@@ -86,7 +86,6 @@ def test_prepared_data_are_listed_and_removed(
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("bench run -l bud", "budget-boosting"),
         ("bench run -l gbrt,mis", "gbrt,miser"),
         ("bench run -s quick", "quickstart"),
         ("bench run -d breast", "breast-cancer"),
@@ -98,10 +97,27 @@ def test_prepared_data_are_listed_and_removed(
         ("bench compare mis", "miser"),
     ],
 )
-def test_a_shell_is_offered_names(words: str, wanted: str, shell: Run) -> None:
-    parts = words.split()
-    done = shell(_BENCH_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(parts) - 1))
+def test_names_are_offered(
+    words: str,
+    wanted: str,
+    bench: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in asked_by_a_shell(words).items():
+        monkeypatch.setenv(name, value)
+    done = bench()
     assert wanted in done.out, done.err
+
+
+def test_a_shell_is_offered_names(shell: Run) -> None:
+    done = shell(**asked_by_a_shell("bench run -l bud"))
+    assert "budget-boosting" in done.out, done.err
+
+
+def asked_by_a_shell(words: str) -> dict[str, str]:
+    """The environment in which the last of these words is to be completed."""
+    place = str(len(words.split()) - 1)
+    return {"_BENCH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
 
 
 def test_names_are_offered_without_anything_heavy(shell: Run) -> None:
