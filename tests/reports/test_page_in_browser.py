@@ -327,14 +327,17 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
 
 
 def test_features_bought_for_every_row_for_some_and_never_are_named(tab: browser.Page) -> None:
-    made = """boughtHtml({ unit: "cost", pictures: { names: ["a", "<b>", "c"] } },
-      [1, [0], 9, [1], [12.5], 4, [2], 7])"""
+    names = ["a", "<b>", *(f"s{k}" for k in range(8)), "c", "e", "g", "h", "i", "j", "k"]
+    price = [2, 5, *range(1, 9), 1, 1, 1, 1, 1, 1, 1]
+    made = f"""boughtHtml({{ unit: "cost", pictures: {{ names: {names}, price: {price} }} }},
+      [100, 40, {", ".join(["10"] * 8)}, 0, 0, 0, 0, 0, 0, 0])"""
     text = tab.js(
         f"(d => {{ d.innerHTML = {made}; return d.innerText; }})(document.createElement('div'))"
     )
     assert "1 sensor: a" in text
-    assert "9 sensors: <b> (12.5%) and 8 more" in text
-    assert "4 sensors: c and 3 more. Never buying these saves 7.00 a row." in text
+    assert "9 sensors: <b> (40%), s7 (10%), s6 (10%), s5 (10%), s4 (10%), s3 (10%)" in text
+    assert "and 3 more" in text
+    assert "7 sensors: c, e, g, h, i, j and 1 more. Never buying these saves 7.00 a row." in text
     place = "document.querySelector('section.set:not(.off) .bought').innerText"
     assert "f1" in tab.js(place)
     before = tab.js(place)
@@ -354,6 +357,7 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> 
     slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
     assert "Within a budget of" in tab.js(answer)
     assert "bench compare constant" in tab.js(answer)
+    assert "There constant is better on" in tab.js(answer)
     wins = "document.querySelector('section.set:not(.off) .answer p:nth-of-type(3)').innerText"
     for a, b, text in (("1", "0", "better on 5"), ("0", "1", "worse on 5")):
         choose(tab, "section.set:not(.off) [data-side=a]", a)
