@@ -284,7 +284,7 @@ def _certainty(
         value = float(curve.quality[curve.held(amount)])
         ends = [round(scale * (value - sure.low)), round(scale * (sure.high - value))]
         ends = ends if fine else [*map(_two_digits, ends)]
-        rows.append((*ends, sure.tier, sure.first, sure.last))
+        rows.append((ends[0], ends[1], sure.tier, sure.first, sure.last))
     columns = dict(
         zip(("lo", "hi", "t", "r", "R"), map(list, zip(*rows, strict=True)), strict=True)
     )

@@ -147,8 +147,16 @@ def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
     assert packed("a") == packed("a")
 
 
-def test_36_learners_on_8_data_sets_take_at_most_300_kb() -> None:
-    assert len(made_board.page(36, 8).encode()) <= 300_000
+def test_36_learners_on_8_data_sets_take_at_most_300_kb_and_the_best_are_seen_without_scripts() -> (
+    None
+):
+    html = made_board.page(36, 8)
+    assert len(html.encode()) <= 300_000
+    assert html.count("The best 8; all 36 are shown with JavaScript.") == 8
+    shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
+    assert [table.count("<tr data-l=") for table in shown] == [8] * 8
+    left = [one["rows"] for one in unpacked(html)["sets"]]
+    assert [rows.count("<tr data-l=") for rows in left] == [28] * 8
 
 
 def test_rows_of_any_whole_numbers_are_one_text_and_what_is_too_large_is_cut() -> None:
