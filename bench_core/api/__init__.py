@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from bench_core.api.arguments import request_of
+from bench_core.api.arguments import request_of, settings_as_given
 from bench_core.api.result import Best, Figure, Result
 from bench_core.api.words import in_python, speaking_python
 from bench_core.class_names import importable
@@ -169,8 +169,8 @@ def run(
     Ctrl-C or an interrupted cell: finished work is kept.
     """
     given = dict(locals())  # all arguments: the first line of the function
-    with speaking_python(request is None), _display(given) as notify:
-        asked = _reachable(_asked(given), notify)
+    with speaking_python(request is None) as words, _display(given) as notify:
+        asked = _reachable(_asked(given, words), notify)
         path = store_path(asked.store)
         check_writable(path)
         registry = _registry(asked, notify)
@@ -205,8 +205,8 @@ def plan(*arguments: Any, **options: Any) -> Plan:
     bound = signature(run).bind(*arguments, **options)
     bound.apply_defaults()
     given = {"progress": False, **bound.arguments}
-    with speaking_python(given["request"] is None), _display(given) as notify:
-        asked = _reachable(_asked(given), notify)
+    with speaking_python(given["request"] is None) as words, _display(given) as notify:
+        asked = _reachable(_asked(given, words), notify)
         return _plan(asked, _registry(asked, notify), notify)
 
 
@@ -303,11 +303,12 @@ def export(run: str = "last", *, store: File = "") -> DataFrame:
         return with_choices(kept.frame(run), kept.info(run))
 
 
-def _asked(given: Mapping[str, Any]) -> RunRequest:
-    """The request in the arguments of ``run``."""
+def _asked(given: Mapping[str, Any], words: dict[str, str]) -> RunRequest:
+    """The request in the arguments of ``run``; ``words`` takes how they give its settings."""
     own = ("X", "y", "queries", "name", "request", "on_event", "progress")
     options = {k: v for k, v in given.items() if k not in own}
     X, y, queries, name, request = (given[k] for k in own[:5])
+    words |= settings_as_given(given["learners"], given["settings"])
     return request_of(request, X, y, queries, name, options)
 
 

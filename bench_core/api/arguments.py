@@ -43,6 +43,9 @@ def request_of(
         dataset = _dataset(X, y, queries, name, given)
         names = dataset.splits[0].columns
         given |= {"data": (dataset,), "valid": "", "test": "", "split": "", "task": ""}
+    for field in ("data", "metrics", "learners", "seeds", "folds"):
+        if isinstance(given[field], list | dict) and not given[field]:
+            raise UsageError(f"{field} is empty: give at least one, or leave it out")
     given["learners"], chosen = _learners(given["learners"])
     given["settings"] = (*chosen, *_settings(given["settings"]))
     given["costs"] = costs_of(given["costs"], names)
@@ -143,6 +146,35 @@ def _learners(given: Any) -> tuple[tuple[Any, ...], list[str]]:
             )
         settings += [f"{name}.{key}={_literal(value, key)}" for key, value in table.items()]
     return tuple(given), settings
+
+
+def settings_as_given(learners: Any, settings: Any) -> dict[str, str]:
+    """The settings in ``learners`` and ``settings`` as texts, each with the words that give it."""
+    tables = learners.items() if isinstance(learners, Mapping) else ()
+    words = {
+        _spelled(f"{name}.{key}", value): f"learners={{{name!r}: {{{key!r}: {_brief(value)}}}}}"
+        for name, table in tables
+        if isinstance(table, Mapping)
+        for key, value in table.items()
+    }
+    if isinstance(settings, Mapping):
+        return words | {
+            _spelled(str(key), value): f"settings={{{key!r}: {_brief(value)}}}"
+            for key, value in settings.items()
+        }
+    return words | {text: f"settings={text!r}" for text in map(str, _listed(settings))}
+
+
+def _brief(value: Any) -> str:
+    return one_line(repr(value), 60)
+
+
+def _spelled(name: str, value: Any) -> str:
+    """A setting's text; its name alone where the value can be none, which is refused later."""
+    try:
+        return f"{name}={_literal(value, name)}"
+    except UsageError:
+        return name
 
 
 def _settings(given: Any) -> Iterable[Any]:

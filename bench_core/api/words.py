@@ -1,9 +1,10 @@
 """Messages for people who call ``bench_core.run``: keywords in place of the command's options."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from types import MappingProxyType
 
 from bench_core.errors import BenchError
 from bench_core.planning.request import RunRequest
@@ -19,9 +20,12 @@ _MODULE = re.compile(r"(?<![\w-])-p (\S+?)(?=[:,]? |$)")
 _SUBJECT = re.compile(r":| must| means| is | are | holds| with ")
 
 
-def in_python(message: str) -> str:
-    """The message with ``task=`` in place of ``--task``, ``fresh=True`` in place of ``--fresh``."""
+def in_python(message: str, given: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The message with ``task=`` in place of ``--task``, ``fresh=True`` in place of ``--fresh``;
+    settings as the caller gave them (``given``, by setting) where that is known."""
     message = message.replace(NOTHING, "give X and y, suite=NAME or data=NAME_OR_FILE")
+    for setting in sorted(given, key=len, reverse=True):
+        message = message.replace(f"--set {setting}", given[setting])
     message = _SETTING.sub(lambda found: f"settings={found[1]!r}", message)
     message = _MODULE.sub(lambda found: f"plugins={found[1]!r}", message)
     return _OPTION.sub(_keyword, message)
@@ -38,11 +42,13 @@ def _keyword(option: re.Match[str]) -> str:
 
 
 @contextmanager
-def speaking_python(of_python: bool = True) -> Iterator[None]:
-    """Errors of what is done inside speak of keywords, not of options."""
+def speaking_python(of_python: bool = True) -> Iterator[dict[str, str]]:
+    """Errors of what is done inside speak of keywords, not of options; the value takes settings and
+    how the caller gave them."""
+    given: dict[str, str] = {}
     try:
-        yield
+        yield given
     except BenchError as error:
         if not of_python:
             raise
-        raise type(error)(in_python(str(error))) from None
+        raise type(error)(in_python(str(error), given)) from None

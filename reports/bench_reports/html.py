@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOADER = ("files.js", "loader.js")
-CODE = ("chart.js", "board.js", "tables.js", "pictures.js", "page.js")
+CODE = (
+    *("data.js", "chart.js", "board.js", "tables.js", "pictures.js"),
+    *("address.js", "overview.js", "save.js", "page.js"),
+)
 """Scripts that are packed, as they are a fifth of the page; the loader runs them."""
 
 UNSETTLED = ("not run", "not measured")
@@ -72,21 +75,24 @@ def content(
     """The boards with their certainty, and what the page draws; without a store it does not know
     how sure anything is."""
     from bench_reports.differences import differences
-    from bench_reports.pictures import pictures
+    from bench_reports.pictures import followed, pictures
 
     of = {board.dataset: views.views(info, board, frame) for board in boards}
     firsts = [found[0] for found in of.values() if found]
     grid = views.places(firsts, [view for found in of.values() for view in found[1:]])
     learners = payload.learner_order(of)
+    fine = Content(of, grid, {}, {}).fine
     sure, pairs, shown = list(boards), {}, {}
     for k, board in enumerate(boards):
         own = of[board.dataset]
         if store is None or not own:
             continue
         sure[k] = views.certify(info, store, board, frame, own, grid)
-        names = [curve.learner for curve, _ in own[0].ranking()]
-        pairs[board.dataset] = differences(info, store, board, names, learners)
-        shown[board.dataset] = pictures(store, info.run, board.dataset, own[0], learners)
+        pairs[board.dataset] = differences(info, store, board, own[0], learners, grid)
+        whole = learners if fine else followed(own[0], board.reference, grid)
+        shown[board.dataset] = pictures(
+            store, info.run, board.dataset, own[0], learners, grid, whole
+        )
     return sure, Content(of, grid, pairs, shown)
 
 
@@ -146,7 +152,9 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     environment.filters |= {"quality": quality, "cost": cost, "notice": notice, "notes": notes_of}
     environment.filters |= {"story": rows.story, "heads": rows.heads, "chart": chart}
     environment.filters |= {"legend": rows.legend}
-    environment.filters |= {"table_rows": partial(rows.table_rows, learners=learners)}
+    most = svg.MOST if not fine else len(learners)
+    environment.filters |= {"split_rows": partial(rows.split_rows, learners=learners, most=most)}
+    environment.globals |= {"static": most}
     environment.filters |= {"linked": linked}
     return environment
 
@@ -174,9 +182,9 @@ def json_text(value: object) -> str:
 
 
 def packed(text: str) -> str:
-    """Gzip in base 64: it cannot end the script element it stands in, and the same text gives the
-    same bytes."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    """Gzip in base 85, with a comma for its "<": it cannot end the script element it stands in, and
+    the same text gives the same bytes."""
+    return base64.b85encode(gzip.compress(text.encode(), 9, mtime=0)).decode().replace("<", ",")
 
 
 def policy_hash(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
@@ -88,6 +89,26 @@ def table_rows(board: Board, view: View, learners: Sequence[str]) -> Iterator[Ta
         yield TableRow(index, Look(index, row.baseline), words, shown)
 
 
+def row_html(row: TableRow) -> str:
+    """A row of the table as HTML."""
+    css = f' class="{row.css}"' if row.css else ""
+    cells = []
+    for head, cell in row.cells:
+        tag = "td"
+        if head.name == "learner":
+            tag = f'th scope="row" class="{row.look.css} g{row.look.glyph}"'
+        elif cell.value is not None:
+            tag = f'td data-v="{cell.value:.3g}"'
+        cells.append(f"<{tag}>{escape(cell.text)}")
+    return f'<tr data-l="{row.index}"{css}>{"".join(cells)}\n'
+
+
+def split_rows(board: Board, view: View, learners: Sequence[str], most: int) -> tuple[str, str]:
+    """The rows that the page has as they are, ``most`` of them, and those that its script adds."""
+    made = [row_html(row) for row in table_rows(board, view, learners)]
+    return "".join(made[:most]), "".join(made[most:])
+
+
 def _cells(
     board: Board, row: Row, curve: Curve, sure: Certainty | None, place: int
 ) -> dict[str, Cell]:
@@ -101,7 +122,7 @@ def _cells(
         "p95": Cell(cost(curve.p95[-1])),
         "features": Cell("-" if math.isnan(features) else f"{features:.3g}"),
         "cheap": Cell(cost(row.cheap.cost) if row.cheap else "-"),
-        "saving": Cell(_saving_text(row), row.saving if row.cheap else None),
+        "saving": Cell(_saving_text(row)),
         "gap": Cell(quality(row.gap.value) if row.gap else "-"),
         "trained": Cell(f"{row.fits} in {duration(row.seconds)}", round(row.seconds, 2)),
         "marks": Cell(", ".join(_marks(board, row)) or "-"),

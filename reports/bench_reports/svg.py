@@ -22,8 +22,10 @@ DASHES = ("", "7 3", "2 3", "8 3 2 3")
 MARKS = ("●", "■", "◆", "▲", "✚", "✖", "★", "▼")
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 62, 150, 14, 46
 GAP = 14
-COARSE, MOST = 8, 12
 """Least distance of two labels."""
+
+COARSE, MOST = 10, 8
+"""Of many curves the least step that is drawn, and how many curves are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +180,15 @@ def _curves(ax: Axes, view: View, looks: dict[str, Look], fine: bool) -> Iterato
         text = escape(name if len(name) < 18 else name[:16] + "…")
         beyond = " ↓" if y > high else " ↑" if y < low else ""
         line, dots = _steps(ax, curve, fine)
-        own = f'stroke="{look.colour}" class="{look.css}"'
+        own = f'stroke="{look.colour}" class="{look.css}"' if fine else f'class="{look.css}"'
         dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
         thin = ' stroke-width="1.2"' if look.baseline else ""
         lines.append(f'<path {own}{dash}{thin} d="{line}H{edge}l10 {place - end}"/>')
         if fine:
             lines.append(f'<path {own} stroke-width="5" stroke-linecap="round" d="{dots}"/>')
         at = f'x="{edge + 13}" y="{place + 4}"'
-        labels.append(
-            f'<text fill="{look.colour}" class="{look.css}" {at}>{look.mark} {text}{beyond}</text>'
-        )
+        fill = f'fill="{look.colour}" ' * fine
+        labels.append(f'<text {fill}class="{look.css}" {at}>{look.mark} {text}{beyond}</text>')
     yield '<g class="lines" fill="none" stroke-width="1.8">' + "".join(lines) + "</g>"
     yield '<g class="ends">' + "".join(labels) + "</g>"
 

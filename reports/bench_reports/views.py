@@ -38,8 +38,9 @@ PLACES = 160
 """Places along the logarithmic axis that a curve may step at; other views than a data set's first
 have a third of them."""
 
-FINE = 80
-"""Curves in all, above which they have steps at places of the slider alone."""
+FINE, MANY = 80, 400
+"""Curves in all, above which they have steps at places of the slider alone, and above which these
+are fewer."""
 
 _R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
 _LEAST, _MOST = 1e-3, 20.0
@@ -236,7 +237,7 @@ def places(firsts: Sequence[View], others: Sequence[View]) -> list[float]:
 
 
 def shares(all_views: Sequence[View]) -> list[float]:
-    """Preferred numbers over what the curves span, 40 at most, or 24 where there are many
+    """Preferred numbers over what the curves span, 40 at most, or 24 or 16 where there are many
     curves."""
     spans = [(view, curve) for view in all_views for curve in view.curves]
     starts = [c.budget[c.budget > 0][0] / v.whole for v, c in spans if (c.budget > 0).any()]
@@ -246,7 +247,7 @@ def shares(all_views: Sequence[View]) -> list[float]:
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     fine = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
     fine = [share for share in fine if least * 0.999 <= share <= most * 1.001]
-    steps = 40 if len(spans) <= FINE else 24
+    steps = 40 if len(spans) <= FINE else 24 if len(spans) <= MANY else 16
     return fine[:: math.ceil(len(fine) / steps)] if fine else [1.0]
 
 

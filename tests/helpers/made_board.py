@@ -1,16 +1,26 @@
-"""The page of a run of any size, from made curves: for its size, and for how fast it re-ranks."""
+"""The page of a run of any size, from made curves: for its size, and for how fast it re-ranks.
+
+Its figures have the spread of real ones: intervals are those of shares on test sets of 100 to
+10000 rows and change where a curve steps, what is better on how many units follows from the
+qualities, and learners buy more of what they buy early.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from bench_reports import views
 from bench_reports.html import render
-from bench_reports.payload import Content
+from bench_reports.payload import Content, held_somewhere, packed_rows, places_of
+from bench_reports.pictures import Step, followed, pictures_value, purchases_value
 from bench_reports.views import Certainty, Curve, View
 
-from bench_core.leaderboard.board import Board, Pick, Row
+from bench_core.leaderboard.board import Board, Measure, Pick, Row, Saved
 from bench_core.metrics.frontier import frontier
 from bench_core.results.operating_points import Criterion
+from bench_core.statistics.intervals import Interval
 from helpers import example
 
 BASELINES = ("learner-0", "learner-1")
@@ -23,25 +33,27 @@ def page(learners: int, sets: int, points: int = 100) -> str:
     made = {f"data-set-{s}": _views(rng, names, points) for s in range(sets)}
     grid = views.shares([found[0] for found in made.values()])
     for found in made.values():
+        rows = 10 ** rng.uniform(2, 4)
         for view in found[:2]:
-            _certify(rng, view, grid)
-    boards = [_board(name, found[0], grid) for name, found in made.items()]
+            _certify(rng, view, grid, rows)
+    boards = [_board(rng, name, found[0]) for name, found in made.items()]
     uses = tuple(example.use(name, metrics=("accuracy", "log_loss")) for name in made)
     info = example.info(datasets=uses, reference="learner-2", baselines=BASELINES)
-    pairs = {name: _pairs(rng, learners) for name in made}
-    return render(info, boards, Content(made, grid, pairs, {}), example.frame())
+    pairs = {name: _pairs(rng, names, found[0], grid) for name, found in made.items()}
+    fine = Content(made, grid, {}, {}).fine
+    shown = {name: _pictures(rng, found[0], grid, fine) for name, found in made.items()}
+    return render(info, boards, Content(made, grid, pairs, shown), example.frame())
 
 
 def _views(rng: np.random.Generator, names: list[str], points: int) -> list[View]:
-    kinds = (("accuracy", "mean", 160), ("accuracy", "p95", 160), ("log_loss", "mean", 53))
+    """Accuracy by mean cost, the same points by p95 cost, and another metric."""
+    accuracy, loss = Criterion("accuracy", True), Criterion("log_loss", False)
+    mean = [_curve(rng, name, points, 160, True) for name in names]
+    p95 = [replace(c, budget=c.p95, chosen=()) for c in mean]
     return [
-        View(
-            Criterion(metric, metric == "accuracy"),
-            kind,
-            100.0,
-            [_curve(rng, name, points, places, metric == "accuracy") for name in names],
-        )
-        for metric, kind, places in kinds
+        View(accuracy, "mean", 100.0, mean),
+        View(accuracy, "p95", 160.0, p95),
+        View(loss, "mean", 100.0, [_curve(rng, name, points, 53, False) for name in names]),
     ]
 
 
@@ -59,13 +71,18 @@ def _curve(rng: np.random.Generator, name: str, points: int, places: int, higher
     costs = budget * rng.uniform(0.98, 1.02, n)
     features = np.linspace(1, 60, n)
     settings = words if higher else ()
-    return Curve(
-        name, budget, quality if higher else 1 - quality, costs, 1.6 * costs, features, settings
-    )
+    p95 = np.maximum.accumulate(costs * rng.uniform(1.5, 1.7, n))
+    return Curve(name, budget, quality if higher else 1 - quality, costs, p95, features, settings)
 
 
-def _certify(rng: np.random.Generator, view: View, grid: list[float]) -> None:
-    """Tiers of three in the order of the qualities."""
+def _certify(rng: np.random.Generator, view: View, grid: list[float], rows: float) -> None:
+    """Intervals of shares of so many rows, and tiers of three in the order of the qualities."""
+    halves = {
+        c.learner: 1.96
+        * np.sqrt(c.quality * np.abs(1 - c.quality) / rows)
+        * rng.normal(1, 0.03, (2, len(c.quality)))
+        for c in view.curves
+    }
     for share in [*grid, np.inf]:
         at = {c.learner: c.held(share * view.whole) for c in view.curves}
         there = [c for c in view.curves if at[c.learner] >= 0]
@@ -74,47 +91,95 @@ def _certify(rng: np.random.Generator, view: View, grid: list[float]) -> None:
         for c in view.curves:
             sure = None
             if c in there:
-                value, half = c.quality[at[c.learner]], rng.uniform(0.004, 0.006)
+                value = c.quality[at[c.learner]]
+                low, high = halves[c.learner][:, at[c.learner]]
                 k = place[c.learner]
-                sure = Certainty(value - half, value + half, k // 3 + 1, max(k - 2, 1), k + 3)
+                sure = Certainty(value - low, value + high, k // 3 + 1, max(k - 2, 1), k + 3)
             view.certainty.setdefault(c.learner, []).append(sure)
 
 
-def _board(name: str, view: View, grid: list[float]) -> Board:
+def _board(rng: np.random.Generator, name: str, view: View) -> Board:
     rows = []
     for c in view.curves:
         best = Pick(float(c.quality[-1]), float("nan"), float(c.cost[-1]), ())
-        reference = c.learner == "learner-2"
-        row = Row(
-            c.learner, reference, "sampled", 1, best, 1, best, 1.5, (), c.learner in BASELINES
+        cheap = replace(best, cost=best.cost * rng.uniform(0.1, 1))
+        saving = 100 / cheap.cost
+        sure = Interval(saving * rng.uniform(0.5, 1), saving * 1.3)
+        area = float(c.quality.mean())
+        within = Interval(area - rng.uniform(0, 0.02), area + rng.uniform(0, 0.02))
+        regret = float(rng.uniform(0, 0.1))
+        rows.append(
+            Row(
+                *(c.learner, c.learner == "learner-2", "sampled", 1, best, 1, cheap, saving, ()),
+                baseline=c.learner in BASELINES,
+                saved=Saved(sure, sure, 1, (1, 3), False),
+                area=Measure(area, within),
+                regret=Measure(regret, Interval(regret * 0.8, regret * 1.2)),
+                fits=20,
+                seconds=float(rng.uniform(1, 100)),
+            )
         )
-        rows.append(row)
-    return Board(
-        name,
-        "accuracy",
-        True,
-        "path",
-        "units",
-        "learner-2",
-        False,
-        "",
-        (),
-        1,
-        tuple(rows),
-        (),
-        (),
-        (),
-    )
+    told = (name, "accuracy", True, "path", "units", "learner-2", False, "", (), 1)
+    return Board(*told, tuple(rows), (), (), ())
 
 
-def _pairs(rng: np.random.Generator, learners: int) -> dict[str, object]:
-    kinds = ("rows of a query", "cost to learner-2")
-    parts = {kind: rng.normal(0, 0.01, (3, 2)).round(5).tolist() for kind in kinds}
-    thirds = {f"{i}-{j}": parts for j in range(8) for i in range(j)}
-    shares = rng.integers(0, 50, learners * (learners - 1)).tolist()
+def _pairs(
+    rng: np.random.Generator, names: list[str], view: View, grid: list[float]
+) -> dict[str, object]:
+    """Where one is better: what the qualities say, and as much again by chance."""
+    ranked = [curve for curve, _ in view.ranking()]
+    chance = {c.learner: rng.normal(0, 3, 2 * len(c.budget)) for c in ranked}
+
+    def won(a: Curve, b: Curve, budget: float) -> tuple[int, int]:
+        at = [c.held(budget) for c in (a, b)]
+        if min(at) < 0:
+            return 0, 0
+        gain = a.quality[at[0]] - b.quality[at[1]]
+        by = abs(chance[a.learner][at[0]] - chance[b.learner][at[1]])
+        both = 10 + by + 100 * np.maximum((gain, -gain), 0)
+        return round(float(both[0])), round(float(both[1]))
+
+    best = [[won(a, b, np.inf) for b in ranked[k + 1 :]] for k, a in enumerate(ranked)]
+    amounts = [share * view.whole for share in grid]
+    within = [[won(a, b, at) for at in amounts] for a, b in combinations(ranked[:8], 2)]
+    parts = {f"{name}{k}": of for name, of in (("", best), ("At", within)) for k in (0, 1)}
+    packed = {
+        ("won", "lost")[int(key[-1])] + key[:-1]: packed_rows(
+            [pair[int(key[-1])] for pair in row] for row in of
+        )
+        for key, of in parts.items()
+    }
+    gains = [a.quality[-1] - b.quality[-1] for a, b in combinations(ranked[:8], 2)]
+    thirds = [
+        [round(1e4 * v) for _ in range(3) for v in (rng.normal(gain, 0.01), rng.gamma(9, 0.001))]
+        for gain in gains
+        for _ in range(2)
+    ]
     return {
         "units": "queries",
-        "learners": [*range(2, learners), 0, 1],
-        "shares": shares,
-        "thirds": thirds,
+        "learners": [names.index(curve.learner) for curve in ranked],
+        "first": 8,
+        "kinds": ["rows of a query", "what learner-2 pays"],
+        "thirds": packed_rows(thirds),
+        **packed,
     }
+
+
+def _pictures(
+    rng: np.random.Generator, view: View, grid: list[float], fine: bool
+) -> dict[str, object]:
+    """Each learner buys a sensor from a budget of its own on, soon for nearly all rows."""
+    whole = followed(view, "learner-2", grid)
+    sensors = int(rng.integers(10, 40))
+    price = rng.choice((1.0, 2.0, 5.0, 20.0), sensors)
+    of = {}
+    for k, curve in enumerate(view.curves):
+        begins, speed = 10 ** rng.uniform(-1, 2.5, sensors), rng.uniform(1, 4, sensors)
+        shares = 1 - np.exp(-np.maximum(curve.budget[:, None] / begins - 1, 0) * speed)
+        steps = held_somewhere(curve, view, grid)
+        places = places_of(curve, view, grid, steps)
+        bought = [Step(at, shares[i]) for i, at in zip(steps, places, strict=True)]
+        if not fine and curve.learner not in whole:
+            bought = bought[-1:]
+        of[str(k)] = purchases_value(bought, {})
+    return pictures_value(price, [f"feature {k}" for k in range(sensors)], of, [])

@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
-from bench_reports.pictures import Groups
+from bench_reports.payload import Packed, gathered, packed_rows
+from bench_reports.pictures import Groups, Step, followed, purchases_value
 from bench_reports.rows import overview
 from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
@@ -38,9 +39,45 @@ def sure() -> str:
     return page_run.page()
 
 
+def text_of(html: str, name: str) -> str:
+    (text,) = re.findall(rf'id="{name}">(.*?)</script>', html)
+    return gzip.decompress(base64.b85decode(text.replace(",", "<"))).decode()
+
+
+def rows_of(text: str) -> list[list[int]]:
+    """As ``rowsOf`` in data.js: lengths, first numbers, and what each adds."""
+    characters = iter(map(ord, text))
+    rows = []
+    for code in characters:
+        places = []
+        for _ in range(code - 35):
+            place = next(characters)
+            high = (place - 0xF000) * 2**15 + next(characters) if place >= 0xF000 else place
+            places.append(high - 35)
+        rows.append(np.cumsum([-(p + 1) // 2 if p % 2 else p // 2 for p in places]).tolist())
+    return rows
+
+
 def unpacked(html: str) -> Any:
-    (text,) = re.findall(r'id="data">(.*?)</script>', html)
-    return json.loads(gzip.decompress(base64.b64decode(text)))
+    """The data with its texts where they belong, all but settings and rows of tables as numbers."""
+    whole = json.loads(text_of(html, "data"))
+
+    def filled(value: Any) -> Any:
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            if one == "" and key in whole["texts"]:
+                text = whole["texts"][key].pop(0)
+                value[key] = text if key in ("s", "rows") else rows_of(text)
+            elif isinstance(one, dict | list):
+                filled(one)
+        return value
+
+    data = filled(whole["data"])
+    for view in [view for one in data["sets"] for view in one["views"]]:
+        columns = view["columns"]
+        columns["l"] = [place for (place,) in columns["l"]]
+        if "s" in columns:
+            columns["s"] = [row.split("\t") for row in columns["s"].split("\n")]
+    return data
 
 
 class Elements(HTMLParser):
@@ -83,8 +120,7 @@ def test_the_policy_allows_the_one_script_and_the_one_style_there_are(html: str)
     (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.S)
     policy = policy.replace("&#39;", "'")
     assert f"style-src '{policy_hash(style)}'" in policy
-    (code,) = re.findall(r'id="code">(.*?)</script>', html)
-    code = gzip.decompress(base64.b64decode(code)).decode()
+    code = text_of(html, "code")
     assert f"script-src '{policy_hash(script)}' '{policy_hash(code)}'; " in policy
     assert not re.search(r"<[^>]+ (style|on[a-z]+)=", re.sub(r"(?s)<script>.*?</script>", "", html))
 
@@ -111,8 +147,30 @@ def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
     assert packed("a") == packed("a")
 
 
-def test_25_learners_on_12_data_sets_take_at_most_300_kb() -> None:
-    assert len(made_board.page(25, 12).encode()) <= 300_000
+def test_36_learners_on_8_data_sets_take_at_most_300_kb_and_the_best_are_seen_without_scripts() -> (
+    None
+):
+    html = made_board.page(36, 8)
+    assert len(html.encode()) <= 300_000
+    assert html.count("The best 8; all 36 are shown with JavaScript.") == 8
+    shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
+    assert [table.count("<tr data-l=") for table in shown] == [8] * 8
+    left = [one["rows"] for one in unpacked(html)["sets"]]
+    assert [rows.count("<tr data-l=") for rows in left] == [28] * 8
+
+
+def test_rows_of_any_whole_numbers_are_one_text_and_what_is_too_large_is_cut() -> None:
+    rows = [[0, -1, 40_000], [], [2**25, -(2**25), 7], [35, 92, 34]]
+    assert rows_of(packed_rows(rows)) == rows
+    assert rows_of(packed_rows([[-(2**40)]])) == [[1 - 2**26]]
+    assert rows_of(packed_rows([[2**40]])) == [[2**26 - 1]]
+
+
+def test_texts_of_a_kind_stand_together_and_can_be_put_back() -> None:
+    texts: dict[str, list[str]] = {}
+    value = {"a": [{"y": Packed("one")}, {"y": Packed("two"), "n": ""}], "z": {"1": Packed("")}}
+    assert gathered(value, texts) == {"a": [{"y": ""}, {"y": "", "n": ""}], "z": {"1": ""}}
+    assert texts == {"y": ["one", "two"], "1": [""]}
 
 
 def test_curves_have_the_values_of_the_board(html: str) -> None:
@@ -124,7 +182,7 @@ def test_curves_have_the_values_of_the_board(html: str) -> None:
     place = columns["l"].index(names.index("miser"))
     # means over seeds: 0.75 at 1000, 0.795 at 3000, 0.799 at 5000
     assert columns["x"][place] == [1000, 3000, 5000]
-    assert np.cumsum(columns["y"][place]).tolist() == [7500, 7950, 7990]
+    assert columns["y"][place] == [7500, 7950, 7990]
     assert columns["s"][place][0] == "trees=50 with tradeoff=0.1"  # what varied alone
 
 
@@ -162,20 +220,31 @@ def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure: str) ->
     assert pairs["units"] == "queries"
     names = [data["learners"][k][0] for k in pairs["learners"]]
     assert set(names) == {"gbrt", "miser", "constant"}
-    assert len(pairs["shares"]) == 2 * 3
-    assert sum(pairs["shares"][:2]) <= 101
-    assert set(pairs["thirds"]) == {"0-1", "0-2", "1-2"}
+    assert [len(row) for row in pairs["won"]] == [2, 1, 0]
+    assert pairs["first"] == 3
+    assert len(pairs["thirds"]) == 3 * len(pairs["kinds"])  # empty by rows, which are equal
+    assert {len(row) for row in pairs["thirds"]} <= {0, 6}
+    share = data["shares"][5]
+    amount = share * data["sets"][0]["views"][0]["whole"]
     run = page_run.run()
-    best = {}
+    best, within = {}, {}
     for name in names:
         own = {"dataset": "a", "learner": name, "within": None}
         (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))  # type: ignore[arg-type]
-        best[name] = test.metric[valid.metric.mean(axis=1).argmax()]
-    gain = best[names[0]] - best[names[1]]
-    assert pairs["shares"][:2] == [
-        round(100 * (gain > 1e-6).mean()),
-        round(100 * (gain < -1e-6).mean()),
-    ]
+        quality = valid.metric.mean(axis=1)
+        best[name] = test.metric[quality.argmax()]
+        affordable = valid.cost.mean(axis=1) <= amount
+        within[name] = test.metric[np.where(affordable, quality, -np.inf).argmax()]
+    assert not np.array_equal(within[names[0]], best[names[0]])
+    for won, lost, of in (
+        (pairs["won"][0][0], pairs["lost"][0][0], best),
+        (pairs["wonAt"][0][5], pairs["lostAt"][0][5], within),
+    ):
+        gain = of[names[0]] - of[names[1]]
+        assert (won, lost) == (
+            round(100 * (gain > 1e-6).mean()),
+            round(100 * (gain < -1e-6).mean()),
+        )
 
 
 def test_a_page_without_stored_values_says_that_it_does_not_know_how_sure(parsed: Elements) -> None:
@@ -222,24 +291,35 @@ def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart()
 def test_pictures_hold_what_each_group_of_prices_buys(sure: str) -> None:
     found = unpacked(sure)["sets"][0]["pictures"]
     assert found["groups"] == ["cost 1.00 (2 sensors)", "cost 4.00 (1 sensor)"]
-    assert found["trees"][found["of"]["1"]["t"][0]] == {"p": [-1, 0], "n": [1, 3], "c": [1, 6]}
     steps = found["of"]["1"]  # miser buys the first sensors for (1 + k) halves and quarters
-    assert steps["s"] == [[38, 10], [75, 20], [88, 30], [100, 40]]
+    assert found["trees"][steps["t"][0][0]] == {"p": [-1, 0], "n": [1, 3], "c": [1, 6]}
     assert steps["r"] == [[100, 25]] * 4
-    # f1, f2 and f3 cost 1, 1 and 4; at last f1 is bought for every row, f2 and f3 for some
-    first, last = steps["b"][0], steps["b"][-1]
-    assert found["names"] == ["f1", "f3", "f2"]
-    assert first == [0, [], 3, [0, 1, 2], [50, 10, 25], 0, [], 0]
-    assert last == [2, [0, 2], 1, [1], [40], 0, [], 0]
+    assert found["names"] == ["f1", "f2", "f3"]
+    assert (found["price"], found["group"]) == ([1, 1, 4], [[0, 0, 1]])
+    # f1, f2 and f3 along the budgets: at last f1 is bought for every row
+    assert steps["b"] == [[50, 100, 100, 100], [25, 50, 75, 100], [10, 20, 30, 40]]
     assert "r" not in found["of"]["2"]  # the constant has no stages
+
+
+def test_a_share_of_rows_is_never_or_every_row_only_if_it_is() -> None:
+    steps = [Step(0, np.array([0.0, 1e-5, 0.99, 0.999, 1.0]))]
+    assert rows_of(purchases_value(steps, {})["b"]) == [[0], [1], [99], [99], [100]]
+
+
+def test_of_many_learners_the_best_and_who_is_ahead_somewhere_are_followed_along_budgets() -> None:
+    budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
+    skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)} | {"early": [0.5, 0.6]}
+    curves = [Curve(name, budget, np.array(q), budget, none, none, ()) for name, q in skill.items()]
+    view = View(Criterion("accuracy", True), "mean", 10.0, curves)
+    assert followed(view, "l8", [0.1, 1.0]) == {*(f"l{k}" for k in range(6)), "l8", "early"}
 
 
 def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors() -> None:
     price = np.array([0.0] * 4 + list(range(1, 17)))
-    groups = Groups.of(price)
+    groups = Groups.by(price)
     assert groups.titles[0] == "cost 0.00 (4 sensors)"
     assert groups.titles[-1] == "cost 13.00 to 16.00 (4 sensors)"
-    assert len(groups.edges) == 5
+    assert set(groups.of.tolist()) == set(range(5))
 
 
 def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
@@ -357,8 +437,9 @@ def test_savings_stand_with_their_intervals_and_areas_are_there(sure: str) -> No
     assert re.search(r"3\.0x \(\d\.\dx to 3\.\dx\)", Elements(sure).text)
     data = unpacked(sure)
     miser = [name for name, _ in data["learners"]].index("miser")
-    area, low, high, regret, *_ = data["sets"][0]["area"][str(miser)]
-    assert low < area < high
+    place = [*data["sets"][0]["area"]].index(str(miser))
+    low, high, regret, *_ = data["sets"][0]["reach"][place]
+    assert min(low, high) > 0
     assert regret == 0  # the best at every cost
 
 

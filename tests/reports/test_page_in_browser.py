@@ -327,14 +327,17 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
 
 
 def test_features_bought_for_every_row_for_some_and_never_are_named(tab: browser.Page) -> None:
-    made = """boughtHtml({ unit: "cost", pictures: { names: ["a", "<b>", "c"] } },
-      [1, [0], 9, [1], [12.5], 4, [2], 7])"""
+    names = ["a", "<b>", *(f"s{k}" for k in range(8)), "c", "e", "g", "h", "i", "j", "k"]
+    price = [2, 5, *range(1, 9), 1, 1, 1, 1, 1, 1, 1]
+    made = f"""boughtHtml({{ unit: "cost", pictures: {{ names: {names}, price: {price} }} }},
+      [100, 40, {", ".join(["10"] * 8)}, 0, 0, 0, 0, 0, 0, 0])"""
     text = tab.js(
         f"(d => {{ d.innerHTML = {made}; return d.innerText; }})(document.createElement('div'))"
     )
     assert "1 sensor: a" in text
-    assert "9 sensors: <b> (12.5%) and 8 more" in text
-    assert "4 sensors: c and 3 more. Never buying these saves 7.00 a row." in text
+    assert "9 sensors: <b> (40%), s7 (10%), s6 (10%), s5 (10%), s4 (10%), s3 (10%)" in text
+    assert "and 3 more" in text
+    assert "7 sensors: c, e, g, h, i, j and 1 more. Never buying these saves 7.00 a row." in text
     place = "document.querySelector('section.set:not(.off) .bought').innerText"
     assert "f1" in tab.js(place)
     before = tab.js(place)
@@ -354,6 +357,7 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> 
     slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
     assert "Within a budget of" in tab.js(answer)
     assert "bench compare constant" in tab.js(answer)
+    assert "There constant is better on" in tab.js(answer)
     wins = "document.querySelector('section.set:not(.off) .answer p:nth-of-type(3)').innerText"
     for a, b, text in (("1", "0", "better on 5"), ("0", "1", "worse on 5")):
         choose(tab, "section.set:not(.off) [data-side=a]", a)
@@ -527,7 +531,7 @@ def large_tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page
 
 @pytest.mark.skipif(
     axe() is None,
-    reason="axe-core is not here; to run this: pip install --no-deps axe-playwright-python",
+    reason="axe-core is not here; to run this: pip install -e '.[checks]'",
 )
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("of", ["open_tab", "large_tab"])
@@ -577,22 +581,37 @@ def test_without_scripts_tables_charts_and_sentences_are_there(file: Path, tmp_p
     assert drawn == [True, True, True]
 
 
-def test_fifty_learners_on_twenty_data_sets_re_rank_at_once(tmp_path: Path) -> None:
+def test_fifty_learners_on_twenty_data_sets_re_rank_within_50_ms(tmp_path: Path) -> None:
+    """The median over the slider's places of the least of five moves to each: another process that
+    takes the processor only makes a move longer, so the least is what the page itself needs."""
     path = tmp_path / "large.html"
-    path.write_text(made_board.page(50, 20), encoding="utf-8")
+    text = made_board.page(50, 20)
+    assert len(text.encode()) < 530_000
+    path.write_text(text, encoding="utf-8")
     with browser.opened(path, tmp_path / "profile") as tab:
         tab.wait(READY)
-        times = tab.js(
-            "(() => { const f = document.getElementById('f-budget'), times = [];"
+        sweeps = tab.js(
+            "[0, 1, 2, 3, 4].map(() => { const f = document.getElementById('f-budget'), times = [];"
             " for (let k = 0; k <= f.max; k += 1) { const t = performance.now(); f.value = k;"
             " f.dispatchEvent(new Event('input')); document.body.offsetHeight;"
-            " times.push(performance.now() - t); } return times.sort((a, b) => a - b); })()"
+            " times.push(performance.now() - t); } return times; })"
         )
-        print(f"slider: median {times[len(times) // 2]:.1f} ms, most {times[-1]:.1f} ms")
         assert len(column(tab, 1)) == 50
         seen = "[...overview.tBodies[0].rows].filter(r => r.offsetHeight).length"
         assert tab.js(seen) == 10
         tab.js("document.getElementById('f-all').click()")
         assert tab.js(seen) == 50
+        slide(tab, 0)  # of a learner that is never ahead purchases are packed at its best alone
+        place = "document.querySelector('section.set:not(.off) .pictures')"
+        assert "at this budget" in tab.js(f"{place}.innerText")
+        for learner in range(2, 50):
+            choose(tab, "section.set:not(.off) .pictures select", str(learner))
+            if "at its best point; this page follows" in tab.js(f"{place}.innerText"):
+                break
+        else:
+            raise AssertionError("all learners are packed at all budgets")
         assert tab.complaints() == []
-    assert times[len(times) // 2] < 250  # 50 ms on an idle machine; a busy one may not fail a test
+    moves = sorted(time for sweep in sweeps for time in sweep)
+    times = sorted(map(min, zip(*sweeps, strict=True)))
+    print(f"slider: median of all {len(moves)} moves {moves[len(moves) // 2]:.1f} ms")
+    assert times[len(times) // 2] < 50

@@ -1,4 +1,3 @@
-"use strict";
 // The chart of one view: step curves, bands, labels at line ends. svg.py draws the same in Python.
 
 const COLOURS = ["#0072b2", "#c24d00", "#007a5a", "#a8457f", "#6f5a00", "#5b4fc4", "#30363d", "#b3261e"];
@@ -25,24 +24,6 @@ function cost(value) {
   if (Math.abs(value) >= 100) return String(Math.round(value));
   if (Math.abs(value) >= 0.01 || value === 0) return value.toFixed(2);
   return String(Number(value.toPrecision(2)));
-}
-
-/** Undoes what keeps the data short: differences, whole numbers, places in place of budgets. */
-function expanded(data) {
-  for (const view of data.sets.flatMap((s) => s.views)) {
-    const columns = Object.entries(view.columns);
-    view.curves = view.columns.l.map((_, i) => Object.fromEntries(columns.map(([key, all]) => [key, all[i] ?? undefined])));
-    for (const c of view.curves) {
-      let sum = 0;
-      c.y = c.y.map((d) => { sum += d; return sum / view.scale; });
-      c.x ??= c.k.map((k) => (k < data.shares.length ? data.shares[k] : data.shares.at(-1) * 1.01) * view.whole);
-      if (!c.t) continue;
-      const at = c.t.map((_, k) => c.y[held(c, amount(data, view, k))]);
-      c.lo = c.lo.map((d, k) => at[k] - d / view.scale);
-      c.hi = c.hi.map((d, k) => at[k] + d / view.scale);
-    }
-  }
-  return data;
 }
 
 const brief = (value) => String(Number(value.toPrecision(10)));

@@ -1,7 +1,17 @@
 // The page: its state, which the address keeps, and what is clicked.
 const root = document.documentElement;
 
+/** What only a script can fill: rows that the page leaves out, pictures and tables below, buttons in headings. */
+function prepare(data) {
+  data.sets.forEach((set, s) => {
+    $(`set${s}`).querySelector("table.board tbody")?.insertAdjacentHTML("beforeend", set.rows);
+    $(`set${s}`).querySelector(".more")?.append($("more").content.cloneNode(true));
+  });
+  for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
+}
+
 function start(data) {
+  prepare(data);
   const last = data.shares.length;
   const state = { set: 0, metric: "", kind: "mean", place: last, hidden: new Set(), linear: false,
     whole: false, bands: false, sort: null, a: null, b: null, point: null };
@@ -24,41 +34,9 @@ function start(data) {
     return sure.length > 1 ? sure : all;
   };
   let ax = null;
-
-  // the address
-  const flags = { linear: "axis", whole: "range", bands: "bands" };
-  let later = 0; // browsers limit how often an address may change
-  function write() {
-    clearTimeout(later); // of an earlier state
-    const words = new URLSearchParams();
-    const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
-    put("data", set().name, data.sets[0].name);
-    put("metric", view().metric, set().views[0].metric);
-    put("budget", view().kind, "mean");
-    put("share", state.place === last ? "all" : String(data.shares[state.place]), "all");
-    put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
-    for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
-    if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
-    if (state.a !== null) words.set("pair", `${data.learners[state.a][0]}\n${data.learners[state.b][0]}`);
-    const text = words.toString();
-    if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
-  }
-
-  function read() {
-    const words = new URLSearchParams(location.hash.slice(1));
-    const known = (name) => data.learners.findIndex((l) => l[0] === name);
-    state.set = Math.max(0, data.sets.findIndex((s) => s.name === words.get("data")));
-    state.metric = words.get("metric") ?? set().views[0]?.metric;
-    state.kind = ["p95", "cap"].includes(words.get("budget")) ? words.get("budget") : "mean";
-    const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
-    state.place = share < 0 ? last : share;
-    state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
-    for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
-    const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");
-    state.sort = sort ? { column: Number(sort[1]), back: sort[2] === "-" } : null;
-    const pair = (words.get("pair") ?? "").split("\n").map(known);
-    [state.a, state.b] = pair.length === 2 && pair.every((l) => l >= 0) ? pair : [null, null];
-  }
+  const shown = { state, last, numbers, set, view, viewIn, sets };
+  const address = addressOf(data, shown);
+  const overview = overviewOf(data, shown);
 
   // the choices above
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
@@ -227,65 +205,10 @@ function start(data) {
     $("f-budget").setAttribute("aria-valuetext", text);
   }
 
-  const say = (place, text) => { if (place && place.textContent !== text) place.textContent = text; };
-  const overview = $("overview");
-  const cells = new Map(); // learner -> its row and cells
-  if (overview) {
-    overview.style.width = `${20 + 4.5 * sets().length}rem`; // fixed columns: laid out much faster
-    overview.style.tableLayout = "fixed";
-    for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
-  }
-  const FIRST = 10; // rows of the table of ranks that are shown at once
-  const every = $("f-all");
-  if (overview && cells.size > FIRST + 2) {
-    const turn = () => {
-      const short = overview.classList.toggle("short");
-      every.textContent = short ? `all ${cells.size} learners` : `the first ${FIRST}`;
-      every.setAttribute("aria-pressed", !short);
-    };
-    every.hidden = false;
-    every.addEventListener("click", turn);
-    turn();
-  }
-  /** Tables wider than their place say that they scroll. */
-  function wide() {
-    for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
-  }
-  function rerankOverview() {
-    if (!overview) return;
-    const shown = sets().filter((s) => data.sets[s].views.length);
-    const found = overall(data, shown, viewIn, state.place);
-    const order = [];
-    const put = (cell, text, lead) => {
-      if (cell.textContent !== text) cell.textContent = text;
-      if (cell.classList.contains("lead") !== lead) cell.classList.toggle("lead", lead);
-    };
-    let last = null;
-    for (const row of found.rows) {
-      const tr = cells.get(row.l);
-      if (!tr) continue;
-      order.push(tr);
-      put(tr.cells[1], row.lacks ? "-" : row.mean.toFixed(2), false);
-      put(tr.cells[2], row.lacks ? `on ${row.has} of ${found.sets}` : `${row.firsts} of ${found.sets}`, false);
-      for (const s of shown) {
-        const own = row.cells[s];
-        put(tr.cells[3 + s], own ? (row.lacks ? "✓" : brief(own.rank)) : "-", Boolean(own?.lead));
-      }
-      tr.classList.toggle("more", order.length > FIRST);
-      tr.classList.toggle("rule", last !== null && row.lacks > last);
-      last = row.lacks;
-    }
-    say(document.querySelector(".headline"), overallStory(data, found, state.place));
-    const by = found.whole ? "Ranks are by area, the mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's best cost everywhere";
-    say($("ranked-by"), `${by}. Bold: ${found.whole ? "first" : "not separable from the best"} of the data set.`);
-    const body = overview.querySelector("tbody");
-    if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);
-  }
-
   // where A beats B
   function versus() {
     const place = section().querySelector(".versus");
-    const pairs = set().pairs;
+    const pairs = set().pairs && pairsOf(set());
     place.hidden = !pairs || view() !== set().views[0];
     if (place.hidden) return;
     const names = pairs.learners;
@@ -300,18 +223,10 @@ function start(data) {
   const pictures = () => drawPictures(section().querySelector(".pictures"), data, set(), view() === set().views[0],
     amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
 
-  function strip() {
-    if (!overview) return;
-    const shown = sets();
-    for (const tr of overview.rows) for (const s of numbers) tr.cells[3 + s].hidden = !shown.includes(s);
-    $("strip").innerHTML = shown.map((i) => {
-      const s = data.sets[i];
-      if (!s.views.length) return "";
-      const { svg } = chart(data, s, viewIn(s), { width: 132, mini: true, hidden: state.hidden });
-      return `<button type="button" data-go="${i}" aria-pressed="${i === state.set}">${svg.replace(/ role="img" aria-label="[^"]*"/, ' aria-hidden="true"')}<span>${esc(s.data)}</span></button>`;
-    }).join("");
+  /** Tables wider than their place say that they scroll. */
+  function wide() {
+    for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
   }
-
   function all() {
     fill();
     if (view()) {
@@ -325,10 +240,10 @@ function start(data) {
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
       section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
-    strip();
-    rerankOverview();
+    overview.strip();
+    overview.rerank();
     wide();
-    write();
+    address.write();
   }
 
   /** All data sets as they stand at the budget chosen, for paper. */
@@ -357,16 +272,15 @@ function start(data) {
     state.place = places(view())[Number(e.target.value)];
     moveCursor();
     rerank();
-    rerankOverview();
+    overview.rerank();
     versus();
     pictures();
-    clearTimeout(later);
-    later = setTimeout(write, 150);
+    address.writeSoon();
   });
   for (const [id, flag] of [["f-scale", "linear"], ["f-range", "whole"], ["f-bands", "bands"]]) {
     $(id).addEventListener("click", () => { state[flag] = !state[flag]; all(); });
   }
-  $("f-reset").addEventListener("click", () => { history.replaceState(null, "", location.pathname + location.search); read(); all(); });
+  $("f-reset").addEventListener("click", () => { history.replaceState(null, "", location.pathname + location.search); address.read(); all(); });
 
   function toggle(l, alone) {
     const every = view().curves.map((c) => c.l);
@@ -375,8 +289,8 @@ function start(data) {
       state.hidden = new Set(only ? [] : every.filter((other) => other !== l));
     } else if (!state.hidden.delete(l)) state.hidden.add(l);
     draw();
-    strip();
-    write();
+    overview.strip();
+    address.write();
   }
   let clicked = { l: -1, at: 0 };
   document.addEventListener("click", (event) => {
@@ -402,7 +316,7 @@ function start(data) {
     const now = table.dataset.sort ? JSON.parse(table.dataset.sort) : null;
     const sort = now?.column !== column ? { column, back: false } : now.back ? null : { column, back: true };
     sortRows(table, sort);
-    if (table.classList.contains("board")) { state.sort = sort; write(); }
+    if (table.classList.contains("board")) { state.sort = sort; address.write(); }
   }
 
   for (const box of document.querySelectorAll(".chart")) {
@@ -418,45 +332,15 @@ function start(data) {
     const [a, b] = ["a", "b"].map((s) => Number(section().querySelector(`[data-side="${s}"]`).value));
     [state.a, state.b] = a !== b ? [a, b] : side === "a" ? [a, set().pairs.learners.find((l) => l !== a)] : [set().pairs.learners.find((l) => l !== b), b];
     versus();
-    write();
+    address.write();
   });
 
-  // files to take away
-  const fileName = () => [data.run, set().name, view().metric, view().kind].map((w) => w.replace(/[^\w.@-]+/g, "_")).join("-");
-  function download(text, type, ending) {
-    const url = URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type }));
-    const link = document.createElement("a");
-    Object.assign(link, { href: url, download: `${fileName()}.${ending}` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-    root.dataset.saved = link.download;
-  }
-  function picture() {
-    const title = `${set().name}: ${view().metric} against cost`;
-    const subtitle = `test results of points chosen on validation${set().reference ? `; reference ${set().reference}` : ""}; run ${data.run}`;
-    return chart(data, set(), view(), { ...options(), width: 900, title, subtitle }).svg;
-  }
-  function save(ending) {
-    if (ending === "svg") download(picture(), "image/svg+xml", "svg");
-    else if (ending === "csv") download(csv(data, set(), view(), state.place), "text/csv;charset=utf-8", "csv");
-    else if (ending === "tex") download(latex(data, set(), view(), state.place), "text/x-tex;charset=utf-8", "tex");
-    else if (ending === "pdf") window.print();
-    else {
-      const image = new Image();
-      image.addEventListener("load", () => {
-        const canvas = document.createElement("canvas");
-        canvas.width = 2 * image.width;
-        canvas.height = 2 * image.height;
-        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-        canvas.toBlob((blob) => download(blob, "image/png", "png"), "image/png");
-      });
-      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(picture())}`;
-    }
-  }
-  window.addEventListener("hashchange", () => { read(); all(); });
+  const save = savingOf(data, shown, options);
+  window.addEventListener("hashchange", () => { address.read(); all(); });
   let width = innerWidth;
   window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); wide(); } });
   for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
-  read(); all();
+  address.read(); all();
   root.dataset.ready = "yes";
 }
 

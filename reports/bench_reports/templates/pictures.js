@@ -66,17 +66,24 @@ function treeSvg(tree, reached, width) {
   return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12" fill="currentColor">${edges.join("")}${nodes.join("")}</svg>`;
 }
 
-/** The features bought for every row, for some and never, as `bench features` lists them. */
-function boughtHtml(set, [every, everyNames, some, someNames, shares, never, neverNames, saved]) {
+const NAMED = 6; // sensors of a kind that are named
+
+/** The sensors bought for every row, for some and never, from the percentages of each; those that cost most per row first. */
+function boughtHtml(set, percent) {
+  const { names, price } = set.pictures;
   const unit = set.unit && set.unit !== "cost" ? ` ${set.unit}` : "";
-  const list = (n, names, more = () => "") => {
-    const shown = names.map((k, i) => `${esc(set.pictures.names[k])}${more(i)}`).join(", ");
-    return `${sensors(n)}${n ? `: ${shown}` : ""}${n > names.length ? ` and ${n - names.length} more` : ""}`;
+  const order = percent.map((_, k) => k).sort((a, b) => percent[b] * price[b] - percent[a] * price[a] || percent[b] - percent[a] || price[b] - price[a]);
+  const of = (wanted) => order.filter((k) => wanted(percent[k]));
+  const list = (own, more = () => "") => {
+    const shown = own.slice(0, NAMED).map((k) => `${esc(names[k])}${more(k)}`).join(", ");
+    return `${sensors(own.length)}${own.length ? `: ${shown}` : ""}${own.length > NAMED ? ` and ${own.length - NAMED} more` : ""}`;
   };
-  const rest = never ? ` Never buying these saves ${cost(saved)}${unit} a row.` : "";
-  return `<dl class="bought"><dt>for every row</dt><dd>${list(every, everyNames)}</dd>`
-    + `<dt>for some rows</dt><dd>${list(some, someNames, (i) => ` (${brief(shares[i])}%)`)}</dd>`
-    + `<dt>never</dt><dd>${list(never, neverNames)}.${rest}</dd></dl>`;
+  const never = of((v) => v === 0);
+  const saved = never.reduce((sum, k) => sum + price[k], 0);
+  const rest = never.length ? ` Never buying these saves ${cost(saved)}${unit} a row.` : "";
+  return `<dl class="bought"><dt>for every row</dt><dd>${list(of((v) => v === 100))}</dd>`
+    + `<dt>for some rows</dt><dd>${list(of((v) => v > 0 && v < 100), (k) => ` (${percent[k]}%)`)}</dd>`
+    + `<dt>never</dt><dd>${list(never)}.${rest}</dd></dl>`;
 }
 
 /** Both pictures of one learner at a budget, `leader` until another one is chosen. */
@@ -85,13 +92,15 @@ function drawPictures(place, data, set, shown, limit, leader) {
   place.hidden = !of || !shown;
   if (place.hidden) return;
   const chosen = of[place.dataset.l] ? place.dataset.l : of[leader] ? leader : Object.keys(of)[0];
-  const steps = of[chosen];
-  const at = held(steps, limit);
+  const steps = boughtOf(data, set, chosen);
+  const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
+  const alone = steps.x.length === 1 && curve.x.length > 1; // of many learners most are packed at their best only
+  const at = alone ? 0 : held(steps, limit);
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
-  const list = set.pictures.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 || steps.s[at][g] === null ? "-" : `${steps.s[at][g]}% of rows`}</li>`);
-  const which = at < 0 || !steps.b ? "" : boughtHtml(set, steps.b[at]);
-  const when = at < 0 ? "Nothing can be had at this budget." : `Share of rows that buy a sensor, at the point for a budget from ${cost(steps.x[at])} on:`;
+  const list = set.pictures.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 ? "-" : `${steps.s[at][g]}% of rows`}</li>`);
+  const which = at < 0 ? "" : boughtHtml(set, steps.b[at]);
+  const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : at < 0 ? "Nothing can be had at this budget." : "Share of rows that buy a sensor at this budget:";
   const tree = at >= 0 && steps.t && steps.t[at] >= 0 ? set.pictures.trees[steps.t[at]] : null;
   const chain = tree?.p.every((parent, k) => parent === k - 1);
   const stages = !tree ? "" : `<div><p>Stages at that point: rows that get there, and ${chain ? "what the way may buy" : "how many sensors the way may buy"} (first repeat).</p>`

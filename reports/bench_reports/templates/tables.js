@@ -1,32 +1,41 @@
 // Tables: where one beats another, curves as numbers, sorting.
 
-/** Where learner a beats learner b: at the budget as a whole, and unit by unit both at their best. */
+/** Where learner a beats learner b: at the budget, and unit by unit both at their best. */
 function versusHtml(data, view, pairs, a, b, place, name) {
   const names = pairs.learners;
   const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
   const [i, j] = [names.indexOf(a), names.indexOf(b)];
-  const forward = i < j;
   const [low, high] = [Math.min(i, j), Math.max(i, j)];
-  const at = 2 * (low * names.length - low * (low + 1) / 2 + high - low - 1);
-  const share = pairs.shares.slice(at, at + 2);
-  const parts = pairs.thirds[`${low}-${high}`] ?? {};
-  const sign = forward ? 1 : -1;
-  const [won, lost] = forward ? share : [share[1], share[0]];
-  const A = data.learners[a][0];
+  const counted = (won, lost) => {
+    const [x, y] = i < j ? [won, lost] : [lost, won];
+    return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, level on ${Math.max(0, 100 - x - y)}%`;
+  };
+  const first = pairs.first; // of these it is known within budgets, and by thirds
+  const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
+  const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
+  const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.wonAt[pair][place], pairs.lostAt[pair][place])}.` : "";
+  const best = counted(pairs.won[low][high - low - 1], pairs.lost[low][high - low - 1]);
+  const now = atBudget(data, view, place, a, b, name);
+  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}${here}</p><p>Both at their best: ${best}.</p>`
+    + (pair < 0 ? "" : thirdsHtml(data, view, pairs, pair, i < j ? 1 : -1, [a, b]));
+}
+
+/** Differences of a pair at their best by thirds of the units. */
+function thirdsHtml(data, view, pairs, pair, sign, learners) {
+  const [A, B] = learners.map((l) => data.learners[l][0]);
   const better = (v) => (view.higher ? v > 0 : v < 0);
-  const thirds = Object.entries(parts).map(([kind, parts]) => {
-    const tds = parts.map(([mean, error]) => {
-      const value = sign * mean;
+  const rows = pairs.kinds.map((kind, k) => {
+    const parts = pairs.thirds[pair * pairs.kinds.length + k];
+    const tds = [0, 2, 4].filter((at) => at < parts.length).map((at) => {
+      const [value, error] = [sign * parts[at] / view.scale, parts[at + 1] / view.scale];
       const sure = Math.abs(value) > error;
-      const word = !sure ? "open" : better(value) ? `${A} better` : `${data.learners[b][0]} better`;
+      const word = !sure ? "open" : better(value) ? `${A} better` : `${B} better`;
       return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
     });
-    return `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>`;
-  });
-  const table = thirds.length ? `<table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(data.learners[b][0])} by thirds of the ${pairs.units}, ± 95%</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${thirds.join("")}</tbody></table>` : "";
-  const open = thirds.length ? '<p class="faint">open: the difference is smaller than its 95% error, so that the data do not say who is better there.</p>' : "";
-  const now = atBudget(data, view, place, a, b, name);
-  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}</p><p>Both at their best: better on <b>${won}%</b> of ${pairs.units}, worse on <b>${lost}%</b>, level on ${Math.max(0, 100 - won - lost)}%.</p><div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds">${table}</div>${open}`;
+    return tds.length ? `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>` : "";
+  }).join("");
+  return rows && `<div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds"><table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(B)} by thirds of the ${pairs.units}, both at their best, ± 95%</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${rows}</tbody></table></div>`
+    + '<p class="faint">open: the difference is smaller than its 95% error, so that the data do not say who is better there.</p>';
 }
 
 /** What two learners reach at a place of the slider, and the command that says how sure the difference is. */

@@ -431,8 +431,20 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "unknown parameter": (
         (X, Y),
         {"learners": {"toy-prefix": {"tradeof": 1}}},
-        "unknown parameter 'tradeof': did you mean tradeoff?",
+        "learners={'toy-prefix': {'tradeof': 1}}: unknown parameter 'tradeof': did you mean trad",
     ),
+    "a list with a wrong value": (
+        (X, Y),
+        {"learners": {"toy-prefix": {"tradeoff": [1, "x"]}}},
+        "learners={'toy-prefix': {'tradeoff': [1, 'x']}}: tradeoff: a number is wanted",
+    ),
+    "a mapping of settings": (
+        (X, Y),
+        {"settings": {"toy-prefix.tradeof": [1, 2]}},
+        "settings={'toy-prefix.tradeof': [1, 2]}: unknown parameter 'tradeof'",
+    ),
+    "no learners": ((X, Y), {"learners": []}, "learners is empty: give at least one"),
+    "no seeds": ((X, Y), {"seeds": []}, "seeds is empty: give at least one"),
     "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
     "time as text": ((X, Y), {"timeout": "10m"}, "timeout must be a number >= 0, not '10m'"),
     "unknown audit": ((X, Y), {"audit": "some"}, "audit: unknown value 'some'"),

@@ -1,7 +1,5 @@
-"""Against libraries for the comparison of classifiers; run where they are installed.
-
-pip install baycomp autorank && pytest -m slow tests/core/statistics/test_peers.py
-"""
+"""Against libraries for the comparison of classifiers, where they are installed:
+``pip install -e '.[checks]'``."""
 
 from __future__ import annotations
 

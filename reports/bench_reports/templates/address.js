@@ -1,0 +1,44 @@
+// The state of the page as its address keeps it.
+
+function addressOf(data, { state, last, set, view }) {
+  const flags = { linear: "axis", whole: "range", bands: "bands" };
+  let later = 0;
+  function write() {
+    clearTimeout(later); // of an earlier state
+    const words = new URLSearchParams();
+    const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
+    put("data", set().name, data.sets[0].name);
+    put("metric", view().metric, set().views[0].metric);
+    put("budget", view().kind, "mean");
+    put("share", state.place === last ? "all" : String(data.shares[state.place]), "all");
+    put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
+    for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
+    if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
+    if (state.a !== null) words.set("pair", `${data.learners[state.a][0]}\n${data.learners[state.b][0]}`);
+    const text = words.toString();
+    if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  }
+
+  function read() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const known = (name) => data.learners.findIndex((l) => l[0] === name);
+    state.set = Math.max(0, data.sets.findIndex((s) => s.name === words.get("data")));
+    state.metric = words.get("metric") ?? set().views[0]?.metric;
+    state.kind = ["p95", "cap"].includes(words.get("budget")) ? words.get("budget") : "mean";
+    const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
+    state.place = share < 0 ? last : share;
+    state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
+    for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
+    const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");
+    state.sort = sort ? { column: Number(sort[1]), back: sort[2] === "-" } : null;
+    const pair = (words.get("pair") ?? "").split("\n").map(known);
+    [state.a, state.b] = pair.length === 2 && pair.every((l) => l >= 0) ? pair : [null, null];
+  }
+
+  /** Soon: browsers limit how often an address may change. */
+  function writeSoon() {
+    clearTimeout(later);
+    later = setTimeout(write, 150);
+  }
+  return { write, writeSoon, read };
+}
