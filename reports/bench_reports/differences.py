@@ -11,7 +11,8 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric, uses_of
 from bench_core.leaderboard.board import Board
-from bench_core.statistics.bootstrap import best, chosen_units
+from bench_core.statistics.bootstrap import chosen_units
+from bench_core.statistics.choices import best
 from bench_core.statistics.pools import Repeat, repeats
 
 if TYPE_CHECKING:

@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
-from bench_core.statistics import bootstrap
-from bench_core.statistics.bootstrap import (
-    Candidates,
-    Units,
+from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw
+from bench_core.statistics.choices import (
     at_budget,
     at_matched_cost,
-    chosen_units,
-    draw,
     equalling,
     keeping,
+    single,
+    within_each,
 )
 
 
@@ -59,12 +57,12 @@ def test_draws_are_those_of_a_loop_over_drawn_units() -> None:
     code = Units(np.eye(m), np.zeros((m, m)), np.ones(m), np.ones(m))
     shares = [
         draw([Candidates(Units(code.quality, code.cost * 0, code.weights, code.rows), code)],
-             lambda q, c, k=k: [bootstrap._single(np.full(len(q[0]), k))], n)[0][0]
+             lambda q, c, k=k: [single(np.full(len(q[0]), k))], n)[0][0]
         for k in range(m)
     ]  # fmt: skip
     counts = np.stack(shares).T * m  # (draws, units of the test split)
     one = learner(rng, 4, m, m)
-    drawn, _ = draw([one], lambda q, c: [bootstrap._single(np.zeros(len(q[0]), dtype=int))], n)
+    drawn, _ = draw([one], lambda q, c: [single(np.zeros(len(q[0]), dtype=int))], n)
     first = np.argsort(means(one.valid)[1], kind="stable")[0]
     weights = counts * one.test.weights
     expected = weights @ one.test.quality[first] / weights.sum(axis=1)
@@ -150,11 +148,11 @@ def test_budgets_that_look_together_find_what_each_finds_alone(higher: bool) -> 
     quality, cost = rng.normal(size=(200, 9)), np.arange(9) + rng.normal(size=(200, 9)) * 0.6
     limits = [3.0, np.inf, 0.2, 5.5, 8.0]
     budgets = [at_budget(limit, higher) for limit in limits]
-    found = bootstrap._within(budgets, [quality], [cost])
-    for limit, (choice,) in zip(limits, found, strict=True):
+    (found,) = within_each(budgets, [quality], [cost])
+    for limit, point in zip(limits, found, strict=True):
         for k in range(len(quality)):
             inside = np.flatnonzero(cost[k] <= limit * (1 + 1e-6))
             best = max(inside, key=lambda p: quality[k, p] * (1 if higher else -1), default=None)
             if not (cost[0] <= limit * (1 + 1e-6)).any():
                 best = -1
-            assert choice.point[k] == (cost[k].argmin() if best is None else best)
+            assert point[k] == (cost[k].argmin() if best is None else best)
