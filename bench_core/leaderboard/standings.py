@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -172,11 +172,14 @@ class Values:
     def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial], blocks: int) -> Repeat:
         """One repeat, learner by learner."""
         assert self.store is not None
+        ordered = sorted(trials, key=lambda one: names.index(one.learner))
+        valid, test = (
+            groupby(self.store.values_of(ordered, split), lambda one: one.learner)
+            for split in ("valid", "test")
+        )
         made = []
-        for name in names:
-            own = [one for one in trials if one.learner == name]
-            valid, test = (self.store.values_of(own, split) for split in ("valid", "test"))
-            made += repeats(valid, test, [name], blocks)
+        for (name, own), (_, shown) in zip(valid, test, strict=True):
+            made += repeats(own, shown, [name], blocks)
         every = {name: one for part in made for name, one in part.candidates.items()}
         return replace(made[0], candidates=every)
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,14 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
-    found = 0
+    parts: list[bytes] = []
     for name, coded in _checked_names(tuple(values)):
         value = values[name]
         if isinstance(value, int | float):
             value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
-        content = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
-        found = zlib.crc32(content, zlib.crc32(coded, found))
-    return found
+        content = value if type(value) is bytes else str(value).encode("utf-8", "replace")
+        parts += (coded, content)
+    return zlib.crc32(b"".join(parts))
 
 
 @lru_cache(64)
@@ -144,10 +145,36 @@ class Points:
 
 def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
     """The points of a trial by split. Raises DamageError where a split of the trial has none."""
-    rows = select(db, "point", "trial = ?", trial["key"])
-    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in rows}:
+    return _by_split(trial, select(db, "point", "trial = ?", trial["key"]))
+
+
+_POINTS = """
+SELECT point.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+CROSS JOIN point ON point.trial = trial.key
+WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
+ORDER BY run_trial.position
+"""
+
+
+def trials_with_points(
+    db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
+) -> Iterator[tuple[dict[str, Any], list[Points]]]:
+    """``trials`` with their points, in one pass; none of a trial that is not ``ok``."""
+    every = trials(db, run, dataset, learner)
+    found = groupby(db.execute(_POINTS, [run["id"], dataset, learner]), lambda row: row["trial"])
+    key, own = next(found, ("", iter(())))
+    for trial in every:
+        kept = []
+        if key == trial["key"]:
+            kept = [checked(row, "a row of table point") for row in own]
+            key, own = next(found, ("", iter(())))
+        yield trial, _by_split(trial, kept) if trial["status"] == "ok" else []
+
+
+def _by_split(trial: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> list[Points]:
+    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in found}:
         raise DamageError(f"a row of table point is gone (split {min(missing)})")
-    return [_points(row) for row in sorted(rows, key=lambda row: SPLITS.index(row["split"]))]
+    return [_points(row) for row in sorted(found, key=lambda row: SPLITS.index(row["split"]))]
 
 
 def _points(row: Mapping[str, Any]) -> Points:
