@@ -6,6 +6,7 @@ import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,16 +37,21 @@ _TYPES = {
 }
 
 
+_AT_ONCE = 250  # trials or splits: what they hold is moved to columns together
+
+
 class _Column:
     """A column of few different values: each kept once, and codes of trials or of rows."""
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        values = [*values]
-        self.known: dict[Any, int] = {v: k for k, v in enumerate(dict.fromkeys(values))}
-        self.codes = array("i", map(self.known.__getitem__, values))
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+        self.codes = array("i")
 
     def code(self, value: Any) -> int:
         return self.known.setdefault(value, len(self.known))
+
+    def extend(self, values: Iterable[Any]) -> None:
+        self.codes.extend(map(self.code, values))
 
     def numbers(self, lengths: IntArray | int, dtype: str, compact: bool) -> Any:
         """The column with trial k ``lengths[k]`` times, integers as small as can be if
@@ -98,7 +104,9 @@ class _Cells:
 
     def add(self, one: Points) -> int:
         """Add these and say how many they are."""
-        if self.waiting and (self.waiting[0].columns != one.columns or len(self.waiting) == 256):
+        if self.waiting and (
+            self.waiting[0].columns != one.columns or len(self.waiting) == _AT_ONCE
+        ):
             self._flush()
         self.waiting.append(one)
         point, split = self.codes_of(one.points, one.split)
@@ -138,14 +146,14 @@ def export_frame(
     before = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
     after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
     names = [name for name in (*before, *after) if name not in ("point", "split")]
-    cells, trials, lengths = _Cells(info.metrics), [], array("q")
-    for trial, splits in found:
-        row = _row(info, trial)
-        trials.append([row[name] for name in names])
-        lengths.append(sum(cells.add(one) for one in splits or (_NONE,)))
-    columns = zip(*trials, strict=True) if trials else ((),) * len(names)
-    same = {name: _Column(values) for name, values in zip(names, columns, strict=True)}
-    del trials
+    cells, lengths = _Cells(info.metrics), array("q")
+    same = {name: _Column() for name in names}
+    found = iter(found)
+    while some := [*islice(found, _AT_ONCE)]:
+        made_of = [_row(info, trial) for trial, _ in some]
+        for name, column in same.items():
+            column.extend([row[name] for row in made_of])
+        lengths.extend(sum(map(cells.add, splits or (_NONE,))) for _, splits in some)
     point, split, numbers = cells.point, cells.split, cells.numbers()
     of_trials = np.array(lengths, dtype=np.int64)
     made: dict[str, Any] = {}

@@ -30,7 +30,7 @@ from bench_core.statistics.choices import (
 )
 from bench_core.statistics.contenders import contenders
 
-_AT_ONCE = 500  # draws: their matrices of points stay in the processor's cache
+_AT_ONCE = 1 << 20  # means of all points: their matrices stay in the processor's cache
 
 Draws = FloatArray
 
@@ -187,8 +187,9 @@ class _Sums(NamedTuple):
 
     def draws(self, counts: Float32Array) -> Iterator[list[FloatArray]]:
         """Some draws at a time, by learner the means (draws, p)."""
-        for start in range(0, len(counts), _AT_ONCE):
-            drawn = counts[start : start + _AT_ONCE]
+        some = 1 + _AT_ONCE // max(1, sum(map(len, self.sums)))
+        for start in range(0, len(counts), some):
+            drawn = counts[start : start + some]
             share = drawn / np.maximum(drawn @ self.weights, 1e-30)[:, None]
             yield [np.matmul(share, sums.T) for sums in self.sums]
 
@@ -208,8 +209,8 @@ def _counts(blocks: int, draws: int, seed: int, split: int) -> Float32Array:
     repeats and data sets of a run have the same."""
     rng = np.random.default_rng(seed).spawn(2)[split]
     counts = np.empty((draws, blocks), dtype=np.float32)
-    for start in range(0, draws, _AT_ONCE):
-        some = counts[start : start + _AT_ONCE]
+    for start in range(0, draws, 250):
+        some = counts[start : start + 250]
         picked = rng.integers(0, blocks, some.shape)
         picked += blocks * np.arange(len(some))[:, None]
         some[:] = np.bincount(picked.ravel(), minlength=some.size).reshape(some.shape)

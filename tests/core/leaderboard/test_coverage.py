@@ -3,8 +3,8 @@
     pytest -m slow -s tests/core/leaderboard/test_coverage.py
 
 A reference and a worse learner with points of rising cost, on units that are hard for both alike.
-The truth is what a learner has on average over all data from which it may be chosen and judged
-(``chosen``), or what the points would have that the whole population chooses (savings).
+The truth is the mean over all boards, or of a saving that of the points that would be chosen if the
+means of all units were known.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bench_core.statistics.comparison import interval
 from bench_core.statistics.levels import of_units
 from bench_core.statistics.pools import _condensed
 
-BOARDS, BUDGET = 2000, 8.0
+BOARDS, BUDGET = 2000, 4.0
 COST = np.exp(np.linspace(0, 3, 6))
-SKILL = np.stack([0.7 - 0.12 * np.exp(-0.9 * np.arange(6)), 0.69 - 0.05 * np.exp(-np.arange(6.0))])
+SKILL = np.stack([0.7 - 0.12 * np.exp(-0.9 * np.arange(6)), 0.698 - 0.05 * np.exp(-np.arange(6.0))])
 
 
 class Found(NamedTuple):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
-from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw
+from bench_core.statistics.blocks import block_sums, effort
+from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, draw_all
 from bench_core.statistics.choices import (
     at_budget,
     at_matched_cost,
@@ -87,6 +88,28 @@ def test_more_units_than_blocks_keep_the_mean_and_its_error() -> None:
     error = np.sqrt((centred**2).sum()) / weights.sum()
     assert quality[0, 0] == pytest.approx(np.average(values, weights=weights), abs=1e-6)
     assert quality[0, 1:].std() == pytest.approx(error, rel=0.1)
+
+
+def test_costs_are_drawn_for_the_first_ways_alone() -> None:
+    rng = np.random.default_rng(6)
+    both = [learner(rng, 5), learner(rng, 6)]
+    ways = [at_budget(b, higher=True) for b in (0.6, 0.8, np.inf)]
+    quality, cost = draw_all(both, ways, 20)
+    again, first = draw_all(both, ways, 20, priced=1)
+    assert np.array_equal(again, quality, equal_nan=True)
+    assert first.shape == (1, 2, 21)
+    np.testing.assert_allclose(first, cost[:1], rtol=1e-6)
+
+
+def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks() -> None:
+    rng = np.random.default_rng(7)
+    values, weights = rng.normal(1, 1, (2, 1000)), rng.uniform(1, 3, 1000)
+    assert effort(249, 2000) == (512, 2000)
+    assert effort(250, 2000) == (128, 1000)
+    assert effort(250, 300).resamples == 300
+    sums = block_sums(values, weights, 128)
+    assert sums.shape == (2, 128)
+    assert sums.sum(axis=1) == pytest.approx(values @ weights, rel=1e-5)
 
 
 @given(st.integers(0, 10_000), st.booleans(), st.floats(0.05, 1.5))
