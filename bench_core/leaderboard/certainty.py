@@ -27,7 +27,7 @@ from bench_core.leaderboard.standings import (
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics import pools
-from bench_core.statistics.bootstrap import Choose, at_budget, best, held, keeping
+from bench_core.statistics.choices import Choose, at_budget, best, held, keeping
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -168,7 +168,7 @@ class Drawn:
     def of(cls, values: Values, board: Board, resamples: int) -> Drawn | None:
         """Draw, for what the board shows; None without values. Of a repeat only what is needed is
         kept."""
-        names, found = values.repeats()
+        names, found, resamples = values.repeats(resamples)
         higher, curves = board.higher_is_better, Curves.read(board, names)
         reference = names.index(board.reference) if board.reference in names else None
         means, tails = ([b for b in board.budgets if b.kind == kind] for kind in ("mean", "p95"))
@@ -176,14 +176,14 @@ class Drawn:
             partial(at_budget, cost, higher) for cost in grid_of(board)
         ]
         kept = [*_keeping(reference, higher), *grid, *choices_within(means, higher)]
-        asks = [Ask(kept), Ask(choices_within(tails, higher), tails=True)]
+        asks = [Ask(kept, priced=2), Ask(choices_within(tails, higher), tails=True, priced=0)]
         repeats, areas = [], []
         for of in pools.draws(found, asks if tails else asks[:1], higher, resamples):
             if curves:
                 areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
-            repeats.append(joined._replace(cost=of[0].cost[:2].copy()))
+            repeats.append(joined._replace(cost=of[0].cost))
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
 
     @property

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion
-from bench_core.statistics.bootstrap import Choose, at_budget
+from bench_core.statistics.blocks import effort
+from bench_core.statistics.choices import Choose, at_budget
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -42,7 +43,6 @@ from bench_core.statistics.pools import (
     Repeat,
     bounds,
     by_repeat,
-    condensed,
     draws,
     over_repeats,
     repeats,
@@ -150,11 +150,14 @@ class Values:
             found[learner] = float(quality), float(cost)
         return found
 
-    def repeats(self, within: Budget | None = None) -> tuple[list[str], Iterator[Repeat]]:
-        """The learners that have finished in every repeat, and the repeats on their units, each
-        read when it is asked for: those of a large run do not fit into memory together."""
+    def repeats(
+        self, resamples: int, within: Budget | None = None
+    ) -> tuple[list[str], Iterator[Repeat], int]:
+        """The learners that have finished in every repeat, the repeats on their units, each read
+        when it is asked for (those of a large run do not fit into memory together), and how many
+        ``resamples`` at most are worth their time."""
         if self.store is None:
-            return [], iter(())
+            return [], iter(()), resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
             [
@@ -163,16 +166,20 @@ class Values:
                 if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
             ]
         )
-        return names, (self._read(names, part) for part in parts)
+        blocks, resamples = effort(max(map(len, parts), default=0), resamples)
+        return names, (self._read(names, part, blocks) for part in parts), resamples
 
-    def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial]) -> Repeat:
+    def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial], blocks: int) -> Repeat:
         """One repeat, learner by learner."""
         assert self.store is not None
+        ordered = sorted(trials, key=lambda one: names.index(one.learner))
+        valid, test = (
+            groupby(self.store.values_of(ordered, split), lambda one: one.learner)
+            for split in ("valid", "test")
+        )
         made = []
-        for name in names:
-            own = [one for one in trials if one.learner == name]
-            valid, test = (self.store.values_of(own, split) for split in ("valid", "test"))
-            made += repeats(map(condensed, valid), map(condensed, test), [name])
+        for (name, own), (_, shown) in zip(valid, test, strict=True):
+            made += repeats(own, shown, [name], blocks)
         every = {name: one for part in made for name, one in part.candidates.items()}
         return replace(made[0], candidates=every)
 
@@ -192,8 +199,8 @@ class Values:
         tails = [budget for budget in budgets if budget is not None and budget.kind == "p95"]
         means = [budget for budget in budgets if budget not in tails]
         higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
-        asks = [Ask(choices_within(part, higher), part is tails) for part in parts]
-        names, found = self.repeats(within)
+        asks = [Ask(choices_within(part, higher), part is tails, priced=0) for part in parts]
+        names, found, resamples = self.repeats(resamples, within)
         drawn = [joined_asks(of) for of in draws(found, asks, higher, resamples)]
         places = enumerate(chain(*parts) if drawn else ())
         return {budget: named(names, drawn, place) for place, budget in places}

@@ -50,9 +50,11 @@ def best_under(
     cost: FloatArray, quality: FloatArray, budget: float, higher_is_better: bool = True
 ) -> int | None:
     """The best point that costs at most ``budget``; None if there is none."""
-    chosen = frontier(cost, quality, higher_is_better)
-    chosen = chosen[np.asarray(cost)[chosen] <= budget]
-    return int(chosen[-1]) if len(chosen) else None
+    cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
+    good = np.where(cost <= budget, good if higher_is_better else -good, np.nan)
+    most = np.fmax.reduce(good, initial=-np.inf)
+    equal = np.flatnonzero(good == most)
+    return int(equal[cost[equal].argmin()]) if len(equal) else None
 
 
 def cheapest_reaching(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from itertools import repeat
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import IntArray
 from bench_core.results.budgets import CAP
 from bench_core.results.provenance import MADE_BY, made_by
 from bench_core.results.rows import CELLS, COSTS, Points
@@ -37,6 +37,9 @@ _TYPES = {
 }
 
 
+_AT_ONCE = 250  # trials or splits: what they hold is moved to columns together
+
+
 class _Column:
     """A column of few different values: each kept once, and codes of trials or of rows."""
 
@@ -47,8 +50,8 @@ class _Column:
     def code(self, value: Any) -> int:
         return self.known.setdefault(value, len(self.known))
 
-    def add(self, value: Any, times: int = 1) -> None:
-        self.codes.extend(repeat(self.code(value), times))
+    def extend(self, values: Iterable[Any]) -> None:
+        self.codes.extend(map(self.code, values))
 
     def numbers(self, lengths: IntArray | int, dtype: str, compact: bool) -> Any:
         """The column with trial k ``lengths[k]`` times, integers as small as can be if
@@ -86,6 +89,47 @@ _NONE = Points("", ("",), (), np.empty((1, 0)))
 """The one row of a trial without points."""
 
 
+class _Cells:
+    """The columns of numbers, and of points and splits by code, as they grow point by point."""
+
+    def __init__(self, metrics: Sequence[str]) -> None:
+        self.columns = {name: array("d") for name in (*metrics, *CELLS)}
+        self.point, self.split = _Column(), _Column()
+        self.waiting: list[Points] = []
+        self.codes_of = lru_cache(1024)(self._codes_of)
+
+    def _codes_of(self, points: tuple[str, ...], split: str) -> tuple[bytes, bytes]:
+        codes = array("i", map(self.point.code, points))
+        return codes.tobytes(), array("i", [self.split.code(split)] * len(points)).tobytes()
+
+    def add(self, one: Points) -> int:
+        """Add these and say how many they are."""
+        if self.waiting and (
+            self.waiting[0].columns != one.columns or len(self.waiting) == _AT_ONCE
+        ):
+            self._flush()
+        self.waiting.append(one)
+        point, split = self.codes_of(one.points, one.split)
+        self.point.codes.frombytes(point)
+        self.split.codes.frombytes(split)
+        return len(one.points)
+
+    def _flush(self) -> None:
+        """What waits has the same columns, and is moved at once; what it lacks is NaN."""
+        cells = np.concatenate([one.cells for one in self.waiting])
+        of = self.waiting[0].columns
+        for name, column in self.columns.items():
+            some = cells[:, of.index(name)] if name in of else np.full(len(cells), np.nan)
+            column.frombytes(some.tobytes())
+        self.waiting = []
+
+    def numbers(self) -> dict[str, array[float]]:
+        """The columns of numbers, of all that was added."""
+        if self.waiting:
+            self._flush()
+        return self.columns
+
+
 def export_frame(
     info: RunInfo,
     found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]],
@@ -101,25 +145,16 @@ def export_frame(
 
     before = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
     after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
-    same = {name: _Column() for name in (*before, *after)}
-    point, split = same.pop("point"), same.pop("split")
-    numbers = {name: array("d") for name in (*info.metrics, *CELLS)}
-    lengths = array("q")
-
-    @cache
-    def codes_of(points: tuple[str, ...]) -> bytes:
-        return array("i", map(point.code, points)).tobytes()
-
-    for trial, splits in found:
-        for name, value in _row(info, trial).items():
-            same[name].add(value)
-        lengths.append(0)
-        for one in splits or (_NONE,):
-            lengths[-1] += len(one.points)
-            point.codes.frombytes(codes_of(one.points))
-            split.add(one.split, len(one.points))
-            for name, column in numbers.items():
-                column.frombytes(_cells(one, name).tobytes())
+    names = [name for name in (*before, *after) if name not in ("point", "split")]
+    cells, lengths = _Cells(info.metrics), array("q")
+    same = {name: _Column() for name in names}
+    found = iter(found)
+    while some := [*islice(found, _AT_ONCE)]:
+        made_of = [_row(info, trial) for trial, _ in some]
+        for name, column in same.items():
+            column.extend([row[name] for row in made_of])
+        lengths.extend(sum(map(cells.add, splits or (_NONE,))) for _, splits in some)
+    point, split, numbers = cells.point, cells.split, cells.numbers()
     of_trials = np.array(lengths, dtype=np.int64)
     made: dict[str, Any] = {}
     for name in (*before, *info.metrics, *COSTS, CAP, "features_used", *after):
@@ -137,11 +172,6 @@ def export_frame(
     for name in ("features_used", *_COUNTS):
         made[name] = pd.array(made[name], dtype="Int32" if compact else "Int64")
     return pd.DataFrame(made, copy=False)
-
-
-def _cells(one: Points, name: str) -> FloatArray:
-    """A column (p,) of points, NaN where there is no such number."""
-    return one.column(name) if name in one.columns else np.full(len(one.points), np.nan)
 
 
 def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:

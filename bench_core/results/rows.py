@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,18 @@ def damaged(path: Path, error: Exception) -> InputError:
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
     parts: list[bytes] = []
-    for name in sorted(values):
-        if name not in _UNCHECKED:
-            value = values[name]
-            if isinstance(value, int | float):
-                value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
-            content = value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
-            parts += (name.encode(), content)
+    for name, coded in _checked_names(tuple(values)):
+        value = values[name]
+        if isinstance(value, int | float):
+            value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
+        content = value if type(value) is bytes else str(value).encode("utf-8", "replace")
+        parts += (coded, content)
     return zlib.crc32(b"".join(parts))
+
+
+@lru_cache(64)
+def _checked_names(names: tuple[str, ...]) -> list[tuple[str, bytes]]:
+    return [(name, name.encode()) for name in sorted(names) if name not in _UNCHECKED]
 
 
 def of_trials(keys: Iterable[str]) -> int:
@@ -140,10 +145,36 @@ class Points:
 
 def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
     """The points of a trial by split. Raises DamageError where a split of the trial has none."""
-    rows = select(db, "point", "trial = ?", trial["key"])
-    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in rows}:
+    return _by_split(trial, select(db, "point", "trial = ?", trial["key"]))
+
+
+_POINTS = """
+SELECT point.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+CROSS JOIN point ON point.trial = trial.key
+WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
+ORDER BY run_trial.position
+"""
+
+
+def trials_with_points(
+    db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
+) -> Iterator[tuple[dict[str, Any], list[Points]]]:
+    """``trials`` with their points, in one pass; none of a trial that is not ``ok``."""
+    every = trials(db, run, dataset, learner)
+    found = groupby(db.execute(_POINTS, [run["id"], dataset, learner]), lambda row: row["trial"])
+    key, own = next(found, ("", iter(())))
+    for trial in every:
+        kept = []
+        if key == trial["key"]:
+            kept = [checked(row, "a row of table point") for row in own]
+            key, own = next(found, ("", iter(())))
+        yield trial, _by_split(trial, kept) if trial["status"] == "ok" else []
+
+
+def _by_split(trial: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> list[Points]:
+    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in found}:
         raise DamageError(f"a row of table point is gone (split {min(missing)})")
-    return [_points(row) for row in sorted(rows, key=lambda row: SPLITS.index(row["split"]))]
+    return [_points(row) for row in sorted(found, key=lambda row: SPLITS.index(row["split"]))]
 
 
 def _points(row: Mapping[str, Any]) -> Points:
@@ -190,7 +221,7 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
     for row in select(db, "unit", "trial = ? AND split = ?", trial, split):
         kept = _places(row["points"])
         arrays: dict[str, Any] = {
-            name: np.frombuffer(zlib.decompress(row[name]), "<f4").astype(np.float32, copy=False)
+            name: np.frombuffer(unpacked(row[name]), "<f4").astype(np.float32, copy=False)
             for name in VALUE_ARRAYS
         }
         for name in ("metric", "cost", "bought"):
@@ -218,7 +249,7 @@ def shares(db: sqlite3.Connection, trial: str) -> Iterator[tuple[tuple[int, ...]
     """The kept points of a trial and the share of test rows that buy each sensor there (p, s)."""
     for row in select(db, "unit", "trial = ? AND split = 'test'", trial):
         kept = _places(row["points"])
-        share = np.frombuffer(zlib.decompress(row["bought"]), "<f4").reshape(len(kept), -1)
+        share = np.frombuffer(unpacked(row["bought"]), "<f4").reshape(len(kept), -1)
         yield kept, share.astype(np.float64)
 
 
@@ -229,6 +260,20 @@ def stages(trial: Mapping[str, Any], kept: Sequence[int]) -> Stages | None:
     found = Stages(**with_tuples(json.loads(trial["stages"])))
     by_place = {k: found.reached[str(p)] for k, p in enumerate(kept) if str(p) in found.reached}
     return found._replace(reached=by_place)
+
+
+def unpacked(blob: bytes) -> bytes:
+    """What was compressed. Blocks that are framed as they are (RFC 1951, 3.2.4) are copied: the
+    row's checksum covers them, so that of zlib need not be computed too."""
+    parts, at, last = [], 2, 0
+    while not last:
+        last, kind = blob[at] & 1, blob[at] & 6
+        if kind:
+            return zlib.decompress(blob)
+        end = at + 5 + int.from_bytes(blob[at + 1 : at + 3], "little")
+        parts.append(blob[at + 5 : end])
+        at = end
+    return b"".join(parts)
 
 
 def packed_values(stored: StoredValues) -> dict[str, Any]:

@@ -180,9 +180,8 @@ class Store:
         """
         info = self.info(run)
         with self._read() as db:
-            found = rows.trials(db, _run(db, info.run))
-            made = ((t, rows.points(db, t) if t["status"] == "ok" else []) for t in found)
-            return export_frame(info, made, compact=compact)
+            found = rows.trials_with_points(db, _run(db, info.run))
+            return export_frame(info, found, compact=compact)
 
     def values(
         self,
@@ -213,8 +212,8 @@ class Store:
         not fit into memory together."""
         run = self.resolve(run)
         with self._read() as db:
-            found = rows.trials(db, _run(db, run), dataset, learner)
-            return [one for trial in found for one in valued(db, trial, split, within)]
+            found = rows.trials_with_points(db, _run(db, run), dataset, learner)
+            return [one for trial in found for one in valued(db, *trial, split, within)]
 
     def values_of(self, trials: Iterable[ValuedTrial], split: str) -> Iterator[TrialValues]:
         """The values of these trials, one at a time."""
@@ -250,10 +249,10 @@ class Store:
         found: list[Bought] = []
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            for trial in rows.trials(db, _run(db, run), dataset, learner):
+            for trial, points in rows.trials_with_points(db, _run(db, run), dataset, learner):
                 if trial["status"] != "ok":
                     continue
-                key, points = trial["sensors"], rows.points(db, trial)
+                key = trial["sensors"]
                 settings = next(one.points for one in points if one.split == "test")
                 known[key] = known.get(key) or rows.sensors(db, key)
                 for kept, share in rows.shares(db, trial["key"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -59,17 +59,24 @@ class TrialValues(StoredValues):
 
 
 def valued(
-    db: sqlite3.Connection, trial: Mapping[str, Any], split: str, within: Budget | None
+    db: sqlite3.Connection,
+    trial: Mapping[str, Any],
+    points: Sequence[rows.Points],
+    split: str,
+    within: Budget | None,
 ) -> Iterator[ValuedTrial]:
-    """The trial: once, or not at all where no point with values on the split is within the
-    budget."""
+    """The trial with these ``points``: once, or not at all where no point with values on the split
+    is within the budget."""
     if trial["status"] != "ok" or not (kept := rows.valued_points(db, trial["key"], split)):
         return
-    of = {one.split: one for one in rows.points(db, trial)}
+    of = {one.split: one for one in points}
     every = of[split].points if split in of else ()
     tails = of["valid"].column("cost_p95") if "valid" in of else np.full(len(every), np.inf)
-    pairs = zip(map(_setting, every), tails.tolist(), strict=True)
-    inside = np.array([_is_within(point, p95, within) for point, p95 in pairs], dtype=bool)
+    inside = ~np.array(_under_caps(every))
+    if within is not None and within.kind == "p95":
+        inside &= tails <= within.amount
+    elif within is not None and within.kind == "cap":
+        inside = np.array([_setting(point).get(CAP) == within.amount for point in every])
     if any(inside[p] for p in kept if p < len(inside)):
         named = {name: trial["spec"][name] for name in _NAMES}
         yield ValuedTrial(trial["key"], **named, every=every, tails=tails.copy(), within=inside)
@@ -99,9 +106,7 @@ _setting = lru_cache(4096)(json.loads)
 """A point from its canonical JSON; most trials of a run have the same."""
 
 
-def _is_within(point: Mapping[str, float], p95: float, budget: Budget | None) -> bool:
-    """Whether a point takes part under a budget, by its kind; its mean cost is not looked at."""
-    kind, amount = ("mean", np.inf) if budget is None else (budget.kind, budget.amount)
-    if kind == "cap":
-        return point.get(CAP) == amount
-    return CAP not in point and (kind == "mean" or p95 <= amount)
+@lru_cache(64)
+def _under_caps(points: tuple[str, ...]) -> list[bool]:
+    """Which points were measured under a cap; most trials of a run have the same."""
+    return [CAP in _setting(point) for point in points]

@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.statistics.bootstrap import at_matched_cost, chosen_units, equalling
+from bench_core.statistics.bootstrap import chosen_units
+from bench_core.statistics.choices import at_matched_cost, equalling
 from bench_core.statistics.comparison import LEVEL, Difference, differences
 from bench_core.statistics.intervals import Interval
 from bench_core.statistics.pools import Repeat, levels

@@ -13,7 +13,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bench_core.statistics.blocks import BLOCKS, block_sums
-from bench_core.statistics.bootstrap import Candidates, Choose, Draws, Units, draw_all
+from bench_core.statistics.bootstrap import Candidates, Draws, Units, draw_all
+from bench_core.statistics.choices import Choose
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ class Repeat:
 
 class Ask(NamedTuple):
     """Ways to choose. With ``tails`` a validation unit costs what 95% of the split's rows cost at
-    most, so that it is this that a budget bounds."""
+    most, so that it is this that a budget bounds. Costs are drawn for the first ``priced`` ways, if
+    that is given."""
 
     choices: Sequence[Callable[[], Choose]]
     tails: bool = False
+    priced: int | None = None
 
 
 class Drawn(NamedTuple):
@@ -56,8 +59,10 @@ def repeats(
     valid: Iterable[TrialValues],
     test: Iterable[TrialValues],
     learners: Sequence[str],
+    blocks: int | None = None,
 ) -> list[Repeat]:
-    """The repeats of one data set that have all ``learners``, from the values of both splits."""
+    """The repeats of one data set that have all ``learners``, from the values of both splits; of
+    more than so many ``blocks``, if given, as means over these: what is drawn, in less room."""
     of_trial = {one.trial: one for one in test}
     found: dict[tuple[int, int], dict[str, list[TrialValues]]] = {}
     for one in valid:
@@ -68,37 +73,38 @@ def repeats(
             fold,
             seed,
             trials[learners[0]][0].fingerprint,
-            {name: _pooled(trials[name], of_trial) for name in learners},
+            {name: _pooled(trials[name], of_trial, blocks) for name in learners},
         )
         for (fold, seed), trials in sorted(found.items())
         if trials.keys() == set(learners)
     ]
 
 
-def _pooled(valid: Sequence[TrialValues], of_trial: dict[str, TrialValues]) -> Candidates:
+def _pooled(
+    valid: Sequence[TrialValues], of_trial: dict[str, TrialValues], blocks: int | None
+) -> Candidates:
     shown = [of_trial[one.trial] for one in valid]
-    return Candidates(_units(valid), _units(shown), np.concatenate([one.p95 for one in valid]))
+    p95 = np.concatenate([one.p95 for one in valid])
+    return Candidates(_units(valid, blocks), _units(shown, blocks), p95)
 
 
-def _units(values: Sequence[TrialValues]) -> Units:
+def _units(values: Sequence[TrialValues], blocks: int | None) -> Units:
     quality = np.concatenate([one.metric for one in values])
     cost = np.concatenate([one.cost for one in values])
-    return Units(quality, cost, values[0].weights, values[0].rows)
+    units = Units(quality, cost, values[0].weights, values[0].rows)
+    return units if blocks is None else _condensed(units, blocks)
 
 
-def condensed(one: TrialValues) -> TrialValues:
-    """The values as means over the bootstrap's blocks: what it draws, in a fraction of the room."""
-    if len(one.weights) <= BLOCKS:
-        return one
-    both = np.array([one.weights, one.rows])
-    weights, rows = block_sums(both, np.ones(both.shape[1], dtype=np.float32))
-    return replace(
-        one,
-        metric=block_sums(one.metric, one.weights) / np.maximum(weights, _LEAST),
-        cost=block_sums(one.cost, one.rows) / np.maximum(rows, _LEAST),
-        weights=weights,
-        rows=rows,
-    )
+def _condensed(units: Units, blocks: int) -> Units:
+    if len(units.weights) <= blocks:
+        return units
+    both = np.array([units.weights, units.rows])
+    weights, rows = block_sums(both, np.ones(both.shape[1], dtype=np.float32), blocks)
+    quality = block_sums(units.quality, units.weights, blocks)
+    cost = block_sums(units.cost, units.rows, blocks)
+    quality /= np.maximum(weights, _LEAST)
+    cost /= np.maximum(rows, _LEAST)
+    return Units(quality, cost, weights, rows)
 
 
 def by_repeat(trials: Sequence[ValuedTrial]) -> tuple[list[str], list[list[ValuedTrial]]]:
@@ -159,7 +165,7 @@ def _draw(
         learners = [_by_tails(one) for one in learners]
     chooses = [choice() for choice in ask.choices]
     with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
-        return draw_all(learners, chooses, resamples, seed, higher=higher)
+        return draw_all(learners, chooses, resamples, seed, higher=higher, priced=ask.priced)
 
 
 def _by_tails(one: Candidates) -> Candidates:

@@ -12,7 +12,8 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric, uses_of
 from bench_core.leaderboard.board import Board
-from bench_core.statistics.bootstrap import Candidates, at_budget
+from bench_core.statistics.bootstrap import Candidates
+from bench_core.statistics.choices import at_budget
 from bench_core.statistics.pools import Repeat, repeats
 from bench_reports.payload import packed_rows, scale_of
 from bench_reports.views import View

@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from bench_core.statistics.bootstrap import Candidates, Units, at_budget, best, draw_all
+from bench_core.statistics.bootstrap import Candidates, Units, draw_all
+from bench_core.statistics.choices import at_budget, best
 
 LEARNERS, POINTS, QUERIES, RESAMPLES = 50, 20, 7000, 10_000
 SETS, BAR = 20, 10.0

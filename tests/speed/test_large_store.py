@@ -61,7 +61,7 @@ def used(command: list[str], folder: Path) -> tuple[float, float]:
     [
         ("listed", [*BENCH, "list", "runs", "--store"], 3),
         ("rows and boards", [sys.executable, "-c", BOARDS], 3),
-        ("reported, with intervals", [*BENCH, "report", "--store"], None),
+        ("reported, with intervals", [*BENCH, "report", "--store"], 3),
         ("planned", [sys.executable, "-c", PLAN], 2),
     ],
     ids=["list", "boards", "report", "plan"],
@@ -69,7 +69,7 @@ def used(command: list[str], folder: Path) -> tuple[float, float]:
 def test_ten_thousand_trials(
     what: str,
     command: list[str],
-    seconds: float | None,
+    seconds: float,
     store: Path,
     tmp_path: Path,
     benchmark: Any,
@@ -79,8 +79,8 @@ def test_ten_thousand_trials(
         used([*command, "20"], tmp_path)
     busy, memory = used([*command, str(TRIALS) if planned else str(store)], tmp_path)
     facts = {"s of processor": busy, "MiB": memory}
-    bars = {"processor": value(busy, "s", seconds)} if seconds else {}
-    if what == "rows and boards":
+    bars = {"processor": value(busy, "s", seconds)}
+    if what in ("rows and boards", "reported, with intervals"):
         bars["memory"] = value(memory, "MiB", 300)
     work = f"a run of {TRIALS} trials, {what}"
     report(benchmark, {"ours": [busy]}, work=work, values=bars, facts=facts)

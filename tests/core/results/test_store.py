@@ -389,8 +389,8 @@ def test_rows_are_of_one_moment_even_while_a_trial_is_done_anew(
     path = run().store
     trials = rows.trials
 
-    def overtaken(database: Any, name: Any) -> Any:
-        found = trials(database, name)
+    def overtaken(*which: Any) -> Any:
+        found = trials(*which)
         with closing(sqlite3.connect(path)) as other:
             other.execute("UPDATE trial SET status = 'timeout'")
             other.execute("DELETE FROM point")

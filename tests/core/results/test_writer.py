@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+import zlib
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from bench_core import InputError, Prices
 from bench_core._io.files import locked
-from bench_core.results import writer
+from bench_core.results import rows, writer
 from bench_core.results.records import (
     FitResult,
     FitSpec,
@@ -348,3 +349,11 @@ def test_a_row_changed_without_its_checksum_during_a_run_does_not_get_one(path: 
         Store(path).ended("r")
     with pytest.raises(InputError, match="the store is damaged"), open_writer(path) as store:
         store.audit("t", Verdict("verified"))
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 200_000])
+def test_values_that_are_framed_as_they_are_are_read_like_compressed_ones(size: int) -> None:
+    content = np.random.default_rng(size).bytes(size)
+    for level in (0, 6):
+        assert rows.unpacked(zlib.compress(content, level)) == content
+        assert rows.unpacked(zlib.compress(b"ab" * size, level)) == b"ab" * size

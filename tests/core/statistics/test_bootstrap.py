@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
-from bench_core.statistics import bootstrap
-from bench_core.statistics.bootstrap import (
-    Candidates,
-    Units,
+from bench_core.statistics.blocks import block_sums, effort
+from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, draw_all
+from bench_core.statistics.choices import (
     at_budget,
     at_matched_cost,
-    chosen_units,
-    draw,
     equalling,
     keeping,
+    single,
+    within_each,
 )
 
 
@@ -59,12 +58,12 @@ def test_draws_are_those_of_a_loop_over_drawn_units() -> None:
     code = Units(np.eye(m), np.zeros((m, m)), np.ones(m), np.ones(m))
     shares = [
         draw([Candidates(Units(code.quality, code.cost * 0, code.weights, code.rows), code)],
-             lambda q, c, k=k: [bootstrap._single(np.full(len(q[0]), k))], n)[0][0]
+             lambda q, c, k=k: [single(np.full(len(q[0]), k))], n)[0][0]
         for k in range(m)
     ]  # fmt: skip
     counts = np.stack(shares).T * m  # (draws, units of the test split)
     one = learner(rng, 4, m, m)
-    drawn, _ = draw([one], lambda q, c: [bootstrap._single(np.zeros(len(q[0]), dtype=int))], n)
+    drawn, _ = draw([one], lambda q, c: [single(np.zeros(len(q[0]), dtype=int))], n)
     first = np.argsort(means(one.valid)[1], kind="stable")[0]
     weights = counts * one.test.weights
     expected = weights @ one.test.quality[first] / weights.sum(axis=1)
@@ -89,6 +88,28 @@ def test_more_units_than_blocks_keep_the_mean_and_its_error() -> None:
     error = np.sqrt((centred**2).sum()) / weights.sum()
     assert quality[0, 0] == pytest.approx(np.average(values, weights=weights), abs=1e-6)
     assert quality[0, 1:].std() == pytest.approx(error, rel=0.1)
+
+
+def test_costs_are_drawn_for_the_first_ways_alone() -> None:
+    rng = np.random.default_rng(6)
+    both = [learner(rng, 5), learner(rng, 6)]
+    ways = [at_budget(b, higher=True) for b in (0.6, 0.8, np.inf)]
+    quality, cost = draw_all(both, ways, 20)
+    again, first = draw_all(both, ways, 20, priced=1)
+    assert np.array_equal(again, quality, equal_nan=True)
+    assert first.shape == (1, 2, 21)
+    np.testing.assert_allclose(first, cost[:1], rtol=1e-6)
+
+
+def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks() -> None:
+    rng = np.random.default_rng(7)
+    values, weights = rng.normal(1, 1, (2, 1000)), rng.uniform(1, 3, 1000)
+    assert effort(249, 2000) == (512, 2000)
+    assert effort(250, 2000) == (128, 1000)
+    assert effort(250, 300).resamples == 300
+    sums = block_sums(values, weights, 128)
+    assert sums.shape == (2, 128)
+    assert sums.sum(axis=1) == pytest.approx(values @ weights, rel=1e-5)
 
 
 @given(st.integers(0, 10_000), st.booleans(), st.floats(0.05, 1.5))
@@ -150,11 +171,11 @@ def test_budgets_that_look_together_find_what_each_finds_alone(higher: bool) -> 
     quality, cost = rng.normal(size=(200, 9)), np.arange(9) + rng.normal(size=(200, 9)) * 0.6
     limits = [3.0, np.inf, 0.2, 5.5, 8.0]
     budgets = [at_budget(limit, higher) for limit in limits]
-    found = bootstrap._within(budgets, [quality], [cost])
-    for limit, (choice,) in zip(limits, found, strict=True):
+    (found,) = within_each(budgets, [quality], [cost])
+    for limit, point in zip(limits, found, strict=True):
         for k in range(len(quality)):
             inside = np.flatnonzero(cost[k] <= limit * (1 + 1e-6))
             best = max(inside, key=lambda p: quality[k, p] * (1 if higher else -1), default=None)
             if not (cost[0] <= limit * (1 + 1e-6)).any():
                 best = -1
-            assert choice.point[k] == (cost[k].argmin() if best is None else best)
+            assert point[k] == (cost[k].argmin() if best is None else best)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench_core.statistics.bootstrap import Candidates, Units, at_matched_cost, best, draw
+from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.statistics.choices import at_matched_cost, best
 from bench_core.statistics.comparison import (
     better_than,
     differences,

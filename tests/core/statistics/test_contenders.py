@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_core.statistics.bootstrap import Candidates, Units, at_budget, draw_all
+from bench_core.statistics.bootstrap import Candidates, Units, draw_all
+from bench_core.statistics.choices import at_budget
 from bench_core.statistics.contenders import contenders
 
 

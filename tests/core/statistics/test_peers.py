@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from bench_core.leaderboard.ranks import least_difference
-from bench_core.statistics.bootstrap import Candidates, Units, best, draw
+from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.statistics.choices import best
 from bench_core.statistics.comparison import differences
 from bench_core.statistics.levels import of_units
 

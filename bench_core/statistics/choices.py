@@ -1,0 +1,215 @@
+"""Ways to choose the operating point of every learner, in many draws at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.metrics.frontier import share_of
+
+_ROUNDING = 1e-6  # of sums in 32 bits
+
+
+class Choice(NamedTuple):
+    """By draw the chosen point, -1 for none. The share ``part`` of the units is served by the point
+    ``other`` instead; where nothing is mixed, ``other`` is ``point``."""
+
+    point: IntArray
+    other: IntArray
+    part: FloatArray
+
+    @property
+    def mixed(self) -> bool:
+        """Whether any draw may be served by two points."""
+        return self.other is not self.point
+
+    def at(self, where: Any) -> Choice:
+        """The choices at an index."""
+        if not self.mixed:
+            return single(self.point[where])
+        return Choice(self.point[where], self.other[where], self.part[where])
+
+
+Choose = Callable[[list[FloatArray], list[FloatArray]], list[Choice]]
+"""From each learner's validation quality and cost (draws, p), points by ascending cost, to its
+choice."""
+
+
+def taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
+    """The values (draws, p) of a choice, or of several (choices, draws), NaN where it is none."""
+    draws = np.arange(len(values)) if draws is None else draws
+    found: FloatArray = values[draws, choice.point].astype(np.float64)
+    if choice.mixed:
+        found += choice.part * (values[draws, choice.other] - found)
+    if choice.point.min(initial=0) < 0:
+        found[choice.point < 0] = np.nan
+    return found
+
+
+def single(point: IntArray) -> Choice:
+    """The choice of these points, unmixed."""
+    return Choice(point, point, np.zeros(1))
+
+
+def best(higher: bool) -> Choose:
+    """Each learner's point of best quality."""
+    return at_budget(np.inf, higher)
+
+
+class at_budget:  # noqa: N801, as the functions beside it
+    """Each learner's best point whose mean cost is at most ``budget``.
+
+    A learner that has none in the data as they are has none in any draw. In a draw in which all its
+    points are above, it takes the cheapest.
+    """
+
+    def __init__(self, budget: float, higher: bool) -> None:
+        self.limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
+        self.higher = higher
+        self._affords: list[bool] = []
+
+    def __call__(self, quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        """The choice of every learner."""
+        return [single(found[0]) for found in within_each([self], quality, cost)]
+
+    def affords(self, cost: list[FloatArray]) -> list[bool]:
+        """Which learners have a point within the budget in the data as they are: in the first draw
+        that this is asked of."""
+        if not self._affords:
+            self._affords = [bool((c[0] <= self.limit).any()) for c in cost]
+        return self._affords
+
+
+def within_each(
+    budgets: Sequence[at_budget], quality: list[FloatArray], cost: list[FloatArray]
+) -> Iterator[IntArray]:
+    """By learner the points (budgets, draws) within each of the budgets, which look for them
+    together."""
+    rising = sorted(range(len(budgets)), key=lambda k: budgets[k].limit)
+    limits = [budgets[k].limit for k in rising]
+    for learner, (q, c) in enumerate(zip(quality, cost, strict=True)):
+        found = np.full((len(budgets), len(q)), -1)
+        best = _best_within(q if budgets[0].higher else -q, c, limits) if budgets else ()
+        for k, point in zip(rising, best, strict=True):
+            if budgets[k].affords(cost)[learner]:
+                found[k] = point
+        yield found
+
+
+def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> Iterator[IntArray]:
+    """The best point of each draw at each of the rising limits. Points that are within a limit in
+    all draws are looked at once for all limits, the others where it is within their reach."""
+    draws = np.arange(len(good))
+    least = np.minimum.accumulate(cost.min(axis=0)[::-1])[::-1]
+    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=0)), limits, "right")
+    reach = np.searchsorted(least, limits, "right")
+    at, best, seen = np.zeros(len(good), dtype=np.int64), np.full(len(good), -np.inf), 0
+
+    def better(some: FloatArray, start: int) -> tuple[IntArray, FloatArray]:
+        first: IntArray = some.argmax(axis=1)
+        value = some[draws, first]
+        return np.where(value > best, first + start, at), np.maximum(value, best)
+
+    for limit, sure, end in zip(limits, inside, reach, strict=True):
+        if sure > seen:
+            (at, best), seen = better(good[:, seen:sure], seen), sure
+        point, value = at, best
+        if end > sure:
+            may = np.where(cost[:, sure:end] <= limit, good[:, sure:end], -np.inf)
+            point, value = better(may, sure)
+        if (none := np.isneginf(value)).any():
+            point = np.where(none, cost.argmin(axis=1), point)
+        yield point
+
+
+def at_matched_cost(cost: float, higher: bool) -> Choose:
+    """Each learner at the same mean cost: a mixture of two neighbours on its frontier.
+
+    A learner whose points are all cheaper takes its best, one whose points all cost more none.
+    """
+    affords = at_budget(cost, higher)
+
+    def choose(quality: list[FloatArray], costs: list[FloatArray]) -> list[Choice]:
+        found = []
+        for below, q, c in zip(affords(quality, costs), quality, costs, strict=True):
+            draws = np.arange(len(q))
+            at = c[draws, below.point], q[draws, below.point]
+            # the neighbour: of the better points that cost more, the cheapest
+            better = q > at[1][:, None] if higher else q < at[1][:, None]
+            above = np.where(better & (c > cost), c, np.inf)
+            other = above.argmin(axis=1)
+            there = np.isfinite(above[draws, other])
+            gap = np.where(there, above[draws, other] - at[0], np.inf)
+            part = np.where(there, cost - at[0], 0.0) / gap
+            found.append(Choice(below.point, other, np.clip(part, 0, 1)))
+        return found
+
+    return choose
+
+
+def held(choose: Choose) -> Choose:
+    """In every draw the points that ``choose`` takes on the data as they are."""
+    first: list[Choice] = []
+
+    def again(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        if not first:
+            first.extend(choose([q[:1] for q in quality], [c[:1] for c in cost]))
+        return [one.at(np.zeros(len(quality[0]), dtype=int)) for one in first]
+
+    return again
+
+
+def keeping(share: float, reference: int, higher: bool) -> Choose:
+    """Each learner's cheapest point with ``share`` of the best quality of learner ``reference``,
+    both in the same draw."""
+
+    def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        own = quality[reference]
+        target = share_of(own.max(axis=1) if higher else own.min(axis=1), share, higher)
+        return [_cheapest(q, c, target, higher) for q, c in zip(quality, cost, strict=True)]
+
+    return choose
+
+
+def equalling(learner: int, cost: float, higher: bool) -> Choose:
+    """Each learner at the cost at which it is as good as learner ``learner`` at mean cost ``cost``:
+    a mixture of the cheapest point that is as good and the best of those below. None is as good:
+    none is taken."""
+    matched = at_matched_cost(cost, higher)
+
+    def choose(quality: list[FloatArray], costs: list[FloatArray]) -> list[Choice]:
+        own = matched([quality[learner]], [costs[learner]])[0]
+        target = taken(quality[learner], own)
+        found = [_as_good(q, c, target, higher) for q, c in zip(quality, costs, strict=True)]
+        return [*found[:learner], own, *found[learner + 1 :]]
+
+    return choose
+
+
+def _as_good(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: bool) -> Choice:
+    good, aim = (quality, target) if higher else (-quality, -target)
+    draws = np.arange(len(good))
+    above = _cheapest(good, cost, aim, higher=True).point
+    cheaper = np.where(cost < cost[draws, above][:, None], good, -np.inf)
+    below = cheaper.argmax(axis=1)
+    start = cheaper[draws, below]
+    there = np.isfinite(start)
+    gap = np.where(there, good[draws, above] - start, 1.0)
+    part = np.where(there & (gap > 0), (good[draws, above] - aim) / np.where(gap > 0, gap, 1), 0.0)
+    return Choice(above, below, np.clip(part, 0, 1))
+
+
+def _cheapest(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: bool) -> Choice:
+    reached = quality >= target[:, None] if higher else quality <= target[:, None]
+    first, draws = reached.argmax(axis=1), np.arange(len(cost))
+    there = reached[draws, first]
+    if not there.any():
+        return single(np.full(len(cost), -1))
+    # points by ascending cost: the cheapest is the first in most draws, and never far behind
+    start, most = first[there].min(), cost[draws, first][there].max()
+    end = np.flatnonzero(cost.min(axis=0) <= most)[-1] + 1
+    index = np.where(reached[:, start:end], cost[:, start:end], np.inf).argmin(axis=1) + start
+    return single(np.where(there, index, -1))
