@@ -4,8 +4,9 @@
 
 Each learner is fitted at its defaults in a process of its own, by one thread. Seconds are of its
 own fit; what it needs (a base, a large model) is fitted once, before. MB are the most that the
-process held resident, data, Python, libraries and those models included. ``--limit``: seconds of processor time until a process is
-stopped. Tasks are binary; what only ranks gets queries of ten rows.
+process held resident, data, Python, libraries and those models included. ``--limit``: seconds of
+processor time until a process is stopped. Tasks are binary; what only ranks gets queries of ten
+rows.
 """
 
 from __future__ import annotations

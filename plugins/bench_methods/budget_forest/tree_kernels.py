@@ -2,8 +2,8 @@
 
 While a tree grows, the bag's rows stand in one array; a node is a stretch of it, and a split is a
 stable partition of that stretch. Labels and copies travel with the rows, so that only codes are
-fetched out of order. Rows of arrays are added and filled by loops: array expressions take seconds to
-compile.
+fetched out of order. Rows of arrays are added and filled by loops: numba compiles array
+expressions for seconds.
 """
 
 import numpy as np

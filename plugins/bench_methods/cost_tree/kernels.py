@@ -1,5 +1,8 @@
-"""The best cut of a node's rows on each feature; compiled. Rows of arrays are added by loops: for an
-expression of arrays numba also compiles the message on unequal shapes, which takes seconds."""
+"""The best cut of a node's rows on each feature; compiled.
+
+Rows of arrays are added by loops: for an expression of arrays numba also compiles the message on
+unequal shapes, which takes seconds.
+"""
 
 import numpy as np
 from bench_trees.kernels.calling import inner
