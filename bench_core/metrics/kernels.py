@@ -23,11 +23,12 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.metrics.built_in import Ranked
 
 _fast: Any = njit(cache=True, nogil=True)
+_inner: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
 _GRADES = 16  # whole grades that are counted, not sorted
 _SHORT = 32  # rows that insertion sort takes
 
 
-@_fast
+@_inner
 def _group_end(ranked: Ranked, i: int, stop: int) -> int:
     i += 1
     while i < stop and ranked.tied[i]:
@@ -47,7 +48,7 @@ def survey(bounds: IntArray, y: FloatArray, copies: IntArray) -> tuple[IntArray,
     return out, -1
 
 
-@_fast
+@_inner
 def _gain(grade: float, table: FloatArray) -> Any:
     """2^grade - 1, from ``table`` for small whole grades; the grade itself without a table."""
     if len(table) == 0:
@@ -59,7 +60,7 @@ def _gain(grade: float, table: FloatArray) -> Any:
     return 2.0**grade - 1.0
 
 
-@_fast
+@_inner
 def _span(summed: FloatArray, terms: FloatArray, start: int, stop: int) -> Any:
     """Sum of ``terms[start:stop]``."""
     if stop - start == 1:
@@ -121,7 +122,7 @@ def ideal_dcg(
     return out, True
 
 
-@_fast
+@_inner
 def _hold(y: FloatArray, copies: IntArray, a: int, b: int, held: IntArray) -> int:
     """Count rows ``a:b`` by grade; returns the highest, or -1 if not all are small and whole."""
     for grade in range(_GRADES):
@@ -152,7 +153,7 @@ def relevant_at_top(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray
     return out
 
 
-@_fast
+@_inner
 def _count(ranked: Ranked, i: int, end: int, relevant: BoolArray) -> tuple[int, int]:
     n, r = 0, 0
     for row in ranked.order[i:end]:
@@ -272,7 +273,7 @@ def reciprocal_cascade(ranked: Ranked, satisfies: FloatArray, top: int) -> Float
     return out
 
 
-@_fast
+@_inner
 def _mean_products(
     ranked: Ranked, i: int, end: int, satisfies: FloatArray, steps: int
 ) -> FloatArray:
@@ -307,7 +308,7 @@ def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
             tied[i] = scores[order[i]] == scores[order[i - 1]]
 
 
-@_fast
+@_inner
 def _insert(scores: FloatArray, order: IntArray, start: int, last: int, row: int) -> None:
     """Put ``row`` behind all of ``order[start:last]`` that score at least as much; what stood
     in ``order[last]`` is lost."""
@@ -319,7 +320,7 @@ def _insert(scores: FloatArray, order: IntArray, start: int, last: int, row: int
     order[i] = row
 
 
-@_fast
+@_inner
 def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> int:
     """Order the best ``depth`` of rows ``a:b`` and their ties; returns where they end."""
     last = a + depth - 1
@@ -340,7 +341,7 @@ def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> in
     return end
 
 
-@_fast
+@_inner
 def _sort(scores: FloatArray, a: int, b: int, order: IntArray) -> None:
     """Order all rows ``a:b``: a stable merge sort over runs of insertion sort."""
     width = _SHORT

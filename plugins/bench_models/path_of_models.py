@@ -178,7 +178,8 @@ def _explained(codes: Any, bins: IntArray, gradient: FloatArray, mass: FloatArra
     """That of some features: codes (k, n) and bins (k,), weighted gradients (K, n)."""
     k, each = len(codes), COARSE + 1
     # codes 0..bins-1 as at most COARSE; that of missing values, bins, on top
-    coarse = codes.astype(np.int64) * COARSE // np.maximum(bins, COARSE)[:, None]
+    most = np.maximum(bins, COARSE).astype(np.uint16)  # 255 * COARSE is less than 2^16
+    coarse = codes.astype(np.uint16) * np.uint16(COARSE) // most[:, None]
     place = (coarse + each * np.arange(k)[:, None]).ravel()
     rows = np.bincount(place, np.tile(mass, k), each * k)
     squares = sum(np.bincount(place, np.tile(g, k), each * k) ** 2 for g in gradient)

@@ -3,9 +3,10 @@
     python tests/speed/wide.py 72 7129 l1 adapt-lin     # without names every learner
 
 Each learner is fitted at its defaults in a process of its own, by one thread. Seconds are of its
-own fit, after those that it needs (a base, a large model); MB are the most that the process held
-resident, Python and libraries included. ``--limit``: seconds of processor time until a process is
-stopped. Tasks are binary; what only ranks gets queries of ten rows.
+own fit; what it needs (a base, a large model) is fitted once, before. MB are the most that the
+process held resident, data, Python, libraries and those models included. ``--limit``: seconds of
+processor time until a process is stopped. Tasks are binary; what only ranks gets queries of ten
+rows.
 """
 
 from __future__ import annotations
@@ -46,15 +47,10 @@ def made(rows: int, features: int, task: Task) -> Splits:
     return Splits(train, valid, test, prices=prices, task=task, classes=classes)
 
 
-def fit(name: str, rows: int, features: int) -> str:
+def row(name: str, splits: Splits, kept: Kept) -> str:
     """One row of the table."""
-    learner = with_learners(load_registry().learner(name)())
-    task = Task.BINARY if Task.BINARY in learner.tasks else Task.RANKING
-    splits, kept, metric = made(rows, features, task), Kept(), default_metric(task)
-    for needed in learner_of(learner).needs():
-        fit_in_process(needed, splits, metric, 0, 1, kept)
-    start = time.perf_counter()
-    processor = time.process_time()
+    learner, metric = with_learners(load_registry().learner(name)()), default_metric(splits.task)
+    start, processor = time.perf_counter(), time.process_time()
     fit_in_process(learner, splits, metric, 0, 1, kept)
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -69,11 +65,19 @@ def main() -> None:
     parser.add_argument("learners", nargs="*")
     parser.add_argument("--limit", type=int, default=600)
     options = parser.parse_args()
+    tasks: dict[Task, tuple[Splits, Kept]] = {}
     for name in options.learners or sorted(set(load_registry().learners) - WITHOUT_DEFAULT):
+        learner = with_learners(load_registry().learner(name)())
+        task = Task.BINARY if Task.BINARY in learner.tasks else Task.RANKING
+        if task not in tasks:
+            tasks[task] = made(options.rows, options.features, task), Kept()
+        splits, kept = tasks[task]
+        for needed in learner_of(learner).needs():
+            fit_in_process(needed, splits, default_metric(task), 0, 1, kept)
         child = os.fork()
         if not child:
             signal.setitimer(signal.ITIMER_PROF, options.limit)
-            print(fit(name, options.rows, options.features), flush=True)
+            print(row(name, splits, kept), flush=True)
             os._exit(0)
         if os.waitpid(child, 0)[1]:
             print(f"| `{name}` | more than {options.limit}, or failed | | |", flush=True)

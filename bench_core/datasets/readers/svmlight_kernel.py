@@ -39,7 +39,8 @@ def _content_end(buf: Any, at: Any) -> Any:
     return at
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+# not inlined by numba, which would compile it eight times; without ways in from Python and C
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _digits(buf: Any, at: Any, w: Any) -> Any:
     """Append digits to w: (w, position after them, how many did not fit).
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bench_methods.budget_forest.solver import Search
 
-SECONDS = 8
+SECONDS = 4
 """About how long the first compilation takes."""
 
 

@@ -31,7 +31,9 @@ def split_cost(
     part, power = entries
     sensors, trees = len(price), leaf.shape[1]
     rate, top = np.empty(sensors), np.empty(sensors, np.int32)
-    longest = np.diff(first).max() if len(first) > 1 else 0
+    longest = 0
+    for k in range(len(first) - 1):
+        longest = max(longest, first[k + 1] - first[k])
     most = trees * longest  # entries of a row: listed once, they lie side by side
     entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
@@ -102,7 +104,9 @@ def tree_isotonic(
     a linked list.
     """
     nodes = len(parent)
-    mass, sums = weight.copy(), weight * target
+    mass, sums = weight.copy(), weight.copy()
+    for u in range(nodes):
+        sums[u] *= target[u]
     child = np.full(nodes, -1, np.int32)
     last = np.full(nodes, -1, np.int32)
     after = np.full(nodes, -1, np.int32)

@@ -2,10 +2,12 @@
 
 While a tree grows, the bag's rows stand in one array; a node is a stretch of it, and a split is a
 stable partition of that stretch. Labels and copies travel with the rows, so that only codes are
-fetched out of order.
+fetched out of order. Rows of arrays are added and filled by loops: numba compiles array
+expressions for seconds.
 """
 
 import numpy as np
+from bench_trees.kernels.calling import inner
 from numba import njit
 from numpy.typing import NDArray
 
@@ -37,7 +39,21 @@ def pairs(counts: IntArray, alpha: float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _sum(counts: IntArray) -> int:
+    total = 0
+    for c in counts:
+        total += c
+    return total
+
+
+@inner
+def _add(counts: IntArray, times: int, to: IntArray) -> None:
+    for k in range(len(to)):
+        to[k] += times * counts[k]
+
+
+@inner
 def _best_cut(
     table: IntArray, low: int, high: int, whole: IntArray, alpha: float, min_rows: int
 ) -> tuple[float, float, int, bool]:
@@ -49,27 +65,26 @@ def _best_cut(
     classes = len(whole)
     left = np.zeros(classes, np.int64)
     right = np.empty(classes, np.int64)
-    missing = table[256].sum()
-    rows = whole.sum()
+    missing, rows = _sum(table[256]), _sum(whole)
     best, best_sum, best_bin, best_side = np.inf, np.inf, -1, False
     below = 0
     for b in range(low, high + 1):
-        filled = table[b].sum()
+        filled = _sum(table[b])
         if filled == 0:
             continue
         below += filled
-        left += table[b]
+        _add(table[b], 1, left)
         for side in range(2 if missing > 0 else 1):
             n_left = below + (missing if side == 1 else 0)
             if min(n_left, rows - n_left) < min_rows:
                 continue
             if side == 1:
-                left += table[256]
+                _add(table[256], 1, left)
             for k in range(classes):
                 right[k] = whole[k] - left[k]
             a, c = pairs(left, alpha), pairs(right, alpha)
             if side == 1:
-                left -= table[256]
+                _add(table[256], -1, left)
             larger = max(a, c)
             if larger < best or (larger == best and a + c < best_sum):
                 best, best_sum, best_bin = larger, a + c, b
@@ -77,16 +92,18 @@ def _best_cut(
     return best, best_sum, best_bin, best_side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _tells(
     table: IntArray, low: int, cut: int, missing_left: bool, whole: IntArray, least: FloatArray
 ) -> bool:
     """Whether the likelihood ratio statistic of classes and sides is at least ``least[c]``, c + 1
     being the number of classes in the node ``whole`` (K,)."""
-    left = table[low : cut + 1].sum(axis=0)
+    left = np.zeros(len(whole), np.int64)
+    for b in range(low, cut + 1):
+        _add(table[b], 1, left)
     if missing_left:
-        left += table[256]
-    n, n_left = float(whole.sum()), float(left.sum())
+        _add(table[256], 1, left)
+    n, n_left = float(_sum(whole)), float(_sum(left))
     found, others = 0.0, -1
     for k in range(len(whole)):
         a, b, both = float(left[k]), float(whole[k] - left[k]), float(whole[k])
@@ -98,7 +115,7 @@ def _tells(
     return bool(2.0 * found >= least[others])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _count(
     codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
 ) -> tuple[int, int]:
@@ -115,7 +132,7 @@ def _count(
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _partition(
     codes: Codes, missing: int, cut: int, default: bool, bag: Bag, room: Bag, begin: int, end: int
 ) -> int:
@@ -173,7 +190,7 @@ def grow(
         feature[node], left[node], right[node] = -1, -1, -1
         cut[node], missing_left[node] = 0, False
         impurity = pairs(whole, alpha)
-        if impurity <= 0.0 or level == depth or whole.sum() < 2 * min_rows:
+        if impurity <= 0.0 or level == depth or _sum(whole) < 2 * min_rows:
             continue
         ratio, gain, told = np.inf, 0.0, False
         for f in range(len(price)):
@@ -181,9 +198,10 @@ def grow(
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
             gained = impurity - larger
             tells = gained > 0.0 and _tells(table, low, at, side, whole, least)
-            if high >= 0:
-                table[low : high + 1] = 0
-            table[256] = 0
+            for k in range(len(whole)):
+                table[256, k] = 0
+                for b in range(low, high + 1):
+                    table[b, k] = 0
             if gained <= 0.0 or (told and not tells):
                 continue
             if tells and not told:  # those before it do not count any more
@@ -267,9 +285,10 @@ def descend(
             at[i, t] = node
             moved = True
         if moved:
-            total[i] = 0.0
-            for t in range(at.shape[1]):
-                total[i] += vectors[at[i, t]]
+            for k in range(total.shape[1]):
+                total[i, k] = 0.0
+                for t in range(at.shape[1]):
+                    total[i, k] += vectors[at[i, t], k]
 
 
 @njit(cache=True, nogil=True)

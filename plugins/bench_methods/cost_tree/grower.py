@@ -184,7 +184,7 @@ def warm_up(say: Callable[[str], None]) -> None:
     # numba itself says whether what it stored is of this source; it has no public name for it
     if kernel._cache._cache_file._load_index():
         return
-    say("compiling the kernel of cost-tree, once per machine, about 5 s")
+    say("compiling the kernel of cost-tree, once per machine, about 1 s")
     data = np.arange(2), np.arange(2), np.ones(2), np.ones(2)
     found = np.zeros(1), np.zeros(1, np.int64), np.zeros(1, dtype=bool)
     kernel(_frozen(np.zeros((1, 2), np.uint8)), np.ones(1, np.int64), data, (0.0, 2, 1.0), found)

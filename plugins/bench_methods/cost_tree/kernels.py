@@ -1,14 +1,19 @@
-"""The best cut of a node's rows on each feature; compiled."""
+"""The best cut of a node's rows on each feature; compiled.
+
+Rows of arrays are added by loops: for an expression of arrays numba also compiles the message on
+unequal shapes, which takes seconds.
+"""
 
 import numpy as np
+from bench_trees.kernels.calling import inner
 from numba import njit
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 
-@njit(cache=True, nogil=True)
-def score(sums: FloatArray, classes: int) -> float:
+@inner
+def _score(sums: FloatArray, classes: int) -> float:
     """What is known of rows with these ``sums`` (C,), the higher the better.
 
     Classes: minus their number times their entropy in bits, from the rows of each class. Numbers:
@@ -24,32 +29,40 @@ def score(sums: FloatArray, classes: int) -> float:
     return found - total * np.log2(total) if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _rows(sums: FloatArray, classes: int) -> float:
-    return float(sums.sum()) if classes > 0 else float(sums[0])
+    if classes == 0:
+        return float(sums[0])
+    total = 0.0
+    for rows in sums:
+        total += rows
+    return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _best_cut(
     table: FloatArray, low: int, high: int, whole: FloatArray, classes: int, least: float
 ) -> tuple[float, int, bool]:
     """Of one feature whose bins low..high have the sums ``table`` (257, C), missing ones last."""
     gain, cut, side = 0.0, -1, False
-    left, right = np.zeros_like(whole), np.zeros_like(whole)
+    left, right, kept = np.zeros(len(whole)), np.zeros(len(whole)), np.zeros(len(whole))
     rows, absent, below = _rows(whole, classes), _rows(table[256], classes), 0.0
-    before = score(whole, classes)
+    before = _score(whole, classes)
     for b in range(low, high + 1):
         filled = _rows(table[b], classes)
         if filled == 0.0:
             continue
         below += filled
-        left += table[b]
+        for k in range(len(whole)):
+            left[k] += table[b, k]
         for way in range(2 if absent > 0.0 else 1):
             on_left = below + way * absent
             if min(on_left, rows - on_left) < least:
                 continue
-            right[:] = whole - left - way * table[256]
-            added = score(whole - right, classes) + score(right, classes) - before
+            for k in range(len(whole)):
+                right[k] = whole[k] - left[k] - way * table[256, k]
+                kept[k] = whole[k] - right[k]
+            added = _score(kept, classes) + _score(right, classes) - before
             if added > gain:
                 gain, cut = added, b
                 side = way == 1 if absent > 0.0 else 2 * on_left >= rows
@@ -64,7 +77,7 @@ def best_cuts(
     how: tuple[float, int, float],
     found: tuple[FloatArray, IntArray, BoolArray],
 ) -> None:
-    """Write what the best cut of every feature adds to ``score``, its bin, and whether missing
+    """Write what the best cut of every feature adds to ``_score``, its bin, and whether missing
     values go left: ``found``, each (d,). Where no cut adds anything, 0 is written.
 
     ``codes`` (d, n), the code ``missing[f]`` for missing cells. ``data``: the node's rows, then of
@@ -75,8 +88,10 @@ def best_cuts(
     mean, classes, least = how
     table = np.zeros((257, max(classes, 2)))
     whole = np.zeros(max(classes, 2))
+    # no literals, for which ``_best_cut`` would be compiled once more
+    first, last = int(np.int64(256)), int(np.int64(-1))
     for f in range(len(codes)):
-        low, high = 256, -1
+        low, high = first, last
         for i in rows:
             code = int(codes[f, i])
             if code == missing[f]:
@@ -88,10 +103,12 @@ def best_cuts(
             else:
                 table[code, 0] += weight[i]
                 table[code, 1] += weight[i] * (value[i] - mean)
-        whole[:] = table[256]
-        for b in range(low, high + 1):
-            whole += table[b]
+        for k in range(len(whole)):
+            whole[k] = table[256, k]
+            for b in range(low, high + 1):
+                whole[k] += table[b, k]
         found[0][f], found[1][f], found[2][f] = _best_cut(table, low, high, whole, classes, least)
-        if high >= 0:
-            table[low : high + 1] = 0.0
-        table[256] = 0.0
+        for k in range(len(whole)):
+            table[256, k] = 0.0
+            for b in range(low, high + 1):
+                table[b, k] = 0.0
