@@ -5,15 +5,16 @@ have besides, so that boosting sees where it diverges. Scores are (K, n). All
 losses are written so that a row of multiplicity m weighs as m copies of it do.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels.lambdarank import lambdas
+from bench_trees.kernels.lambdarank import LANES, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
 TINY = 1e-15  # keeps logarithms of shares finite
@@ -21,12 +22,16 @@ TINY = 1e-15  # keeps logarithms of shares finite
 
 @dataclass(frozen=True)
 class Labels:
-    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries."""
+    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
+
+    ``memory``: what a loss makes of these labels once, by the loss.
+    """
 
     y: Float64Array
     multiplicity: Int64Array | None = None
     weights: Float64Array | None = None
     queries: Int64Array | None = None
+    memory: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def mass(self) -> Float64Array:
@@ -179,7 +184,8 @@ class LambdaRank:
     DCG truncated likewise, gain 2^y - 1. With ``normalise`` a pair is divided by
     0.01 + |f_i - f_j| and a query's gradients by their sum over its logarithm, so that no query
     dominates. Ties keep row order. Copies of a row take consecutive ranks, and their mean is the
-    row's gradient.
+    row's gradient. Documents further than 700 / sigma below the best of their query count as
+    equally far, where powers of e end.
     """
 
     truncation: int = 30
@@ -198,21 +204,37 @@ class LambdaRank:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Lambdas and their derivatives."""
-        assert labels.queries is not None
-        queries = np.asarray(labels.queries, np.int64)
-        ones = np.ones(len(labels.y), np.int64)
-        copies = ones if labels.multiplicity is None else labels.multiplicity
+        if self not in labels.memory:
+            labels.memory[self] = self._rank(labels)
+        ranking: Ranking = labels.memory[self]
         f = np.ascontiguousarray(scores[0])
         gradient, hessian = np.empty_like(f), np.empty_like(f)
-        gain = np.exp2(labels.y) - 1
-        settings = self.truncation, self.sigma, self.normalise
+        settings = self.truncation, float(self.sigma), self.normalise
 
         def piece(start: int, stop: int) -> None:
-            some = queries[start : stop + 1]
-            lambdas(f, gain, copies, some, *settings, gradient, hessian)
+            lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
-        crew.run(piece, len(queries) - 1, 256)
+        crew.run(piece, len(ranking.lengths), 16 * LANES)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
+
+    def _rank(self, labels: Labels) -> Ranking:
+        """What no score changes: lengths of queries, discounts, and ideal DCG."""
+        queries, n = np.array(labels.queries, np.int64), len(labels.y)
+        copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
+        each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
+        gain = np.exp2(labels.y) - 1
+        best_first = np.lexsort((-gain, each))
+        ideal = best_first.repeat(copies[best_first])
+        lengths = np.bincount(each[ideal], minlength=len(queries) - 1)
+        discount = np.array([1 / math.log2(2 + k) for k in range(lengths.max(initial=0))])
+        position = np.arange(len(ideal)) - (lengths.cumsum() - lengths).repeat(lengths)
+        first = position < self.truncation
+        gains = gain[ideal] * discount[position] * first
+        best = np.bincount(each[ideal], gains, minlength=len(lengths))
+        scale = np.divide(self.sigma, best, out=np.zeros_like(best), where=best > 0)
+        by_length = np.argsort(lengths, kind="stable")
+        share = gain * scale[each]
+        return Ranking(queries, lengths, by_length, copies, share, discount, np.arange(n))
 
 
 def _by_piece(

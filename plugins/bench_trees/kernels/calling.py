@@ -9,9 +9,10 @@ from typing import Any
 from numba import njit
 
 _njit: Any = njit  # whose types lack these options
-inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 """``njit`` for a function that is called by kernels of its own file alone: without the ways in from
-Python and from C, which take as long to compile as a short function."""
+Python and from C, which take as long to compile as a short function. Quotients by zero are
+infinite, as in numpy: a check for them would keep loops from being done several rows at a time."""
 
 
 def calling(*modules: ModuleType) -> Callable[[Any], Any]:
