@@ -7,7 +7,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import exponentials
-from bench_trees.kernels.calling import calling, inner
+from bench_trees.kernels.calling import calling, inner, inner_dividing
 from bench_trees.kernels.exponentials import _exponentials
 
 LANES = 16  # queries at a time
@@ -17,7 +17,7 @@ SCORE, SHARE, POWER, LIVE, SLOPE, CURVE, WIDTH = (LANES * k for k in range(7))
 # sizes, and what is added to a distance.
 SIZES, FLOOR, OWN = (LANES * k for k in range(6, 9))
 LOWEST = -700.0  # exponent; below it a power were not a normal number
-RUN = 32  # documents sorted by insertion before runs are merged
+LONG = 256  # rows: a longer query is sorted before, as insertion takes their square at worst
 
 
 class Ranking(NamedTuple):
@@ -50,7 +50,7 @@ def lambdas(
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
     block, own = np.empty(longest * WIDTH), np.ones(OWN)
-    keys, spare = np.empty((2, longest)), np.empty(longest, np.int64)
+    key = np.empty(longest)
     for first in range(start, stop, LANES):
         lanes = ranking.by_length[first : min(first + LANES, stop)]
         n = ranking.lengths[lanes[-1]]
@@ -58,7 +58,7 @@ def lambdas(
             block[k] = 0.0
         for lane in range(len(lanes)):
             order = ranking.order[ranking.queries[lanes[lane]] : ranking.queries[lanes[lane] + 1]]
-            _sort(scores, order, keys, spare)
+            _sort(scores, order, key)
             _fill(block[: n * WIDTH], lane, order, scores, ranking)
             apart = len(order) > 0 and scores[order[0]] != scores[order[-1]]
             own[FLOOR + lane] = 0.01 if normalise and apart else 1.0
@@ -73,49 +73,16 @@ def lambdas(
 
 
 @inner
-def _sort(scores: Float64Array, rows: Int64Array, keys: Float64Array, spare: Int64Array) -> None:
-    """Sort rows by falling score, ties by number: runs by insertion, fast where they are nearly
-    sorted, then merged."""
-    n, key, other = len(rows), keys[0], keys[1]
-    for i in range(n):
-        value, row = scores[rows[i]], rows[i]
-        place, least = i, i - i % RUN
-        while place > least and (
+def _sort(scores: Float64Array, rows: Int64Array, key: Float64Array) -> None:
+    """Sort rows by falling score, ties by number: by insertion, as they are nearly sorted."""
+    for i in range(len(rows)):
+        value, row, place = scores[rows[i]], rows[i], i
+        while place > 0 and (
             key[place - 1] < value or (key[place - 1] == value and rows[place - 1] > row)
         ):
             key[place], rows[place] = key[place - 1], rows[place - 1]
             place -= 1
         key[place], rows[place] = value, row
-    width = RUN
-    while width < n:
-        for begin in range(0, n - width, 2 * width):
-            _merge(rows, key, begin, begin + width, min(begin + 2 * width, n), spare, other)
-        width *= 2
-
-
-@inner
-def _merge(
-    rows: Int64Array,
-    key: Float64Array,
-    begin: int,
-    middle: int,
-    end: int,
-    spare: Int64Array,
-    other: Float64Array,
-) -> None:
-    """Merge rows begin:middle and middle:end with their keys."""
-    for i in range(begin, middle):
-        spare[i], other[i] = rows[i], key[i]
-    a, b, to = begin, middle, begin
-    while a < middle:
-        second = b < end and (key[b] > other[a] or (key[b] == other[a] and rows[b] < spare[a]))
-        if second:
-            rows[to], key[to] = rows[b], key[b]
-            b += 1
-        else:
-            rows[to], key[to] = spare[a], other[a]
-            a += 1
-        to += 1
 
 
 @inner
@@ -146,7 +113,7 @@ def _raise_powers(block: Float64Array, n: int, sigma: float) -> None:
         _exponentials(z, bits, here[POWER : POWER + LANES])
 
 
-@inner
+@inner_dividing
 def _add_pairs(
     block: Float64Array,
     own: Float64Array,
