@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from bench_trees.arrays import frozen
 from bench_trees.kernels.exponentials import logarithm, sigmoid, softplus_and_sigmoid
 from numba import njit
 
@@ -29,7 +30,7 @@ def warm_up(say: Callable[[str], None]) -> None:
     combine(square, square, one)
     project(square, square)
     towards(one, square, square)
-    sigmoid(one)
+    sigmoid(frozen(one, np.float64), one.copy(), one.copy())
     softplus_and_sigmoid(one, one.copy(), one.copy())
     logarithm(one)
     inverse(factor(square))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
 from bench_trees.growing_tree import GrownTree, Settings
 from bench_trees.kernels.packed_codes import count_words, pack
-from bench_trees.losses import Labels, Loss, Measured, Squared, named
+from bench_trees.losses import Gradients, Labels, Loss, Measured, Squared, named
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.threads import workers
 
@@ -93,30 +94,68 @@ def _iterations(
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
         return lambda: list(filter(None, [grower.grow_on(residuals)])), lambda: False
-    scores = np.repeat(base[:, None], len(data.y), axis=1)
-    if not isinstance(loss, Measured):
-        return lambda: _iteration(grower, loss, scores, data), lambda: False
-    limit = loss.mean(scores, data) * (1 + ROUNDING)
-    return lambda: _iteration(
-        grower, loss, scores, data
-    ), lambda: not loss.mean(scores, data) <= limit
+    descent = _Descent(grower, loss, data, base)
+    return descent.iterate, descent.diverges
 
 
-def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -> list[GrownTree]:
-    gradient, hessian = loss.gradients(scores, data, grower.crew)
-    if not grower.settings.second_order:
-        hessian = None if data.weights is None else np.broadcast_to(data.weights, gradient.shape)
-    trees: list[GrownTree] = []
-    grew = False
-    for k in range(loss.outputs):
-        tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
-        if tree is None:  # a single leaf of value 0 keeps an iteration's trees together
-            tree = GrownTree()
-        else:
-            grew = True
-            grower.add(tree, scores[k])
-        trees.append(tree)
-    return trees if grew else []
+class _Descent:
+    """Boosting by the gradients of any loss at scores (K, n), at first the constant ``base``."""
+
+    def __init__(self, grower: Grower, loss: Loss, data: Labels, base: Float64Array) -> None:
+        self.grower, self.loss, self.data, self.base = grower, loss, data, base
+        self.scores = np.repeat(base[:, None], len(data.y), axis=1)
+        self.slopes: Gradients | None = None
+
+    def iterate(self) -> list[GrownTree]:
+        """One tree per output, none at all if no root is split."""
+        gradient, hessian = self.slopes or self._slopes()
+        self.slopes = None
+        if not self.grower.settings.second_order:
+            weights = self.data.weights
+            hessian = None if weights is None else np.broadcast_to(weights, gradient.shape)
+        trees = []
+        for k in range(self.loss.outputs):
+            tree = self.grower.grow(gradient[k], None if hessian is None else hessian[k])
+            if tree is not None:
+                self.grower.add(tree, self.scores[k])
+            trees.append(tree)
+        # a single leaf of value 0 keeps an iteration's trees together
+        return [tree or GrownTree() for tree in trees] if any(trees) else []
+
+    def diverges(self) -> bool:
+        """Whether the mean loss is above the constant's, where that can be known.
+
+        A convex loss l has l(base) >= l(f) + <its gradient at f, base - f>: where the latter is
+        not negative, l(f) is not above l(base), and the next iteration needs that gradient anyway.
+        """
+        loss = self.loss
+        if not isinstance(loss, Measured):
+            return False
+        if getattr(loss, "convex", False):
+            self.slopes = self._slopes()
+            if self._slope_from_base(self.slopes[0]) <= 0:
+                return False
+        return not loss.mean(self.scores, self.data) <= self.limit
+
+    @cached_property
+    def limit(self) -> float:
+        """The mean loss of the constant, and what rounding may add."""
+        assert isinstance(self.loss, Measured)
+        constant = np.repeat(self.base[:, None], len(self.data.y), axis=1)
+        return self.loss.mean(constant, self.data) * (1 + ROUNDING)
+
+    def _slopes(self) -> Gradients:
+        return self.loss.gradients(self.scores, self.data, self.grower.crew)
+
+    def _slope_from_base(self, gradient: Float64Array) -> float:
+        """How fast the summed loss rises at the scores in the direction that leads from the base to
+        them."""
+        copies = self.data.multiplicity
+        if copies is not None:
+            gradient = gradient * copies
+        # not @, whose threads would wait for work by spinning
+        along = np.einsum("kn,kn->k", gradient, self.scores) - self.base * gradient.sum(axis=1)
+        return float(along.sum())
 
 
 def _check(codes: UInt8Array | UInt64Array, bins: Bins, data: Labels) -> None:

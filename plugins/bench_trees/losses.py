@@ -5,15 +5,18 @@ have besides, so that boosting sees where it diverges. Scores are (K, n). All
 losses are written so that a row of multiplicity m weighs as m copies of it do.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels.lambdarank import lambdas
+from bench_trees.arrays import Float64Array, Int64Array, frozen
+from bench_trees.kernels.exponentials import sigmoid
+from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
+from bench_trees.kernels.softmax import slopes
 from bench_trees.threads import PIECE, Workers
 
 TINY = 1e-15  # keeps logarithms of shares finite
@@ -21,12 +24,16 @@ TINY = 1e-15  # keeps logarithms of shares finite
 
 @dataclass(frozen=True)
 class Labels:
-    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries."""
+    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
+
+    ``memory``: what a loss makes of these labels once, by the loss.
+    """
 
     y: Float64Array
     multiplicity: Int64Array | None = None
     weights: Float64Array | None = None
     queries: Int64Array | None = None
+    memory: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def mass(self) -> Float64Array:
@@ -65,7 +72,11 @@ class Loss(Protocol):
 
 @runtime_checkable
 class Measured(Protocol):
-    """A loss whose value at given scores can be computed."""
+    """A loss whose value at given scores can be computed.
+
+    One with ``convex = True`` is convex in the scores, and its gradients are those of that value:
+    they rule out most rises without it.
+    """
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
         """The mean over all copies, by their weights, at scores (K, n)."""
@@ -108,6 +119,7 @@ class Squared:
 class Logistic:
     """log(1 + exp(-z f)), z = 2y - 1, for y in {0, 1}; f is the log-odds of 1."""
 
+    convex: ClassVar[bool] = True
     outputs: int = 1
 
     def base(self, labels: Labels) -> Float64Array:
@@ -125,12 +137,17 @@ class Logistic:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
+        f, weights = frozen(scores[0], np.float64), labels.weights
 
-        def some(f: Float64Array, y: Float64Array) -> tuple[Float64Array, Float64Array]:
-            p = 1 / (1 + np.exp(-np.clip(f, -500, 500)))
-            return p - y, p * (1 - p)
+        def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
+            both = gradient[0, rows], hessian[0, rows]
+            sigmoid(f[rows], *both)
+            np.subtract(both[0], labels.y[rows], out=both[0])
+            if weights is not None:
+                for values in both:
+                    np.multiply(values, weights[rows], out=values)
 
-        return _by_piece(some, scores, labels, crew)
+        return _by_piece(derive, scores, crew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +158,7 @@ class Softmax:
     classes have the same factor.
     """
 
+    convex: ClassVar[bool] = True
     outputs: int
 
     def base(self, labels: Labels) -> Float64Array:
@@ -159,15 +177,13 @@ class Softmax:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
+        weights = np.ones(len(labels.y)) if labels.weights is None else labels.weights
+        known = [frozen(values, np.float64) for values in (scores, labels.y, weights)]
 
-        def some(f: Float64Array, y: Float64Array) -> tuple[Float64Array, Float64Array]:
-            p = np.exp(f - f.max(axis=0))
-            p /= p.sum(axis=0)
-            hessian = self.outputs / (self.outputs - 1) * p * (1 - p)
-            p[y.astype(np.int64), np.arange(len(y))] -= 1
-            return p, hessian
+        def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
+            slopes(*known, rows.start, rows.stop, gradient, hessian)
 
-        return _by_piece(some, scores, labels, crew)
+        return _by_piece(derive, scores, crew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +195,8 @@ class LambdaRank:
     DCG truncated likewise, gain 2^y - 1. With ``normalise`` a pair is divided by
     0.01 + |f_i - f_j| and a query's gradients by their sum over its logarithm, so that no query
     dominates. Ties keep row order. Copies of a row take consecutive ranks, and their mean is the
-    row's gradient.
+    row's gradient. Documents further than 700 / sigma below the best of their query count as
+    equally far, where powers of e end.
     """
 
     truncation: int = 30
@@ -198,40 +215,60 @@ class LambdaRank:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Lambdas and their derivatives."""
-        assert labels.queries is not None
-        queries = np.asarray(labels.queries, np.int64)
-        ones = np.ones(len(labels.y), np.int64)
-        copies = ones if labels.multiplicity is None else labels.multiplicity
+        if self not in labels.memory:
+            labels.memory[self] = self._rank(labels)
+        ranking: Ranking = labels.memory[self]
         f = np.ascontiguousarray(scores[0])
         gradient, hessian = np.empty_like(f), np.empty_like(f)
-        gain = np.exp2(labels.y) - 1
-        settings = self.truncation, self.sigma, self.normalise
+        settings = self.truncation, float(self.sigma), self.normalise
 
         def piece(start: int, stop: int) -> None:
-            some = queries[start : stop + 1]
-            lambdas(f, gain, copies, some, *settings, gradient, hessian)
+            _sort_long(f, ranking, ranking.by_length[start:stop])
+            lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
-        crew.run(piece, len(queries) - 1, 256)
+        crew.run(piece, len(ranking.lengths), 16 * LANES)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
+
+    def _rank(self, labels: Labels) -> Ranking:
+        """What no score changes: lengths of queries, discounts, and ideal DCG."""
+        queries, n = np.array(labels.queries, np.int64), len(labels.y)
+        copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
+        each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
+        gain = np.exp2(labels.y) - 1
+        best_first = np.lexsort((-gain, each))
+        ideal = best_first.repeat(copies[best_first])
+        lengths = np.bincount(each[ideal], minlength=len(queries) - 1)
+        discount = np.array([1 / math.log2(2 + k) for k in range(lengths.max(initial=0))])
+        position = np.arange(len(ideal)) - (lengths.cumsum() - lengths).repeat(lengths)
+        first = position < self.truncation
+        gains = gain[ideal] * discount[position] * first
+        best = np.bincount(each[ideal], gains, minlength=len(lengths))
+        scale = np.divide(self.sigma, best, out=np.zeros_like(best), where=best > 0)
+        by_length = np.argsort(lengths, kind="stable")
+        share = gain * scale[each]
+        return Ranking(queries, lengths, by_length, copies, share, discount, np.arange(n))
+
+
+def _sort_long(f: Float64Array, ranking: Ranking, queries: Int64Array) -> None:
+    """Rank the rows of long queries by score, ties in row order."""
+    first = ranking.queries
+    for q in queries[first[queries + 1] - first[queries] > LONG]:
+        begin, end = first[q], first[q + 1]
+        ranking.order[begin:end] = begin + np.argsort(-f[begin:end], kind="stable")
 
 
 def _by_piece(
-    derivatives: Callable[[Float64Array, Float64Array], tuple[Float64Array, Float64Array]],
+    derive: Callable[[slice, Float64Array, Float64Array], None],
     scores: Float64Array,
-    labels: Labels,
     crew: Workers,
 ) -> tuple[Float64Array, Float64Array]:
-    """Both derivatives of rows by their scores (K, m) and labels (m,), weights included: in pieces
+    """Gradients and hessians (K, n) at scores (K, n), which ``derive`` writes for some rows: pieces
     that stay near, on all threads."""
-    gradient, hessian = np.empty_like(scores), np.empty_like(scores)
+    gradient, hessian = np.empty(scores.shape), np.empty(scores.shape)
 
     def piece(start: int, stop: int) -> None:
         for a in range(start, stop, PIECE):
-            rows = slice(a, min(a + PIECE, stop))
-            first, second = derivatives(scores[:, rows], labels.y[rows])
-            weight = 1.0 if labels.weights is None else labels.weights[rows]
-            np.multiply(first, weight, out=gradient[:, rows])
-            np.multiply(second, weight, out=hessian[:, rows])
+            derive(slice(a, min(a + PIECE, stop)), gradient, hessian)
 
-    crew.run(piece, len(labels.y), PIECE)
+    crew.run(piece, scores.shape[1], PIECE)
     return gradient, hessian

@@ -60,6 +60,34 @@ def test_steps_that_are_far_too_long_leave_the_constant(loss: Loss, rate: float)
     assert e.trees == 0
 
 
+@pytest.mark.parametrize("rate", [0.1, 30.0])
+@pytest.mark.parametrize("copies", [None, np.arange(200) % 3 + 1])
+def test_gradients_rule_out_only_rises_that_are_none(rate: float, copies: Any) -> None:
+    class Counted(Logistic):
+        calls = 0
+
+        def mean(self, scores: np.ndarray, labels: Any) -> float:
+            Counted.calls += 1
+            return super().mean(scores, labels)
+
+    class Plain(Counted):
+        convex = False
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
+    bins, settings = find_bins(X), Settings(trees=20, learning_rate=rate)
+    fits, calls = [], []
+    for loss in (Plain(), Counted()):
+        Counted.calls = 0
+        codes = bins.codes(X)
+        fits.append(boost(codes, bins, y, loss=loss, settings=settings, multiplicity=copies))
+        calls.append(Counted.calls)
+    assert fits[0].diverged == fits[1].diverged == (rate > 1)
+    np.testing.assert_array_equal(fits[0].value, fits[1].value)
+    assert calls[1] == 2 if rate > 1 else calls == [21, 0]
+
+
 def test_a_loss_that_has_no_value_is_not_watched() -> None:
     class Gradients:
         """Squared loss as others may write it, without ``mean``."""

@@ -143,6 +143,41 @@ def test_lambdas_are_sums_over_pairs(normalise: bool, truncation: int, sigma: fl
         np.testing.assert_allclose(hessian[0, begin:end], h, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("truncation", [3, 30])
+def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation: int) -> None:
+    """Queries of all lengths lie side by side, long ones are merged from sorted runs, and each call
+    begins with the order of the one before."""
+    rng = np.random.default_rng(2)
+    sizes = [*rng.integers(0, 20, 30), 33, 100, 64, 1]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    y = rng.integers(0, 4, bounds[-1]).astype(float)
+    loss, labels = LambdaRank(truncation), Labels(y, queries=bounds)
+    for spread in (0.0, 1.0, 20.0):
+        f = np.round(spread * rng.normal(size=len(y)), 1)
+        gradient, hessian = loss.gradients(f[None, :], labels, CREW)
+        again = loss.gradients(f[None, :], Labels(y, queries=bounds), CREW)
+        assert hessian is not None
+        np.testing.assert_array_equal([gradient, hessian], again)
+        for begin, end in itertools.pairwise(bounds):
+            if begin == end:
+                continue
+            g, h = pairwise_lambdas(f[begin:end], y[begin:end], truncation, 1.0, True)
+            np.testing.assert_allclose(gradient[0, begin:end], g, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(hessian[0, begin:end], h, rtol=1e-12, atol=1e-15)
+            alone = loss.gradients(
+                f[None, begin:end], Labels(y[begin:end], queries=np.array([0, end - begin])), CREW
+            )
+            assert (gradient[:, begin:end] == alone[0]).all()
+
+
+def test_scores_far_apart_have_finite_lambdas() -> None:
+    y, f = np.array([0.0, 1, 2, 0]), np.array([[1e5, 0, -1e5, -1e5]])
+    gradient, hessian = LambdaRank().gradients(f, Labels(y, queries=np.array([0, 4])), CREW)
+    assert hessian is not None
+    assert np.isfinite([gradient, hessian]).all()
+    assert gradient[0, 0] > 0 > gradient[0, 2]
+
+
 def test_a_copied_documents_lambda_is_the_mean_over_its_copies() -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 6).astype(float)

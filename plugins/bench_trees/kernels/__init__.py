@@ -58,9 +58,9 @@ def _use_every_kernel() -> None:
     settings = Settings(trees=2, min_rows=1)
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
-    boost(codes, bins, y // 4, loss="logistic", settings=settings)
+    for loss in ("logistic", "softmax"):
+        boost(codes, bins, y // 4, loss=loss, settings=settings)
     exponentials.logarithm(y + 1)
-    exponentials.sigmoid(y)
     exponentials.softplus_and_sigmoid(y, y.copy(), y.copy())
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
     layout = lay_out(ensemble, Needs.plain(3))

@@ -2,7 +2,7 @@
 
 Only additions, products and quotients, each rounded as IEEE 754 says, in an order that stands here:
 every processor gives the same bits, as those of numpy and of C do not. Loops over rows hold no sum
-from row to row, so that they are done several rows at a time.
+from row to row and no check for quotients by zero, so that they are done several rows at a time.
 """
 
 import numpy as np
@@ -47,20 +47,21 @@ def _exponentials(z: Float64Array, bits: Int64Array, out: Float64Array) -> None:
         out[r] = 0.0 if abs(z[r]) > -_LEAST else out[r] * scale[r]
 
 
-@njit(cache=True, nogil=True)
-def sigmoid(z: Float64Array) -> Float64Array:
-    """1 / (1 + e^-z) (n,), to 2 ulp."""
-    out = np.empty(len(z))
+@njit(cache=True, nogil=True, error_model="numpy")
+def sigmoid(z: Float64Array, value: Float64Array, slope: Float64Array) -> None:
+    """``value`` (n,) = 1 / (1 + e^-z), to 2 ulp, and ``slope`` (n,), its derivative."""
     bits, e = np.empty(TILE, dtype=np.int64), np.empty(TILE)
     for first in range(0, len(z), TILE):
-        here, to = z[first : first + TILE], out[first : first + TILE]
+        here = z[first : first + TILE]
+        p, curve = value[first : first + TILE], slope[first : first + TILE]
         _exponentials(here, bits, e)
         for r in range(len(here)):
-            to[r] = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
-    return out
+            p[r] = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
+        for r in range(len(here)):
+            curve[r] = p[r] * (1.0 - p[r])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def softplus_and_sigmoid(z: Float64Array, value: Float64Array, slope: Float64Array) -> None:
     """``value`` (n,) = log(1 + e^z) and ``slope`` (n,), its derivative, to 3 ulp.
 
@@ -100,7 +101,7 @@ def _atanh(s: float, p: float) -> float:
     return p * s + 1.0 / 3.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def logarithm(x: Float64Array) -> Float64Array:
     """log x (n,) of normal numbers x > 0, to 2 ulp: x = 2^k m, m from sqrt(1/2) to sqrt(2)."""
     out = np.empty(len(x))
@@ -123,14 +124,4 @@ def logarithm(x: Float64Array) -> Float64Array:
             p = _atanh(s, 1.0 / 23.0)
             whole = exponent[r] + large
             to[r] = whole * _LN2_HIGH + (2.0 * (y + y * (s * p)) + whole * _LN2_LOW)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def exponential(z: Float64Array) -> Float64Array:
-    """e^-|z| (n,), to 1 ulp, 0 where that is not a normal number."""
-    out = np.empty(len(z))
-    bits = np.empty(TILE, dtype=np.int64)
-    for first in range(0, len(z), TILE):
-        _exponentials(z[first : first + TILE], bits, out[first : first + TILE])
     return out

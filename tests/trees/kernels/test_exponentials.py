@@ -6,11 +6,20 @@ import math
 from decimal import Decimal, getcontext
 
 import numpy as np
-from bench_trees.kernels.exponentials import exponential, logarithm
+from bench_trees.kernels.exponentials import TILE, _exponentials, logarithm
 from hypothesis import given
 from hypothesis import strategies as st
 
 numbers = st.lists(st.floats(-708, 708), min_size=1, max_size=300)
+
+
+def exponential(z: list[float]) -> list[float]:
+    """e^-|z|, a tile at a time."""
+    out = np.empty(len(z))
+    for first in range(0, len(z), TILE):
+        tile = slice(first, first + TILE)
+        _exponentials(np.array(z[tile]), np.empty(TILE, np.int64), out[tile])
+    return out.tolist()
 
 
 def ulps(found: float, exact: Decimal) -> float:
@@ -21,13 +30,13 @@ def ulps(found: float, exact: Decimal) -> float:
 @given(numbers)
 def test_an_exponential_is_exact_to_a_unit_in_the_last_place(z: list[float]) -> None:
     getcontext().prec = 40
-    for value, found in zip(z, exponential(np.array(z)).tolist(), strict=True):
+    for value, found in zip(z, exponential(z), strict=True):
         assert ulps(found, (-abs(Decimal(value))).exp()) < 1
 
 
 def test_beyond_normal_numbers_an_exponential_is_zero() -> None:
-    z = np.array([0.0, -0.0, 709.0, -1e308, np.inf, -np.inf])
-    assert exponential(z).tolist() == [1, 1, 0, 0, 0, 0]
+    z = [0.0, -0.0, 709.0, -1e308, math.inf, -math.inf]
+    assert exponential(z) == [1, 1, 0, 0, 0, 0]
 
 
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=300))
