@@ -61,7 +61,7 @@ class Grower:
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew
         self.order = RowOrder(words, crew)
-        self.pool = HistogramPool(words, bins, settings, self.order, crew)
+        self.pool = HistogramPool(words, bins, settings, ledger.penalty.free, self.order, crew)
         self.account = Account(ledger, settings, self.copies, crew)
         self.state = np.zeros(4, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))

@@ -30,11 +30,17 @@ class HistogramPool:
     """Histograms by slot, gains and cuts by node; all buffers only ever grow."""
 
     def __init__(
-        self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
+        self,
+        words: UInt64Array,
+        bins: Bins,
+        settings: Settings,
+        free: bool,
+        order: RowOrder,
+        crew: Workers,
     ) -> None:
         self.words = words
         least = float(settings.min_hessian) if settings.second_order else 0.0
-        self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
+        self.limits = Limits(float(settings.l2), int(settings.min_rows), least, free)
         self.order = order
         self.crew = crew
         d, counts = bins.features, bins.counts
