@@ -10,7 +10,8 @@ from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import GrownTree, Settings
+from bench_trees.growing_tree import Settings
+from bench_trees.kernels.growth import GrownTree
 from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Labels, Loss, Measured, Squared, named
 from bench_trees.penalties import Ledger, Penalty
@@ -111,7 +112,7 @@ def _iteration(grower: Grower, loss: Loss, scores: Float64Array, data: Labels) -
     for k in range(loss.outputs):
         tree = grower.grow(gradient[k], None if hessian is None else hessian[k])
         if tree is None:  # a single leaf of value 0 keeps an iteration's trees together
-            tree = GrownTree()
+            tree = GrownTree.leaf()
         else:
             grew = True
             grower.add(tree, scores[k])

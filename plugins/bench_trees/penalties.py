@@ -157,8 +157,8 @@ class Account:
 
     def end(self, features: Int64Array) -> None:
         """Buy what the tree that is done uses and has not paid for: what is free and, with
-        ``charge="node"``, everything."""
-        new = set(features.tolist()) - self.bought
+        ``charge="node"``, everything. ``features`` are -1 at leaves."""
+        new = set(features.tolist()) - self.bought - {-1}
         if sum(self.ledger.buy(feature) for feature in new):  # all are bought, not up to the first
             self.coupled_owed = self.ledger.coupled_owed()
         self.bought |= new

@@ -121,9 +121,7 @@ def best_cuts(
 
 
 @inner
-def _cumulate(
-    packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array
-) -> tuple[int, int]:
+def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
     """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
     leave enough rows on both sides, and the number of such cuts.
 
