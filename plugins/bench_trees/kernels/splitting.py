@@ -64,7 +64,7 @@ def best_cuts(
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
-            least = 0.0  # what G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) has to reach
+            least = 0.0  # what the two terms of eq. 12 have to exceed, if gains are to matter
             for j in features:
                 gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
@@ -72,10 +72,10 @@ def best_cuts(
                 if cuts == 0:
                     continue
                 sums, lost = V[low : low + cuts + 1], packed[-1]
-                if least > 0 and not (
-                    _reaches(sums, np.int64(0), units, limits.l2, least)
-                    or (lost != 0 and _reaches(sums, lost, units, limits.l2, least))
-                ):
+                above = least == 0
+                for side in range(1 if lost == 0 else 2):
+                    above = above or _exceeds(sums, side * lost, units, limits.l2, least)
+                if not above:
                     continue
                 for k in range(cuts + 1):
                     G[k] = (sums[k] >> units.count_bits) * units.gradient
@@ -114,7 +114,7 @@ def best_cuts(
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
                 if limits.free and plain:
-                    least = max(least, _to_reach(best, total, limits.l2))
+                    least = max(least, _terms(best, total, limits.l2))
 
 
 # The steps are loops without branches, which the compiler turns into vector code where it can
@@ -170,8 +170,8 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 
 
 @inner
-def _to_reach(gain: float, node: tuple[float, float, float], l2: float) -> float:
-    """What the two terms of eq. 12 of a cut with a higher raw gain exceed: those of a cut with this
+def _terms(gain: float, node: tuple[float, float, float], l2: float) -> float:
+    """What the two terms of eq. 12 exceed at a cut with a higher raw gain: those at a cut with this
     one, less what rounding can hide many times over; 0 where squares are too large or small."""
     g, h, _ = node
     terms = 2 * gain + g * g / (h + l2) if h + l2 > 0 else 0.0
@@ -179,7 +179,7 @@ def _to_reach(gain: float, node: tuple[float, float, float], l2: float) -> float
 
 
 @inner
-def _reaches(sums: Int64Array, moved: np.int64, units: Units, l2: float, least: float) -> bool:
+def _exceeds(sums: Int64Array, moved: np.int64, units: Units, l2: float, least: float) -> bool:
     """Whether the two terms of eq. 12 exceed ``least`` at any cut, however few rows it leaves.
 
     The last of ``sums`` is the node's; ``moved`` goes left with every other. Both sides of the
