@@ -82,7 +82,7 @@ def boost(
                 progress(done + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
     ensemble = Ensemble.of_trees(trees, output, base, bins.features)
-    return replace(ensemble, diverged=diverged)
+    return replace(ensemble, diverged=True) if diverged else ensemble
 
 
 def _iterations(

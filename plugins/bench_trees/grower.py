@@ -41,6 +41,7 @@ from bench_trees.penalties import Account, Ledger
 from bench_trees.threads import PIECE, Piece, Workers
 
 INFINITE = 1 << 62
+LEVELS = 6  # of splits for which there is room from the start
 
 
 class Grower:
@@ -152,7 +153,7 @@ class Grower:
         self.pool.begin(fixed)
         self.account.begin()
         self.state[:] = 0
-        self._reserve(1)
+        self._reserve(2 * self._leaves() - 1)
         rules = self._rules()
         while (asked := self._advance(rules)) != DONE:
             found = int(self.state[FOUND])
@@ -212,6 +213,12 @@ class Grower:
     def count(self) -> int:
         """Number of nodes."""
         return int(self.state[COUNT])
+
+    def _leaves(self) -> int:
+        """Leaves for which there is room from the start: all there may be, if few."""
+        s = self.settings
+        depth = LEVELS if s.max_depth is None else min(s.max_depth, LEVELS)
+        return min(s.max_leaves or 1 << depth, 1 << depth)
 
     def _reserve(self, nodes: int) -> None:
         if nodes <= len(self.work):

@@ -16,6 +16,7 @@ from bench_trees.kernels.growth import (
     HESSIAN,
     LAST_ROW,
     PACKED,
+    SCORABLE,
     SCORED,
     SLOT,
     STATE,
@@ -138,10 +139,11 @@ def grow(
             break
         if found < 0:
             continue
-        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + found > len(sums.hist):
-            return ROOM
         moves = tree.moves[:found]
-        if _charged(moves, owed) or (moves[:, LAST_ROW] - moves[:, FIRST_ROW]).sum() > extent.rows:
+        charged, touched, slots = _demands(moves, owed)
+        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + slots > len(sums.hist):
+            return ROOM
+        if charged or touched > extent.rows:
             return SPLIT
         divide(
             rows.words,
@@ -227,12 +229,14 @@ def _scored(tree: Growing) -> None:
 
 
 @njit(inline="always")
-def _charged(moves: Int64Array, owed: Owed) -> bool:
-    """Whether a split is to be paid."""
-    charged = len(owed.lazy) > 0
+def _demands(moves: Int64Array, owed: Owed) -> tuple[bool, int, int]:
+    """Whether a split is to be paid; rows that are moved; slots that children may need."""
+    charged, touched, slots = len(owed.lazy) > 0, 0, 0
     for move in moves:
         charged |= owed.coupled[move[COLUMN]] > 0
-    return charged
+        touched += move[LAST_ROW] - move[FIRST_ROW]
+        slots += move[SCORABLE]
+    return charged, touched, slots
 
 
 @calling(growth, leaves, splitting)
