@@ -11,7 +11,8 @@ from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import GrownTree, Settings
+from bench_trees.growing_tree import Settings
+from bench_trees.kernels.growth import GrownTree
 from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Gradients, Labels, Loss, Measured, Squared, named
 from bench_trees.penalties import Ledger, Penalty
@@ -82,7 +83,7 @@ def boost(
                 progress(done + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
     ensemble = Ensemble.of_trees(trees, output, base, bins.features)
-    return replace(ensemble, diverged=diverged)
+    return replace(ensemble, diverged=True) if diverged else ensemble
 
 
 def _iterations(
@@ -120,7 +121,7 @@ class _Descent:
                 self.grower.add(tree, self.scores[k])
             trees.append(tree)
         # a single leaf of value 0 keeps an iteration's trees together
-        return [tree or GrownTree() for tree in trees] if any(trees) else []
+        return [tree or GrownTree.leaf() for tree in trees] if any(trees) else []
 
     def diverges(self) -> bool:
         """Whether the mean loss is above the constant's, where that can be known.

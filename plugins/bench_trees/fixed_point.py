@@ -135,11 +135,7 @@ class Residuals:
     @property
     def unit(self) -> float:
         """What an integer gradient counts."""
-        return float(2.0**-self.exponent)
-
-    def fixed(self) -> FixedPoint:
-        """Gradients of all rows at the present scores."""
-        return FixedPoint(self.packed, np.empty(0, np.int64), self.count_bits, self.unit, 1.0)
+        return self.fixed.gradient_unit
 
     def stepped(self, change: float) -> None:
         """The sum of squares changes by this, in units, as the rows' own integers are moved."""
@@ -190,4 +186,10 @@ class Residuals:
         g += 1
         if len(self.copies):
             g *= self.copies
-        self.packed = g
+        unit = 2.0**-self.exponent
+        self.fixed = FixedPoint(g, np.empty(0, np.int64), self.count_bits, unit, 1.0)
+
+    @property
+    def packed(self) -> Int64Array:
+        """Gradients of all rows at the present scores."""
+        return self.fixed.packed

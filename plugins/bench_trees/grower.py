@@ -13,11 +13,11 @@ import numpy as np
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array, frozen, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
-from bench_trees.growing_tree import GrownTree, Settings
+from bench_trees.growing_tree import Settings
 from bench_trees.histogram_pool import SMALL, HistogramPool
 from bench_trees.kernels import growth
 from bench_trees.kernels.gradients import add_up, add_values
-from bench_trees.kernels.growth import Nodes, Rules
+from bench_trees.kernels.growth import GrownTree, Nodes, Rules
 from bench_trees.kernels.leaves import RowOrder, add_to_rows
 from bench_trees.kernels.tree import (
     COUNT,
@@ -28,17 +28,20 @@ from bench_trees.kernels.tree import (
     SPLIT,
     WAITING,
     Columns,
+    Descent,
     Extent,
     Growing,
     Owed,
     Rows,
     add_children,
+    descend,
     grow,
 )
 from bench_trees.penalties import Account, Ledger
 from bench_trees.threads import PIECE, Piece, Workers
 
 INFINITE = 1 << 62
+LEVELS = 6  # of splits for which there is room from the start
 
 
 class Grower:
@@ -53,15 +56,16 @@ class Grower:
         multiplicity: Int64Array | None,
         crew: Workers,
     ) -> None:
-        self.bins = bins
         self.counts = bins.counts
+        # of a stored model they are read-only, which would compile another kernel
+        self.edges = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         self.settings = settings
         self.multiplicity = multiplicity
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew
         self.order = RowOrder(words, crew)
-        self.pool = HistogramPool(words, bins, settings, self.order, crew)
+        self.pool = HistogramPool(words, bins, settings, ledger.penalty.free, self.order, crew)
         self.account = Account(ledger, settings, self.copies, crew)
         self.state = np.zeros(4, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
@@ -74,7 +78,7 @@ class Grower:
         ``hessian`` (n,) per copy, None where it is 1. Leaf values are Newton steps, computed
         from float64 sums, times the learning rate.
         """
-        self.pool.root_known = False
+        self.pool.count_root()
         copies = self.multiplicity
         tree = self._grow(to_fixed_point(gradient, hessian, copies, self.total, self.crew))
         if tree is None:
@@ -82,7 +86,7 @@ class Grower:
         sums = self._sums_of_leaves(gradient, hessian, tree.spans)
         denominator = sums[:, 1] + self.settings.l2
         if hessian is None:
-            denominator = self.nodes.integers[self.leaves, growth.COUNT] + self.settings.l2
+            denominator = self.nodes.integers[tree.ends, growth.COUNT] + self.settings.l2
         step = np.zeros(len(sums))
         np.divide(-sums[:, 0], denominator, out=step, where=denominator > 0)
         tree.value[tree.leaves] = self.settings.learning_rate * step
@@ -121,26 +125,26 @@ class Grower:
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
-            self.pool.root_known = False
-        unit = residuals.unit
-        tree = self._grow(residuals.fixed())
+            self.pool.count_root()
+        tree = self._grow(residuals.fixed)
         if tree is None:
             return None
-        self.pool.root_known = True
         s, bits = self.settings, residuals.count_bits
-        steps = np.zeros(self.count, np.int64)
-        rule = float(s.learning_rate), float(s.l2), bits
-        residuals.stepped(growth.descend(self.nodes, self.leaves, *rule, steps))
-        own = steps[self.leaves]
-        tree.value[tree.leaves] = own * unit
-        carried = growth.carried(self.nodes, self.count, steps)
-        self.pool.carry(*carried, self.copies, int(self.state[SLOTS]))
+        alone = self.crew.threads == 1 or len(self.order.rows) < PIECE
+        how = Descent(float(s.learning_rate), float(s.l2), bits, residuals.unit, alone)
+        own, counted = np.empty(len(tree.ends), np.int64), np.empty((self.count, 2), np.int64)
+        change, slots, moved = descend(
+            self.nodes, tree, self._rows(), self.copies, how, own, counted
+        )
+        residuals.stepped(change)
+        self.pool.carry(counted[:slots], moved)
+        if not alone:
 
-        def piece(start: int, stop: int) -> None:
-            some = tree.spans[start:stop], own[start:stop] << bits
-            add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
+            def piece(start: int, stop: int) -> None:
+                some = tree.spans[start:stop], own[start:stop] << bits
+                add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
 
-        self._over_leaves(piece, len(own))
+            self.crew.run(piece, len(own), 1)
         return tree
 
     def _grow(self, fixed: FixedPoint) -> GrownTree | None:
@@ -149,7 +153,7 @@ class Grower:
         self.pool.begin(fixed)
         self.account.begin()
         self.state[:] = 0
-        self._reserve(1)
+        self._reserve(2 * self._leaves() - 1)
         rules = self._rules()
         while (asked := self._advance(rules)) != DONE:
             found = int(self.state[FOUND])
@@ -172,22 +176,27 @@ class Grower:
 
     def _advance(self, rules: Rules) -> int:
         """What ``tree.grow`` asks for when it can go no further by itself."""
-        order, pool, fixed, account = self.order, self.pool, self.fixed, self.account
+        pool, account = self.pool, self.account
         free = account.ledger.penalty.split
-        most, n = self.settings.max_leaves, len(order.rows)
+        most, n = self.settings.max_leaves, len(self.order.rows)
         few = (n, INFINITE) if self.crew.threads == 1 else (PIECE, SMALL)
-        gradients = fixed.packed, fixed.hessian, pool.values, pool.hessians
         asked: int = grow(
             self._growing(),
-            Rows(order.words, order.rows, order.spare, *gradients),
+            self._rows(),
             Columns(pool.groups, pool.features, self.counts),
             pool.sums(),
             Owed(account.coupled_owed, account.lazy_owed, free),
             rules,
             pool.limits,
-            Extent(n if most is None else most, *few, pool.root_known),
+            pool.carried,
+            Extent(n if most is None else most, *few),
         )
         return asked
+
+    def _rows(self) -> Rows:
+        order, pool, fixed = self.order, self.pool, self.fixed
+        gradients = fixed.packed, fixed.hessian, pool.values, pool.hessians
+        return Rows(order.words, order.rows, order.spare, *gradients)
 
     def _growing(self) -> Growing:
         pool = self.pool
@@ -205,7 +214,15 @@ class Grower:
         """Number of nodes."""
         return int(self.state[COUNT])
 
+    def _leaves(self) -> int:
+        """Leaves for which there is room from the start: all there may be, if few."""
+        s = self.settings
+        depth = LEVELS if s.max_depth is None else min(s.max_depth, LEVELS)
+        return min(s.max_leaves or 1 << depth, 1 << depth)
+
     def _reserve(self, nodes: int) -> None:
+        if nodes <= len(self.work):
+            return
         integers, scores = self.nodes
         self.nodes = Nodes(grown(integers, nodes, 0), grown(scores, nodes, 0.0))
         self.moves = grown(self.moves, nodes, 0)
@@ -217,7 +234,9 @@ class Grower:
         and no split changes what another leaf owes. Then a level is split and scored at a time,
         while what its leaves share of the rows' words is near."""
         s = self.settings
-        if s.order != "best" or s.max_depth is None or self.account.coupled_owed.any():
+        if s.order != "best" or s.max_depth is None:
+            return False
+        if not self.pool.limits.free and self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
@@ -250,11 +269,7 @@ class Grower:
     def _finish(self, best_first: bool) -> GrownTree | None:
         if self.count == 1:
             return None
-        bins = self.bins  # of a stored model they are read-only, which would compile another kernel
-        edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
-        done = growth.finish(self.nodes, self.count, best_first, edges, offset)
-        self.account.end(done.feature[done.feature >= 0])
-        leaves = np.flatnonzero(done.feature < 0)
-        self.leaves = done.node[leaves]
-        spans = self.nodes.integers[self.leaves, growth.BEGIN : growth.END + 1]
-        return GrownTree(*done[:5], np.zeros(self.count), leaves, spans)
+        tree = GrownTree.leaf(self.count)
+        growth.finish(self.nodes, self.count, best_first, *self.edges, tree)
+        self.account.end(tree.feature)
+        return tree

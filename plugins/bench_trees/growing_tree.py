@@ -1,11 +1,7 @@
-"""How trees are grown, and a tree that has been."""
+"""How trees are grown."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
-
-from bench_trees.arrays import BoolArray, Float64Array, Int64Array
 
 _CHOICES = {"order": ("best", "level"), "stop": ("net", "raw"), "charge": ("tree", "node")}
 
@@ -50,18 +46,3 @@ class Settings:
                 raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.charge == "node" and self.order != "level":
             raise ValueError('charge="node" needs order="level"')
-
-
-@dataclass(slots=True, eq=False)
-class GrownTree:
-    """A tree, children by their number in the tree, and its leaves' rows; by default one leaf."""
-
-    feature: Int64Array = field(default_factory=lambda: np.full(1, -1))
-    threshold: Float64Array = field(default_factory=lambda: np.zeros(1))
-    missing_left: BoolArray = field(default_factory=lambda: np.zeros(1, np.bool_))
-    left: Int64Array = field(default_factory=lambda: np.full(1, -1))
-    right: Int64Array = field(default_factory=lambda: np.full(1, -1))
-    value: Float64Array = field(default_factory=lambda: np.zeros(1))
-    leaves: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))
-    # (leaves, 2) where their rows begin and end in leaf order; valid until the next tree is grown
-    spans: Int64Array = field(default_factory=lambda: np.zeros((1, 2), np.int64))

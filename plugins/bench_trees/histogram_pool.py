@@ -16,10 +16,10 @@ from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import Sums
-from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts, collect
+from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
-from bench_trees.kernels.tree import ROOT
+from bench_trees.kernels.tree import ROOT, Carried
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
@@ -30,11 +30,17 @@ class HistogramPool:
     """Histograms by slot, gains and cuts by node; all buffers only ever grow."""
 
     def __init__(
-        self, words: UInt64Array, bins: Bins, settings: Settings, order: RowOrder, crew: Workers
+        self,
+        words: UInt64Array,
+        bins: Bins,
+        settings: Settings,
+        free: bool,
+        order: RowOrder,
+        crew: Workers,
     ) -> None:
         self.words = words
         least = float(settings.min_hessian) if settings.second_order else 0.0
-        self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
+        self.limits = Limits(float(settings.l2), int(settings.min_rows), least, free)
         self.order = order
         self.crew = crew
         d, counts = bins.features, bins.counts
@@ -53,7 +59,7 @@ class HistogramPool:
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))  # (nodes, d), as ``best_cuts`` leaves them, like ``cut``
         self.cut = np.empty((0, d), np.int32)
-        self.root_known = False  # whether slot ROOT has the histogram of all rows already
+        self.count_root()
 
     def begin(self, fixed: FixedPoint) -> None:
         """Room for a new tree's root."""
@@ -63,7 +69,7 @@ class HistogramPool:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
-        self.reserve(2, 1)
+        self.reserve(2, 0)
 
     def sums(self) -> Sums:
         """The histograms, as growth reads them."""
@@ -80,48 +86,41 @@ class HistogramPool:
     def score(self, work: Int64Array) -> None:
         """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``
         read it: pairs of siblings, or the root alone."""
-        root = work[0, 3] < 0
-        values = (self.fixed.packed, self.fixed.hessian) if root else (self.values, self.hessians)
-        known = root and self.root_known
-        counted = work.copy() if root else work
-        if root:
-            counted[0, 2] = ROOT
-        units = Units(*self.sums()[2:])
+        root, carried = work[0, 3] < 0, self.carried
+        rows, values = self.order.rows, (self.values, self.hessians)
+        pairs, units = work.copy(), Units(*self.sums()[2:])
+        if root and carried.known:
+            rows = self.order.spare
+            pairs[0, 1:5] = carried.rows, ROOT + 1, ROOT, 1  # far: the rows have gaps between them
+        elif root:
+            values = self.fixed.packed, self.fixed.hessian
+            pairs[0, 2] = ROOT
 
         def piece(start: int, stop: int) -> None:
-            if not known:
-                groups, rows = self.groups[start:stop], self.order.rows
-                accumulate(self.words, rows, *values, counted, groups, self.first, self.hist)
+            bins, groups = self._bins(start, stop), self.groups[start:stop]
+            if root and carried.known:
+                add_counts(self.hist, carried.counted, bins.start, bins.stop, units[0], ROOT)
+            accumulate(self.words, rows, *values, pairs, groups, self.first, self.hist)
             if root:
-                bins = self._bins(start, stop)
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
             rules = self.first, units, self.limits
             best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
 
-        self._run(piece, 0 if known else int((work[:, 1] - work[:, 0]).sum()), 2 * len(work))
+        slots = 2 * len(work) + root * len(carried.counted)
+        self._run(piece, int((pairs[:, 1] - pairs[:, 0]).sum()), slots)
 
-    def carry(
-        self, counted: Int64Array, moved: Int64Array, copies: Int64Array, scratch: int
-    ) -> None:
-        """Bring the root's histogram up to date for the next tree, by what ``growth.carried``
-        found: the gradient of every copy counted in a slot grows by the slot's step; that of the
-        rows at the positions begin:end of ``moved`` falls by a further step. Slot
-        ``scratch`` is free."""
-        bits, rows = self.fixed.count_bits, self.order.spare
-        self.reserve(scratch + 1, 0)
-        total = collect(moved, self.order.rows, copies, bits, rows, self.values)
-        work = np.array([(0, total, scratch, ROOT, 1)])  # far: the rows have gaps between them
+    def count_root(self) -> None:
+        """The next root's histogram has nothing to do with the last one's."""
+        self.carry(np.empty((0, 2), np.int64), len(self.values))
 
-        def piece(start: int, stop: int) -> None:
-            bins = self._bins(start, stop)
-            add_counts(self.hist, counted, bins.start, bins.stop, bits, ROOT)
-            if total:
-                groups = self.groups[start:stop]
-                none = self.fixed.hessian
-                accumulate(self.words, rows, self.values, none, work, groups, self.first, self.hist)
-
-        self._run(piece, total, len(counted))
+    def carry(self, counted: Int64Array, rows: int) -> None:
+        """What ``tree.descend`` found is to bring the root's histogram up to date, if that is less
+        than counting all rows: the gradient of every copy counted in a slot grows by the slot's
+        step, that of rows that begin ``spare`` falls by what ``values`` has."""
+        adds = 8 * len(self.groups)
+        cells = rows * adds + len(counted) * self.hist.shape[2]
+        self.carried = Carried(cells < len(self.values) * adds, counted, rows)
 
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""

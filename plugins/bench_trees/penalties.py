@@ -61,6 +61,11 @@ class Penalty:
         """Number of sensors s."""
         return len(self.coupled)
 
+    @property
+    def free(self) -> bool:
+        """Whether no price is above zero."""
+        return not (self.coupled.any() or self.lazy.any() or self.split.any())
+
     def of(self, feature: int) -> Int32Array:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
@@ -152,8 +157,8 @@ class Account:
 
     def end(self, features: Int64Array) -> None:
         """Buy what the tree that is done uses and has not paid for: what is free and, with
-        ``charge="node"``, everything."""
-        new = set(features.tolist()) - self.bought
+        ``charge="node"``, everything. ``features`` are -1 at leaves."""
+        new = set(features.tolist()) - self.bought - {-1}
         if sum(self.ledger.buy(feature) for feature in new):  # all are bought, not up to the first
             self.coupled_owed = self.ledger.coupled_owed()
         self.bought |= new

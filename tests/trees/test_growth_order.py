@@ -88,8 +88,11 @@ def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() ->
     nodes.integers[:, growth.CUT] = 0
     nodes.scores[[0, 1, 2, 5], growth.NET] = 9, 2, 3, 2
     one_bin = np.zeros(0, np.float32), np.zeros(10, np.int64)
-    tree = growth.finish(nodes, 9, True, *one_bin)
-    assert tree.node.tolist() == [0, 1, 2, 5, 6, 3, 4, 7, 8]
+    nodes.integers[:, growth.BEGIN] = range(9)
+    tree = growth.GrownTree.leaf(9)
+    growth.finish(nodes, 9, True, *one_bin, tree)
+    assert tree.leaves.tolist() == [4, 5, 6, 7, 8]
+    assert tree.ends.tolist() == tree.spans[:, 0].tolist() == [6, 3, 4, 7, 8]
     assert tree.feature.tolist() == [0, 1, 2, 5, -1, -1, -1, -1, -1]
     assert tree.left.tolist() == [1, 5, 3, 7, -1, -1, -1, -1, -1]
     assert tree.right.tolist() == [2, 6, 4, 8, -1, -1, -1, -1, -1]

@@ -9,7 +9,7 @@ the columns below, and its ``scores`` are::
 A tree that is done can be renumbered as if its splits had been made best first.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -228,34 +228,74 @@ def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> No
     nodes.scores[i, NET] = -np.inf
 
 
+class GrownTree(NamedTuple):
+    """A tree whose nodes have their final order, and its leaves' rows."""
+
+    feature: Int64Array  # (nodes,) -1 at a leaf
+    threshold: Float64Array  # infinite at the last bin, where every number goes left
+    missing_left: BoolArray
+    left: Int64Array  # numbers of nodes within the tree
+    right: Int64Array
+    value: Float64Array
+    leaves: Int64Array  # their numbers
+    ends: Int64Array  # the numbers that they had while the tree grew
+    spans: Int64Array  # (leaves, 2) where their rows begin and end; until the next tree is grown
+
+    @classmethod
+    def leaf(cls, nodes: int = 1) -> Self:
+        """Nothing but leaves of value 0, to be overwritten; by default a single one."""
+        leaves = (nodes + 1) // 2
+        return cls(
+            np.full(nodes, -1),
+            np.zeros(nodes),
+            np.zeros(nodes, np.bool_),
+            np.full(nodes, -1),
+            np.full(nodes, -1),
+            np.zeros(nodes),
+            np.zeros(leaves, np.int64),
+            np.zeros(leaves, np.int64),
+            np.zeros((leaves, 2), np.int64),
+        )
+
+
 @njit(cache=True, nogil=True)
-def descend(
+def value_leaves(
     nodes: Nodes,
-    leaves: Int64Array,
+    ends: Int64Array,
     learning_rate: float,
     l2: float,
     count_bits: int,
     steps: Int64Array,
 ) -> float:
-    """Write the values of leaves to ``steps`` by their nodes, rounded to units of the gradient;
-    the change of the sum of squares."""
+    """Write the values of leaves, rounded to units of the gradient, to ``steps``; the change of the
+    sum of squares."""
     change = 0.0
-    for i in leaves:
-        g = nodes.integers[i, PACKED] >> count_bits
-        rows = nodes.integers[i, COUNT]
-        steps[i] = np.int64(np.rint(-learning_rate * g / (rows + l2)))
-        change += float(steps[i]) * (2 * float(g) + float(rows) * float(steps[i]))
+    for k in range(len(ends)):
+        node = nodes.integers[ends[k]]
+        g = node[PACKED] >> count_bits
+        rows = node[COUNT]
+        steps[k] = np.int64(np.rint(-learning_rate * g / (rows + l2)))
+        change += float(steps[k]) * (2 * float(g) + float(rows) * float(steps[k]))
     return change
 
 
 @njit(cache=True, nogil=True)
-def carried(nodes: Nodes, count: int, steps: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """What takes the root's histogram to the next tree's, ``steps`` (count,) those of the leaves:
+def carry(
+    nodes: Nodes,
+    count: int,
+    ends: Int64Array,
+    own: Int64Array,
+    counted: Int64Array,
+    moved: Int64Array,
+) -> tuple[int, int]:
+    """What takes the root's histogram to the next tree's, ``own`` the steps of the leaves ``ends``:
     slots with the step of every copy counted in them (slot, step), from a leaf's own histogram
     where it has one, else from its parent's; and the rows of smaller children that differ from
-    that by a further step (begin, end, step)."""
+    that by a further step (begin, end, step). How many of each were written."""
     table = nodes.integers
-    counted, moved = np.empty((count, 2), np.int64), np.empty((count, 3), np.int64)
+    steps = np.zeros(count, np.int64)
+    for k in range(len(ends)):
+        steps[ends[k]] = own[k]
     slots, ranges = 0, 0
     for i in range(count):
         source = -1
@@ -273,26 +313,21 @@ def carried(nodes: Nodes, count: int, steps: Int64Array) -> tuple[Int64Array, In
         if source >= 0 and steps[source] != 0:
             counted[slots, 0], counted[slots, 1] = table[source, SLOT], steps[source]
             slots += 1
-    return counted[:slots], moved[:ranges]
-
-
-class Finished(NamedTuple):
-    """A tree's nodes in their final order."""
-
-    feature: Int64Array  # -1 at a leaf
-    threshold: Float64Array  # infinite at the last bin, where every number goes left
-    missing_left: BoolArray
-    left: Int64Array
-    right: Int64Array
-    node: Int64Array  # the number each had while it grew
+    return slots, ranges
 
 
 @njit(cache=True, nogil=True)
 def finish(
-    nodes: Nodes, count: int, best_first: bool, edges: Float32Array, offset: Int64Array
-) -> Finished:
-    """The tree of ``count`` nodes. With ``best_first`` nodes are numbered as they appear when the
-    open node of highest net gain, on ties the one that appeared first, is always split next."""
+    nodes: Nodes,
+    count: int,
+    best_first: bool,
+    edges: Float32Array,
+    offset: Int64Array,
+    out: GrownTree,
+) -> None:
+    """The tree of ``count`` nodes, but for its values. With ``best_first`` nodes are numbered as
+    they appear when the open node of highest net gain, on ties the one that appeared first, is
+    always split next."""
     table = nodes.integers[:count]
     order = np.arange(count)
     if best_first:
@@ -315,17 +350,13 @@ def finish(
     number = np.empty(count, np.int64)
     for new in range(count):
         number[order[new]] = new
-    out = Finished(
-        np.full(count, -1),
-        np.zeros(count),
-        np.zeros(count, np.bool_),
-        np.full(count, -1),
-        np.full(count, -1),
-        order,
-    )
+    found = 0
     for new in range(count):
         node = table[order[new]]
         if node[LEFT] < 0:
+            out.leaves[found], out.ends[found] = new, order[new]
+            out.spans[found, 0], out.spans[found, 1] = node[BEGIN], node[END]
+            found += 1
             continue
         j = node[FEATURE]
         edge = offset[j] + node[CUT] // 2
@@ -333,4 +364,3 @@ def finish(
         out.threshold[new] = edges[edge] if edge < offset[j + 1] else np.inf
         out.missing_left[new] = node[CUT] % 2 == 1
         out.left[new], out.right[new] = number[node[LEFT]], number[node[RIGHT]]
-    return out

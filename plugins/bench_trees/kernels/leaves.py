@@ -284,17 +284,27 @@ def accumulate(
             else:
                 _add_with_hessians(words[g], own, g_own, hessian[begin:end], far, table)
             for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
-                sums = table[(j - 8 * g) * step : (j - 8 * g + 1) * step]
+                at, bins = (j - 8 * g) * step, first[j + 1] - first[j]
                 for channel in range(channels):
-                    counted = sums[channel::channels]
                     child = hist[small, channel, first[j] : first[j + 1]]
-                    for b in range(len(child)):
-                        child[b] = counted[b]
-                    if large >= 0:
-                        parent = hist[large, channel, first[j] : first[j + 1]]
-                        for b in range(len(child)):
-                            parent[b] -= child[b]
-                sums[:] = 0
+                    parent = hist[large, channel, first[j] : first[j + 1]]
+                    if channels == 1:  # a stride of one, which the compiler must see
+                        _take(table[at : at + bins], child, parent, large >= 0)
+                    else:
+                        sums = table[at + channel : at + 2 * bins : 2]
+                        _take(sums, child, parent, large >= 0)
+
+
+@njit(inline="always")
+def _take(sums: Int64Array, child: Int64Array, parent: Int64Array, sibling: bool) -> None:
+    """A feature's sums to the child's bins and, with a sibling, off the parent's; zeros instead."""
+    if sibling:
+        for b in range(len(child)):
+            parent[b] -= sums[b]
+    for b in range(len(child)):
+        child[b] = sums[b]
+    for b in range(len(child)):
+        sums[b] = 0
 
 
 @inner

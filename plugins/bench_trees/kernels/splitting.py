@@ -26,11 +26,13 @@ class Units(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """``l2`` on top of every denominator; the least rows and hessian that a child may have."""
+    """``l2`` on top of every denominator; the least rows and hessian that a child may have; whether
+    no split is charged, so that of a node only the highest gain matters."""
 
     l2: float
     min_rows: int
     min_hessian: float
+    free: bool
 
 
 @njit(cache=True, nogil=True)
@@ -49,10 +51,11 @@ def best_cuts(
     A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
     numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
     allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
-    first[j]:first[j+1], the last of them for NaN.
+    first[j]:first[j+1], the last of them for NaN. Where only the highest gain matters, one that is
+    lower than another before it may be -inf.
     """
-    # V, G, H, N: packed sums, gradient, hessian and rows of bins 0..B[k]; of the node behind these
-    V, B = np.empty(257, np.int64), np.empty(257, np.int64)
+    # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
+    V, W = np.empty(257, np.int64), np.empty(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
@@ -61,27 +64,35 @@ def best_cuts(
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
+            least = 0.0  # what the two terms of eq. 12 have to exceed, if gains are to matter
             for j in features:
                 gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
-                last = len(packed) - 1
-                low, cuts = _cumulate(packed, limits.min_rows, mask, V, B)
+                low, cuts = _cumulate(packed, limits.min_rows, mask, V)
                 if cuts == 0:
                     continue
+                sums, lost = V[low : low + cuts + 1], packed[-1]
+                above = least == 0
+                for side in range(1 if lost == 0 else 2):
+                    above = above or _exceeds(sums, side * lost, units, limits.l2, least)
+                if not above:
+                    continue
                 for k in range(cuts + 1):
-                    value = V[low + k]
-                    G[k] = (value >> units.count_bits) * units.gradient
-                    N[k] = value & mask
-                missing_rows = float(packed[last] & mask)
-                missing_g = (packed[last] >> units.count_bits) * units.gradient
+                    G[k] = (sums[k] >> units.count_bits) * units.gradient
+                    N[k] = sums[k] & mask
+                missing_rows = float(lost & mask)
+                missing_g = (lost >> units.count_bits) * units.gradient
                 missing_h = missing_rows
                 if plain:
                     for k in range(cuts + 1):
                         H[k] = N[k]
                 else:
                     hessian = hist[slot, 1, first[j] : first[j + 1]]
-                    missing_h = hessian[last] * units.hessian
-                    _sum_hessians(hessian, B[low:], cuts, units, H)
+                    missing_h = hessian[-1] * units.hessian
+                    _cumulate_hessians(packed, hessian, W)
+                    for k in range(cuts):
+                        H[k] = W[low + k] * units.hessian
+                    H[cuts] = hessian.sum() * units.hessian
                 total = G[cuts], H[cuts], N[cuts]
                 best, where, rows = -np.inf, -1, 0.0
                 for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
@@ -93,33 +104,36 @@ def best_cuts(
                     k = 0
                     while score[k] != top:
                         k += 1
-                    if top > best or 2 * B[low + k] < where:
-                        best, where, rows = top, 2 * B[low + k] + side, N[k]
-                if missing_rows == 0 and where >= 0 and 2 * rows >= total[2]:
-                    where += 1
+                    if top > best or 2 * (low + k) < where:
+                        best, where, rows = top, 2 * (low + k) + side, N[k]
+                if where < 0:
+                    continue
+                side = where % 2
+                if missing_rows == 0 and 2 * rows >= total[2]:
+                    side = 1
                 gain[node, j] = best
-                cut[node, j] = where
+                cut[node, j] = 2 * _bin_of(packed, where // 2) + side
+                if limits.free and plain:
+                    least = max(least, _terms(best, total, limits.l2))
 
 
 # The steps are loops without branches, which the compiler turns into vector code where it can
 
 
 @inner
-def _cumulate(
-    packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array, B: Int64Array
-) -> tuple[int, int]:
-    """Sums V of bins 0..B[k] for every cut k that may leave enough rows on both sides, then that of
-    all bins; the first k and the number of cuts.
+def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
+    """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
+    leave enough rows on both sides, and the number of such cuts.
 
     Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
     last = len(packed) - 1
     v = packed[0]
-    V[0], B[0] = v, 0  # even where it is empty: NaN may go left alone
+    V[0] = v  # even where it is empty: NaN may go left alone
     filled = 1
     for b in range(1, last):
         v += packed[b]
-        V[filled], B[filled] = v, b
+        V[filled] = v
         filled += int(packed[b] != 0)
     whole = v + packed[last]
     missing = packed[last] & mask
@@ -134,21 +148,53 @@ def _cumulate(
 
 
 @inner
-def _sum_hessians(
-    hessian: Int64Array, B: Int64Array, cuts: int, units: Units, H: Float64Array
-) -> None:
-    """Hessians H of bins 0..B[k], the last entry that of the whole node."""
-    h = np.int64(0)
+def _cumulate_hessians(packed: Int64Array, hessian: Int64Array, W: Int64Array) -> None:
+    """Hessians W of the bins up to every cut of ``_cumulate``."""
+    w = hessian[0]
+    W[0] = w
+    filled = 1
+    for b in range(1, len(packed) - 1):
+        w += hessian[b]
+        W[filled] = w
+        filled += int(packed[b] != 0)
+
+
+@inner
+def _bin_of(packed: Int64Array, cut: int) -> int:
+    """The bin behind which the cut of this number in ``_cumulate`` is."""
     b = 0
-    for k in range(cuts):
-        while b <= B[k]:
-            h += hessian[b]
-            b += 1
-        H[k] = h * units.hessian
-    while b < len(hessian):
-        h += hessian[b]
+    while cut > 0:
         b += 1
-    H[cuts] = h * units.hessian
+        cut -= int(packed[b] != 0)
+    return b
+
+
+@inner
+def _terms(gain: float, node: tuple[float, float, float], l2: float) -> float:
+    """What the two terms of eq. 12 exceed at a cut with a higher raw gain: those at a cut with this
+    one, less what rounding can hide many times over; 0 where squares are too large or small."""
+    g, h, _ = node
+    terms = 2 * gain + g * g / (h + l2) if h + l2 > 0 else 0.0
+    return terms * (1 - 1e-12) if 1e-200 < terms < 1e200 else 0.0
+
+
+@inner
+def _exceeds(sums: Int64Array, moved: np.int64, units: Units, l2: float, least: float) -> bool:
+    """Whether the two terms of eq. 12 exceed ``least`` at any cut, however few rows it leaves.
+
+    The last of ``sums`` is the node's; ``moved`` goes left with every other. Both sides of the
+    comparison are multiplied by H_l + l2 and H_r + l2, since a division takes longer.
+    """
+    mask = (np.int64(1) << units.count_bits) - 1
+    whole = sums[-1]
+    g, n = (whole >> units.count_bits) * units.gradient, float(whole & mask)
+    above = 0
+    for k in range(len(sums) - 1):
+        v = sums[k] + moved
+        gl, nl = (v >> units.count_bits) * units.gradient, float(v & mask)
+        gr, dl, dr = g - gl, nl + l2, n - nl + l2
+        above += int(gl * gl * dr + gr * gr * dl > least * (dl * dr))
+    return above > 0
 
 
 @inner
@@ -166,7 +212,7 @@ def _raw_gains(
 
     ``moved``: gradient, hessian and rows of the missing, if they go left, else zeros.
     """
-    l2, min_rows, min_hessian = limits
+    l2, min_rows, min_hessian, _ = limits
     g, h, n = node
     parent = g * g / (h + l2) if h + l2 > 0 else 0.0
     for b in range(bins):

@@ -16,17 +16,21 @@ from bench_trees.kernels.growth import (
     HESSIAN,
     LAST_ROW,
     PACKED,
+    SCORABLE,
     SCORED,
     SLOT,
     STATE,
+    GrownTree,
     Nodes,
     Rules,
     Sums,
     attach,
     begin_node,
+    carry,
     choose,
+    value_leaves,
 )
-from bench_trees.kernels.leaves import accumulate, divide
+from bench_trees.kernels.leaves import accumulate, add_counts, add_to_rows, collect, divide
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 
 DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
@@ -76,14 +80,21 @@ class Owed(NamedTuple):
     split: Float64Array
 
 
+class Carried(NamedTuple):
+    """What takes the histogram in slot ROOT from one tree's root to that of the next one, as
+    ``descend`` left it; ``known``: whether this is done, or all rows counted."""
+
+    known: bool
+    counted: Int64Array  # (slots, 2), as ``add_counts`` reads them
+    rows: int  # that begin ``spare``, with what they have too much in ``packed_in_order``
+
+
 class Extent(NamedTuple):
-    """How far to go: leaves of the tree; rows of a split and cells to score that one thread does;
-    whether slot ROOT has the root's histogram."""
+    """How far to go: leaves of the tree; what one thread does, rows of a split, cells to score."""
 
     leaves: int
     rows: int
     cells: int
-    known: bool
 
 
 @calling(growth, leaves, splitting)
@@ -95,6 +106,7 @@ def grow(
     owed: Owed,
     rules: Rules,
     limits: Limits,
+    carried: Carried,
     extent: Extent,
 ) -> int:
     """Grow a tree, a new one where it has no nodes, until it is DONE or needs something outside.
@@ -107,9 +119,9 @@ def grow(
         _begin(tree, rows, sums, rules)
     while state[COUNT] < 2 * extent.leaves - 1:
         if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-            if _cells(tree, columns, extent) > extent.cells:
+            if _cells(tree, columns, carried) > extent.cells:
                 return SCORE
-            _score(tree, rows, columns, sums, limits, extent.known)
+            _score(tree, rows, columns, sums, limits, carried)
         state[FOUND] = choose(
             tree.nodes,
             state[COUNT],
@@ -127,10 +139,11 @@ def grow(
             break
         if found < 0:
             continue
-        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + found > len(sums.hist):
-            return ROOM
         moves = tree.moves[:found]
-        if _charged(moves, owed) or (moves[:, LAST_ROW] - moves[:, FIRST_ROW]).sum() > extent.rows:
+        charged, touched, slots = _demands(moves, owed)
+        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + slots > len(sums.hist):
+            return ROOM
+        if charged or touched > extent.rows:
             return SPLIT
         divide(
             rows.words,
@@ -166,12 +179,14 @@ def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
 
 
 @njit(inline="always")
-def _cells(tree: Growing, columns: Columns, extent: Extent) -> int:
+def _cells(tree: Growing, columns: Columns, carried: Carried) -> int:
     """Cells that are counted, and bins that are read, to score what waits."""
     waiting = tree.state[WAITING]
     total = 512 * waiting
     for pair in tree.work[:waiting]:
-        if pair[3] >= 0 or not extent.known:
+        if pair[3] < 0 and carried.known:
+            total += carried.rows + 256 * len(carried.counted)
+        else:
             total += pair[1] - pair[0]
     cells: int = total * len(columns.features)
     return cells
@@ -179,22 +194,25 @@ def _cells(tree: Growing, columns: Columns, extent: Extent) -> int:
 
 @njit(inline="always")
 def _score(
-    tree: Growing, rows: Rows, columns: Columns, sums: Sums, limits: Limits, known: bool
+    tree: Growing, rows: Rows, columns: Columns, sums: Sums, limits: Limits, carried: Carried
 ) -> None:
     """Histograms and best cuts of what waits."""
-    work, hist, groups = tree.work[: tree.state[WAITING]], sums.hist, columns.groups
-    g, h = rows.packed_in_order, rows.hessian_in_order
+    work, hist = tree.work[: tree.state[WAITING]], sums.hist
+    order, g, h = rows.rows, rows.packed_in_order, rows.hessian_in_order
+    pairs = work.copy()
     if work[0, 3] < 0:
-        if not known:
-            root = work.copy()
-            root[0, 2] = ROOT
+        if carried.known:
+            order = rows.spare
+            pairs[0, 1], pairs[0, 3], pairs[0, 4] = carried.rows, ROOT, 1  # far: rows with gaps
+            add_counts(hist, carried.counted, 0, hist.shape[2], sums.count_bits, ROOT)
+        else:
             g, h = rows.packed, rows.hessian
-            accumulate(rows.words, rows.rows, g, h, root, groups, sums.first, hist)
+            pairs[0, 2] = ROOT
+    accumulate(rows.words, order, g, h, pairs, columns.groups, sums.first, hist)
+    if work[0, 3] < 0:
         for channel in range(hist.shape[1]):
             for b in range(hist.shape[2]):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    else:
-        accumulate(rows.words, rows.rows, g, h, work, groups, sums.first, hist)
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
     best_cuts(hist, work, columns.features, sums.first, units, limits, tree.gain, tree.cut)
     _scored(tree)
@@ -211,12 +229,14 @@ def _scored(tree: Growing) -> None:
 
 
 @njit(inline="always")
-def _charged(moves: Int64Array, owed: Owed) -> bool:
-    """Whether a split is to be paid."""
-    charged = len(owed.lazy) > 0
+def _demands(moves: Int64Array, owed: Owed) -> tuple[bool, int, int]:
+    """Whether a split is to be paid; rows that are moved; slots that children may need."""
+    charged, touched, slots = len(owed.lazy) > 0, 0, 0
     for move in moves:
         charged |= owed.coupled[move[COLUMN]] > 0
-    return charged
+        touched += move[LAST_ROW] - move[FIRST_ROW]
+        slots += move[SCORABLE]
+    return charged, touched, slots
 
 
 @calling(growth, leaves, splitting)
@@ -228,3 +248,38 @@ def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     state[COUNT] += 2 * len(moves)
     state[SLOTS] += pairs
     state[WAITING] += pairs
+
+
+class Descent(NamedTuple):
+    """How the leaves of squared loss step: down the mean gradient of their rows."""
+
+    learning_rate: float
+    l2: float
+    count_bits: int
+    unit: float
+    alone: bool  # one thread does all
+
+
+@calling(growth, leaves, splitting)
+def descend(
+    nodes: Nodes,
+    tree: GrownTree,
+    rows: Rows,
+    copies: Int64Array,
+    how: Descent,
+    own: Int64Array,
+    counted: Int64Array,
+) -> tuple[float, int, int]:
+    """Give the leaves their values, in units of the gradient in ``own``; bring the gradients of
+    rows up to date, if alone. The change of the sum of squares; and what ``Carried`` has for the
+    next tree: how many slots, in ``counted``, and rows."""
+    bits, count = how.count_bits, len(tree.feature)
+    change = value_leaves(nodes, tree.ends, how.learning_rate, how.l2, bits, own)
+    for k in range(len(own)):
+        tree.value[tree.leaves[k]] = own[k] * how.unit
+    moved = np.empty((count, 3), np.int64)
+    slots, ranges = carry(nodes, count, tree.ends, own, counted, moved)
+    total = collect(moved[:ranges], rows.rows, copies, bits, rows.spare, rows.packed_in_order)
+    if how.alone:
+        add_to_rows(rows.packed, rows.rows, tree.spans, own << bits, copies)
+    return change, slots, total
