@@ -31,6 +31,7 @@ def main(sockets: list[int]) -> None:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
+        send(pipes[0], {"event": "ready"})
         model = _loaded(pipes[0])
         for pipe in pipes[1:]:
             threading.Thread(target=_serve, args=(pipe, model), daemon=True).start()

@@ -3,7 +3,8 @@
 A stranger's model must not live where labels, metrics, bills and verdicts are: there it could read
 or change them. It gets blocks of cells through a socket and answers with plain arrays, one point
 at a time and only when asked, so that nothing piles up and the waiting is the time it takes. It
-learns neither where data nor where its state lies. ``host.py`` is the other end.
+learns neither where data nor where its state lies. Where the system offers it (Linux) it can write
+to private folders alone, so that it leaves no notes for the next. ``host.py`` is the other end.
 """
 
 import json
@@ -29,7 +30,8 @@ from bench_core.execution.messages import receive, send
 from bench_core.results.records import Status
 from bench_core.results.store_files import read_state
 
-POSSIBLE = os.name == "posix"
+POSSIBLE, _LINUX = os.name == "posix", sys.platform.startswith("linux")
+_impossible: list[bool] = []  # whether private processes were tried in vain
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.start import start_model; start_model(a)"
@@ -41,14 +43,38 @@ class Hosted:
     at the same time if it is ``concurrent``. Besides plugins, only the ``named`` modules may be
     imported for it. Raises HostedError where it cannot be rebuilt.
 
+    ``private``: whether it is to have nothing to write to that others read, and whether it has.
     ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
     """
 
-    def __init__(self, state: Path, threads: int = 1, named: Sequence[str] = ()) -> None:
+    def __init__(
+        self, state: Path, threads: int = 1, named: Sequence[str] = (), private: bool = True
+    ) -> None:
         header, arrays = read_state(state)
+        must = hidden() is not None
+        self.private = must or (private and _LINUX and not _impossible)
+        self.peak_rss_mb = 0.0
+        try:
+            if not self._start(threads) and not must:  # what is half confined is of no use
+                self.close()
+                _impossible.append(True)
+                self.private = False
+                self._start(threads)
+            hello = self._begin(header, arrays, named)
+            self.marks = plain_marks(hello.get("marks", ()))
+        except BaseException:
+            self.close()
+            raise
+        self.concurrent = hello.get("concurrent") is True
+        self.independent_rows = hello.get("independent_rows") is True
+
+    def _start(self, threads: int) -> bool:
+        """Start the process; whether it could be made as private as it is to be."""
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        about = {"path": sys.path, "parent": os.getpid(), "sockets": there, "view": _view()}
+        about = {"path": sys.path, "parent": os.getpid(), "sockets": there}
+        view = {"hidden": hidden() or (), "shown": (), "places": (), "private": True}
+        about["view"] = view if self.private else None
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,
@@ -64,15 +90,13 @@ class Hosted:
         for own, other in pairs:
             other.close()
             self._free.put(own.makefile("rwb"))
-        self.peak_rss_mb = 0.0
+        pipe = self._free.get()
+        self._free.put(pipe)
         try:
-            hello = self._begin(header, arrays, named)
-            self.marks = plain_marks(hello.get("marks", ()))
-        except BaseException:
-            self.close()
-            raise
-        self.concurrent = hello.get("concurrent") is True
-        self.independent_rows = hello.get("independent_rows") is True
+            receive(pipe)
+        except (EOFError, OSError):
+            return False
+        return True
 
     def _begin(
         self, header: Mapping[str, Any], arrays: Mapping[str, Array], named: Sequence[str]
@@ -162,14 +186,6 @@ class Hosted:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         return HostedError.of_exit(self._process.poll())
-
-
-def _view() -> dict[str, Any] | None:
-    """What the process sees: nothing that this one does not, and private folders."""
-    unseen = hidden()
-    if unseen is None:
-        return None
-    return {"hidden": unseen, "shown": (), "places": (), "private": True}
 
 
 def _pass_on(output: BinaryIO) -> None:

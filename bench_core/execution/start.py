@@ -27,8 +27,8 @@ def start(about: dict[str, Any]) -> None:
 
 
 def start_model(about: dict[str, Any]) -> None:
-    """Enter private namespaces if the parent is confined; answer for a model until its sockets
-    close."""
+    """Enter private namespaces and filter system calls if asked to; answer for a model until its
+    sockets close. Ends before its first message where the system does not allow that."""
     if sys.platform.startswith("linux"):
         from bench_core._io.processes import DEATH_SIGNAL, prctl
 
@@ -36,11 +36,18 @@ def start_model(about: dict[str, Any]) -> None:
     if os.getppid() != about["parent"]:
         os._exit(1)
     if view := about["view"]:
+        # before anything is imported, and in a process that has one thread
         from bench_core._io.namespaces import confine
+        from bench_core._io.syscalls import filter_calls
         from bench_core.execution.guard import enclosed
 
-        confine(**view)
-        enclosed()
+        try:
+            confine(**view)
+            enclosed()
+            filter_calls()
+        except OSError as error:
+            os.write(2, f"a model's process cannot be private: {error}\n".encode())
+            os._exit(1)
     from bench_core.execution.host import main
 
     main(about["sockets"])

@@ -43,6 +43,7 @@ from bench_core.results.records import (
     Result,
     Sensors,
     Stages,
+    NOT_PRIVATE,
     StoredValues,
     TrialResult,
     TrialSpec,
@@ -134,9 +135,9 @@ def run_trial(
         model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
         verdict = _audited(spec, splits, model, paths["test"], apart)
-        if spec.origin and not apart and verdict.word != "failed":
-            verdict = Verdict("declared")
         hosted = isinstance(model, Hosted)
+        if spec.origin and not hosted and verdict.word != "failed":
+            verdict = Verdict("declared")
         values = _values(splits, paths, scores, metrics[0])
         return TrialResult(
             rows=tuple(row for score in scores.values() for row in score.rows),
@@ -153,12 +154,14 @@ def run_trial(
 
 
 def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
-    """The model's own, and that its word alone says how many splits and trees it evaluates, where
-    that is paid for."""
+    """The model's own; that its word alone says how many splits and trees it evaluates, where that
+    is paid for; and that its processes could leave notes for each other."""
     own = plain_marks(model.marks) if isinstance(model, Marked) else ()
     one = np.ones(1)
     paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
-    return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))
+    counted = (OWN_COUNT,) if spec.origin and paid else ()
+    shared = (NOT_PRIVATE,) if isinstance(model, Hosted) and not model.private else ()
+    return (*own, *counted, *shared)
 
 
 def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
@@ -167,7 +170,7 @@ def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     ours = not spec.origin and is_shipped_name(model_class(path))
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return Hosted(path, spec.threads, named)
+        return Hosted(path, spec.threads, named, spec.private)
     trust(named)
     return nullcontext(load_model(path))
 
