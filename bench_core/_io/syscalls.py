@@ -5,12 +5,15 @@ Locks are granted and lock nothing, so that what uses them for files of its own 
 what to keep in memory is taken and forgotten. All else is refused.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
 import platform
+import re
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 _CALLS = {  # numbers on x86-64, and on AArch64 and RISC-V; 0: there is none
     "flock": (73, 32),
@@ -49,8 +52,8 @@ _BY_ARGUMENT = {  # which argument, and the answer where it equals a value or ha
     "fcntl": (
         1,
         [(_EQUAL, command, _GRANTED) for command in (5, 6, 7, 36, 37, 38)]
-        + [(_EQUAL, command, errno.EPERM) for command in (1024, 1025, 1026)],
-    ),  # F_GETLK, _SETLK, _SETLKW and F_OFD_...; F_SETLEASE, F_GETLEASE, F_NOTIFY
+        + [(_EQUAL, command, errno.EPERM) for command in (1024, 1025, 1026, 1031, 1032)],
+    ),  # F_GETLK, _SETLK, _SETLKW and F_OFD_...; F_SETLEASE, _GETLEASE, _NOTIFY, _SET- and _GETPIPE_SZ
     "madvise": (2, [(_EQUAL, advice, _GRANTED) for advice in (20, 21)]),  # MADV_COLD, _PAGEOUT
     "preadv2": (5, [(_ANY_BIT, 8, errno.EOPNOTSUPP)]),  # RWF_NOWAIT
     "clone": (0, [(_ANY_BIT, 0x7E02_0080, errno.EPERM)]),  # CLONE_NEW...
@@ -58,6 +61,9 @@ _BY_ARGUMENT = {  # which argument, and the answer where it equals a value or ha
 _LOAD, _RETURN, _AT_LEAST = 0x20, 0x06, 0x35
 _ALLOW, _ANSWER = 0x7FFF_0000, 0x0005_0000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # prctl(2)
+_NONE = (ctypes.c_ulong(0),) * 3
+_LANDLOCK = [(ctypes.c_long(number),) for number in (444, 445, 446)]
+_BENEATH, _WRITE_FILE = ctypes.c_int(1), 2  # LANDLOCK_RULE_PATH_BENEATH, _ACCESS_FS_WRITE_FILE
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # places in seccomp_data
 _OTHER_ABI = 0x4000_0000  # x32
 
@@ -72,14 +78,39 @@ def filter_calls() -> None:
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(lines))
     libc = ctypes.CDLL(None, use_errno=True)
-    one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
-    for made in (
-        libc.prctl(_NO_NEW_PRIVILEGES, one, none, none, none),
-        libc.prctl(_SECCOMP, ctypes.c_ulong(_FILTER), program, none, none),
-    ):
-        if made:
-            number = ctypes.get_errno()
-            raise OSError(number, f"a filter of system calls: {os.strerror(number)}")
+    _keep_privileges(libc)
+    if libc.prctl(_SECCOMP, ctypes.c_ulong(_FILTER), program, *_NONE[:2]):
+        number = ctypes.get_errno()
+        raise OSError(number, f"a filter of system calls: {os.strerror(number)}")
+
+
+def write_below_mounts() -> None:
+    """Let this process open nothing for writing but what is mounted so: on read-only mounts that
+    still is possible for named pipes, which two processes share (landlock(7), Linux 5.13). Where
+    the system does not have that, nothing is done."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _keep_privileges(libc)
+    write = struct.pack("Q", _WRITE_FILE)
+    rules = libc.syscall(*_LANDLOCK[0], write, ctypes.c_size_t(len(write)), _NONE[0])
+    if rules < 0:
+        return
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        place, options = line.split()[4:6]
+        if "rw" not in options.split(","):
+            continue
+        with contextlib.suppress(OSError):  # hidden by another one
+            place = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), place)
+            folder = os.open(place, os.O_PATH)
+            below = struct.pack("=Qi", _WRITE_FILE, folder)
+            libc.syscall(*_LANDLOCK[1], ctypes.c_int(rules), _BENEATH, below, _NONE[0])
+            os.close(folder)
+    libc.syscall(*_LANDLOCK[2], ctypes.c_int(rules), _NONE[0])
+    os.close(rules)
+
+
+def _keep_privileges(libc: ctypes.CDLL) -> None:
+    """Without this no process may be confined but by root."""
+    libc.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *_NONE)
 
 
 def _program(architecture: int, column: int) -> Iterator[tuple[int, int, int, int]]:

@@ -20,7 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bench_core._io.machine import peak_rss_mb
 from bench_core._io.namespaces import hidden
+from bench_core._io.processes import descendants
 from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.bill import Bill, Prediction
@@ -129,13 +131,20 @@ class Hosted:
                     raise
                 if message.get("event") == "end":
                     ended = True
-                    self.peak_rss_mb = max(self.peak_rss_mb, float(message.get("peak", 0.0)))
+                    self._look()
                     return
                 yield _prediction(message, found)
         finally:
             if not ended:
                 self._send(pipe, {"event": "stop"})
             self._free.put(pipe)
+
+    def _look(self) -> None:
+        """See how much memory it has used, with all that it started; nobody asks it."""
+        if _LINUX:
+            number = self._process.pid
+            peaks = (peak_rss_mb(process) for process in (number, *descendants(number)))
+            self.peak_rss_mb = max(self.peak_rss_mb, *peaks)
 
     def close(self) -> None:
         """End the process."""

@@ -23,7 +23,7 @@ def start(about: dict[str, Any]) -> None:
             enclosed()
     from bench_core.execution.worker import main
 
-    main(about["memory"])
+    main(about["memory"], about["judges"])
 
 
 def start_model(about: dict[str, Any]) -> None:
@@ -38,12 +38,13 @@ def start_model(about: dict[str, Any]) -> None:
     if view := about["view"]:
         # before anything is imported, and in a process that has one thread
         from bench_core._io.namespaces import confine
-        from bench_core._io.syscalls import filter_calls
+        from bench_core._io.syscalls import filter_calls, write_below_mounts
         from bench_core.execution.guard import enclosed
 
         try:
             confine(**view)
             enclosed()
+            write_below_mounts()
             filter_calls()
         except OSError as error:
             os.write(2, f"a model's process cannot be private: {error}\n".encode())

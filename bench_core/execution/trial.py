@@ -96,19 +96,23 @@ def fit_context(
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, module, build)
+        return _kept_beside(Path(spec.data), spec.origin, name, module, build)
 
     metric = find_metric(spec.metric, spec.plugins)
     return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
-def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
+def _kept_beside(
+    data: Path, origin: str, name: str, module: str, build: Build
+) -> Mapping[str, Array]:
     """Arrays of the training data, kept beside it until the code of ``module`` changes.
 
-    Where somebody else's prepared data may be read and not written they are not kept.
+    A stranger, who may name any module as its own, gets those of its ``origin`` alone. Where somebody else's prepared data may be read and not written they are not kept.
     """
     code = import_key(module)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    if origin:
+        safe = f"{origin.replace('/', '_')}+{safe}"
     folder = data / SHARED
     path = folder / f"{safe}-{code[:16]}"
     place = folder if folder.is_dir() else folder.parent

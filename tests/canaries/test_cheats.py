@@ -16,7 +16,7 @@ import pytest
 import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution.isolation import check_possible
-from canaries.cheats import CHEATS, ISOLATED, segment
+from canaries.cheats import CHEATS, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill")
 FEW_ISOLATED = ("disk-labels", "notes-on-disk")
@@ -84,13 +84,18 @@ def _rows(
     if isolate:
         need_namespaces()
     home = factory.mktemp("cheats")
-    for folder in ("cache", "temporary", "start"):
+    for folder in ("cache", "temporary", "start", "files"):
         (home / folder).mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(home / "files" / "pipe")
+    with (home / "files" / "pages").open("wb") as file:
+        file.truncate(PAGE * PAGES)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home / "start")
         patch.setenv("BENCH_CACHE", str(home / "cache"))
         patch.setenv("CANARY", secrets.token_hex(8))
         patch.setenv("CANARY_HOME", str(home / "start"))
+        patch.setenv("CANARY_FILES", str(home / "files"))
         patch.setenv("TMPDIR", str(home / "temporary"))
         try:
             yield run(home, hows, isolate, full)
