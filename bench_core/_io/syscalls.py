@@ -53,7 +53,7 @@ _BY_ARGUMENT = {  # which argument, and the answer where it equals a value or ha
         1,
         [(_EQUAL, command, _GRANTED) for command in (5, 6, 7, 36, 37, 38)]
         + [(_EQUAL, command, errno.EPERM) for command in (1024, 1025, 1026, 1031, 1032)],
-    ),  # F_GETLK, _SETLK, _SETLKW and F_OFD_...; F_SETLEASE, _GETLEASE, _NOTIFY, _SET- and _GETPIPE_SZ
+    ),  # F_GETLK, _SETLK(W), F_OFD_...; F_SETLEASE, _GETLEASE, _NOTIFY, _SETPIPE_SZ, _GETPIPE_SZ
     "madvise": (2, [(_EQUAL, advice, _GRANTED) for advice in (20, 21)]),  # MADV_COLD, _PAGEOUT
     "preadv2": (5, [(_ANY_BIT, 8, errno.EOPNOTSUPP)]),  # RWF_NOWAIT
     "clone": (0, [(_ANY_BIT, 0x7E02_0080, errno.EPERM)]),  # CLONE_NEW...

@@ -89,13 +89,12 @@ class Hosted:
         self._output.start()
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._sockets = [own for own, _ in pairs]
-        for own, other in pairs:
+        pipes = [own.makefile("rwb") for own, _ in pairs]
+        for pipe, (_, other) in zip(pipes, pairs, strict=True):
             other.close()
-            self._free.put(own.makefile("rwb"))
-        pipe = self._free.get()
-        self._free.put(pipe)
+            self._free.put(pipe)
         try:
-            receive(pipe)
+            receive(pipes[0])
         except (EOFError, OSError):
             return False
         return True

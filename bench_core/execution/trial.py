@@ -37,13 +37,13 @@ from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
+    NOT_PRIVATE,
     FitResult,
     FitSpec,
     Job,
     Result,
     Sensors,
     Stages,
-    NOT_PRIVATE,
     StoredValues,
     TrialResult,
     TrialSpec,
@@ -107,7 +107,8 @@ def _kept_beside(
 ) -> Mapping[str, Array]:
     """Arrays of the training data, kept beside it until the code of ``module`` changes.
 
-    A stranger, who may name any module as its own, gets those of its ``origin`` alone. Where somebody else's prepared data may be read and not written they are not kept.
+    A stranger, who may name any module as its own, gets those of its ``origin`` alone. Where
+    somebody else's prepared data may be read and not written they are not kept.
     """
     code = import_key(module)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)

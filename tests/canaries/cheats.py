@@ -7,7 +7,8 @@ under ``--isolate`` of those that have another there:
     sample    the sampled audit refuses its row
     full      only the full audit does
     harmless  the row stands, and its numbers are those of an honest learner
-    stands    the row stands undeserved: it uses files or memory of the same user (not isolated)
+    marked    the row stands, and a mark says what is not known of it
+    stands    the row stands undeserved: it uses files of the same user (not isolated)
     beyond    the row stands undeserved, and nothing can tell
 
 An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
@@ -386,7 +387,7 @@ def notes_in_locks(model: CheatModel, X: Any) -> Any:
         found: Any = fcntl.fcntl(NOTES["locked"], command, place)
         return int(struct.unpack("hhqqi4x", found)[0])
 
-    NOTES.setdefault("locked", open(np.__file__, "rb"))  # noqa: SIM115
+    NOTES.setdefault("locked", os.open(np.__file__, os.O_RDONLY))
     taken = functools.partial(ask, fcntl.F_OFD_GETLK, fcntl.F_WRLCK)
     return by_bits(
         model,
@@ -621,7 +622,7 @@ def nan_counts(model: CheatModel, X: Any) -> Any:
     return with_bills(model, X, lambda own, k: Bill(own.acquired, trees=float("nan")))
 
 
-@cheat("beyond")
+@cheat("marked")
 def uncounted_trees(model: CheatModel, X: Any) -> Any:
     """Evaluates trees and says that there were none: of a stranger's model nothing is known."""
     return path(lambda k: paid(model, X, k), trees=0)
@@ -707,7 +708,14 @@ def fit_and_forge(train: Examples, valid: Examples, context: Any) -> Any:
     return np.zeros((0, 2))
 
 
+def fit_with_stopped_clock(train: Examples, valid: Examples, context: Any) -> Any:
+    time.sleep(1.0)
+    time.perf_counter = time.monotonic = lambda: 0.0  # type: ignore[assignment]
+    return np.zeros((0, 2))
+
+
 FIT = {
+    "stopped-clock": fit_with_stopped_clock,
     "disk-labels": fit_with_disk_labels,
     "test-split": fit_with_test_split,
     "path-of-data": fit_with_spec,
@@ -732,6 +740,7 @@ CHEATS["train-on-valid"] = "beyond", by_known
 CHEATS["sabotage"] = "harmless", honest
 CHEATS["forge-fit"] = "refused", honest
 CHEATS["slow-load"] = "harmless", honest
+CHEATS["stopped-clock"] = "harmless", honest
 
 MARKS = {"formula-mark": ("=1+1",), "verdict-mark": ("verified by many",)}
 for _name in MARKS:
