@@ -29,6 +29,7 @@ from bench_core.costs.bill import Bill, Prediction
 from bench_core.data import Features
 from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.messages import receive, send
+from bench_core.execution.start import NOT_POSSIBLE
 from bench_core.results.records import Status
 from bench_core.results.store_files import read_state
 
@@ -57,7 +58,9 @@ class Hosted:
         self.private = must or (private and _LINUX and not _impossible)
         self.peak_rss_mb = 0.0
         try:
-            if not self._start(threads) and not must:  # what is half confined is of no use
+            if not self._start(threads):  # what is half confined is of no use
+                if must:
+                    raise self._died()
                 self.close()
                 _impossible.append(True)
                 self.private = False
@@ -96,6 +99,9 @@ class Hosted:
         try:
             receive(pipes[0])
         except (EOFError, OSError):
+            died = self._died()
+            if self._process.poll() != NOT_POSSIBLE:
+                raise died from None
             return False
         return True
 

@@ -5,6 +5,9 @@ import signal
 import sys
 from typing import Any
 
+NOT_POSSIBLE = 78
+"""The exit status of a model's process that the system does not let be private."""
+
 
 def start(about: dict[str, Any]) -> None:
     """Enter namespaces if asked to, and a guard's care where the system knows such; serve jobs."""
@@ -28,7 +31,7 @@ def start(about: dict[str, Any]) -> None:
 
 def start_model(about: dict[str, Any]) -> None:
     """Enter private namespaces and filter system calls if asked to; answer for a model until its
-    sockets close. Ends before its first message where the system does not allow that."""
+    sockets close. Ends with NOT_POSSIBLE where the system does not allow that."""
     if sys.platform.startswith("linux"):
         from bench_core._io.processes import DEATH_SIGNAL, prctl
 
@@ -48,7 +51,7 @@ def start_model(about: dict[str, Any]) -> None:
             filter_calls()
         except OSError as error:
             os.write(2, f"a model's process cannot be private: {error}\n".encode())
-            os._exit(1)
+            os._exit(NOT_POSSIBLE)
     from bench_core.execution.host import main
 
     main(about["sockets"])

@@ -91,8 +91,8 @@ class TrainingRows:
 
 
 def f0_outputs(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
-    """f0's last predictions of all rows, in blocks of rows, their scores rounded: descents end where
-    the last bit of a score takes them, and that differs with the processor and with numpy."""
+    """f0's last predictions of all rows, in blocks of rows. Their scores are rounded: descents end
+    where the last bit of a score takes them, and that differs between processors and versions."""
     for start in range(0, len(part), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(part)))
         output = last_prediction(f0, Features(part.X[rows]))
