@@ -92,7 +92,7 @@ class Hosted:
         self._output.start()
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._sockets = [own for own, _ in pairs]
-        pipes = [own.makefile("rwb") for own, _ in pairs]
+        pipes: list[Any] = [own.makefile("rwb") for own, _ in pairs]
         for pipe, (_, other) in zip(pipes, pairs, strict=True):
             other.close()
             self._free.put(pipe)

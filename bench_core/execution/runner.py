@@ -309,7 +309,8 @@ def _perform(
 
 def _open(job: Job) -> Job:
     """The same, with a stranger's model in processes like any other of the user."""
-    return replace(job, spec=replace(job.spec, private=False)) if job.kind != "fit" else job
+    spec = job.spec
+    return replace(job, spec=replace(spec, private=False)) if isinstance(spec, TrialSpec) else job
 
 
 def _isolation(request: RunRequest) -> Isolation:
