@@ -38,7 +38,7 @@ def rows_of(store: str) -> Mapping[str, Any]:
     return {str(how): rows[rows["split"] != "train"] for how, rows in frame.groupby("how")}
 
 
-def run(home: Path, hows: Any, isolate: bool, full: bool) -> tuple[Any, Any]:
+def run(home: Path, hows: Any, isolate: bool | None, full: bool) -> tuple[Any, Any]:
     """The rows after a run with the sampled audit, and after a ``full`` one if asked for."""
     store = str(home / "b.db")
     bench_core.run(
@@ -81,7 +81,7 @@ def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def _rows(
-    factory: pytest.TempPathFactory, hows: Any, isolate: bool = False, full: bool = True
+    factory: pytest.TempPathFactory, hows: Any, isolate: bool | None = None, full: bool = True
 ) -> Iterator[Any]:
     if isolate:
         need_namespaces()
