@@ -4,6 +4,8 @@ nothing else.
 A file's digest is one of its syntax tree. Left out are comments, docstrings, ``if TYPE_CHECKING:``
 blocks and messages. Messages are the strings in ``raise`` and ``assert`` statements, in calls of
 ``print``, ``warn``, ``say`` and names that end in ``Error``, and the descriptions of ``param``.
+Where any module of a closure reads such texts, they count in all of it: by a caught exception that
+is used otherwise than in raising or printing, by ``__exit__``, ``__doc__`` or ``exc_info``.
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
@@ -30,7 +32,8 @@ from typing import Any
 _CORE = "bench_core"
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
 _MESSAGES = ("print", "warn", "say")
-_ASIDE = ("ctx", "kind", "type_comment", "msg")  # fields; the last is an assertion's
+_ASIDE = ("ctx", "kind", "type_comment")  # fields
+_READERS = ("__doc__", "__exit__", "__aexit__", "exc_info", "exception", "format_exc", "getdoc")
 _Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
 
 
@@ -97,17 +100,17 @@ def _text(cls: type) -> str:
 def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
     """Digests, by module name, of these modules and of all that they import."""
     waiting = list(names)
-    digests: dict[str, str] = {}
+    sources: dict[str, _Source] = {}
     while waiting:
         name = waiting.pop()
-        if name not in digests and (file := _file_of(name)) is not None:
-            source = _read(file)
-            digests[name] = source.digest
+        if name not in sources and (file := _file_of(name)) is not None:
+            source = sources[name] = _read(file)
             waiting += _imports(name, file, core)
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             if source.computed and not source.dynamic and package and _top(name) != _CORE:
                 waiting += _modules_in(package)
-    return digests
+    reads = any(source.reads for source in sources.values())
+    return {name: source.whole if reads else source.digest for name, source in sources.items()}
 
 
 def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
@@ -217,9 +220,13 @@ def _modules_in(name: str) -> list[str]:
 
 @dataclass(slots=True)
 class _Source:
-    """What counts of a file: its digest and its imports, those for type checkers alone apart."""
+    """What counts of a file: its digest, without docstrings and messages, and as a ``whole``; if it
+    ``reads`` such texts; and its imports, those for type checkers alone apart."""
 
     digest: str = ""
+    whole: str = ""
+    reads: bool = False
+    caught: set[str] = field(default_factory=set)  # names of exceptions
     wanted: list[_Import] = field(default_factory=list)
     typed: list[_Import] = field(default_factory=list)
     dynamic: bool = False
@@ -233,6 +240,7 @@ class _Source:
                 self.add(item, to, found, mute)
             to.append("]")
         elif isinstance(node, ast.Name):
+            self.reads |= not mute and node.id in {*self.caught, *_READERS}
             to.append(f"Name {node.id}")
         elif not isinstance(node, ast.AST):
             to.append(repr(node))
@@ -242,16 +250,19 @@ class _Source:
         elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
             found.extend(_import(node))
             called = _called(node)
+            named = getattr(node, "name", getattr(node, "attr", ""))
+            self.caught |= {named} if isinstance(node, ast.ExceptHandler) and named else set()
+            self.reads |= not isinstance(node, ast.alias) and named in _READERS
             if isinstance(node, ast.Call) and called in ("import_module", "__import__"):
                 self.called(node, found)
-            if isinstance(node, ast.Call) and called == "param":
-                node.args = node.args[:1]  # the rest describes the parameter
             message = called in _MESSAGES or called.endswith("Error")
             mute = mute or message or isinstance(node, ast.Raise)
             to.append(type(node).__name__)
             for name in node._fields:
                 value = getattr(node, name, None)
-                if value not in (None, []) and name not in _ASIDE:
+                if called == "param" and name == "args":
+                    value = node.args[:1]  # type: ignore[attr-defined]  # the rest describes it
+                if value not in (None, []) and name not in _ASIDE and not _is_message(node, name):
                     to.append(name)
                     self.add(value, to, found, mute)
             to.append(")")
@@ -269,6 +280,20 @@ class _Source:
 def _is_text(node: ast.AST) -> bool:
     constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return constant or isinstance(node, ast.JoinedStr)
+
+
+def _is_message(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Assert) and name == "msg"
+
+
+def _whole(node: object) -> object:
+    """A syntax tree with all its texts, spelt so that Python's version does not matter."""
+    if isinstance(node, list):
+        return [_whole(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    known = ((name, getattr(node, name, None)) for name in node._fields if name not in _ASIDE)
+    return [type(node).__name__, [[n, _whole(v)] for n, v in known if v not in (None, [])]]
 
 
 def _called(node: ast.AST) -> str:
@@ -308,7 +333,9 @@ def _parsed(raw: bytes, stub: bytes) -> _Source:
         source.add(tree, text, source.wanted)
         source.add(ast.parse(stub), [], source.typed)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
-        return _Source(hashlib.sha256(raw).hexdigest())
+        plain = hashlib.sha256(raw).hexdigest()
+        return _Source(plain, plain)
     source.dynamic = any(_defines_getattr(node) for node in tree.body)
     source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
+    source.whole = digest(_whole(tree))
     return source

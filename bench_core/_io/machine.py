@@ -86,12 +86,19 @@ def memory() -> int:
 def reset_peak_rss() -> None:
     """Start counting the peak anew, where the system can."""
     with contextlib.suppress(OSError):  # else the peak covers the whole life of the process
-        Path("/proc/self/clear_refs").write_text("5")
+        os.write(_peak_counter(), b"5")
 
 
-def peak_rss_mb() -> float:
-    """The peak of resident memory in MiB since ``reset_peak_rss``."""
-    peak = _value("self/status", "VmHWM")  # such as 1024 kB
+@cache
+def _peak_counter() -> int:
+    """Opened once, as no process that is ``unreadable`` may open it."""
+    return os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+
+
+def peak_rss_mb(process: int | str = "self") -> float:
+    """The peak of resident memory in MiB since ``reset_peak_rss``; of another process where the
+    system shows it (Linux), else this one's."""
+    peak = _value(f"{process}/status", "VmHWM")  # such as 1024 kB
     return int(peak.split()[0]) / 1024 if peak else _rusage_peak() / (1 << 20)
 
 

@@ -8,7 +8,7 @@ own, cannot take them away (user_namespaces(7), mount_namespaces(7)).
 import ctypes
 import errno
 import os
-import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,13 +21,16 @@ _USER, _MOUNT, _NETWORK = 0x1000_0000, 0x0002_0000, 0x4000_0000  # CLONE_NEW...
 _IPC, _PROCESSES = 0x0800_0000, 0x2000_0000
 _BIND, _RECURSIVE, _PRIVATE = 4096, 1 << 14, 1 << 18  # MS_...
 _SET_ATTRIBUTES, _HERE, _BELOW, _READ_ONLY = 442, -100, 0x8000, 1  # mount_setattr(2)
-_KEYCTL, _NEW_SESSION = {"x86_64": 250, "aarch64": 219, "riscv64": 219}, 1  # keyctl(2)
 _PROBE = (
     "import sys; sys.path[:] = {path!r}; from bench_core._io.namespaces import confine; "
-    "from bench_core.execution.guard import enclosed; confine([], [], [], True); enclosed()"
+    "from bench_core.execution.guard import enclosed; confine([], [], [], True); enclosed(); "
+    "from bench_core._io.syscalls import filter_calls; filter_calls()"
 )
 _EMPTY = ("/var/tmp", "/run", "/dev", "/tmp")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_ABOUT_THE_SYSTEM = "/sys/devices/system"
+_STEADY = ("cpuinfo", "filesystems", "version")  # of /proc: what no process can change
+_COUNTS = ("meminfo", "stat", "uptime")  # as they are when the process starts
 PRIVATE_SIZE = "1g"
 """What a process may write to its private folders together."""
 
@@ -84,13 +87,13 @@ def confine(
 def _make_private() -> None:
     """Make all that is mounted read-only and put private folders over ``_EMPTY``; folders of code
     keep what is written to them, such as compiled kernels, for this process."""
-    _new_session_keyring()
     temporary = Path(tempfile.gettempdir()).resolve()
     empty = [place for place in _EMPTY if Path(place).is_dir()]
     if temporary.parents[:-1] and not {*empty} & {str(f) for f in (temporary, *temporary.parents)}:
         empty.insert(0, str(temporary))
     code = {folder: os.open(folder, os.O_PATH) for folder in _code(empty)}
     devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in _DEVICES}
+    system = os.open(_ABOUT_THE_SYSTEM, os.O_PATH)
     _let("/", write=False, below=True)
     _let("/proc", write=True)  # here namespaces are described
     _mount("tmpfs", _EMPTY[-1], 0, "tmpfs", f"mode=0755,size={PRIVATE_SIZE}")
@@ -101,6 +104,9 @@ def _make_private() -> None:
     for name, device in devices.items():
         Path(name).touch()
         _bind(device, Path(name))
+    _mount(_folder(base, "sys"), "/sys", _BIND)
+    Path(_ABOUT_THE_SYSTEM).mkdir(parents=True)
+    _mount(f"/proc/self/fd/{system}", _ABOUT_THE_SYSTEM, _BIND | _RECURSIVE)
     Path("/dev/shm").mkdir(exist_ok=True)
     Path("/dev/fd").symlink_to("/proc/self/fd")
     temporary.mkdir(parents=True, exist_ok=True)
@@ -114,7 +120,7 @@ def _make_private() -> None:
             if error.errno != errno.EINVAL:
                 raise
             _mirror(handle, upper, folder)
-    for handle in (*code.values(), *devices.values(), base):
+    for handle in (*code.values(), *devices.values(), base, system):
         os.close(handle)
 
 
@@ -152,31 +158,29 @@ def _folder(base: int, name: str) -> str:
     return str(path)
 
 
-def _new_session_keyring() -> None:
-    """One that other processes of the session do not hold."""
-    number = _KEYCTL.get(platform.machine())
-    if number is None:
-        raise OSError(errno.ENOSYS, f"session keyrings of {platform.machine()} are not known here")
-    libc = ctypes.CDLL(None, use_errno=True)
-    made = libc.syscall(ctypes.c_long(number), ctypes.c_long(_NEW_SESSION), None)
-    if made < 0 and ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM):  # there are none then
-        _checked(made, "a keyring of its own")
-
-
 def enter_own_processes() -> None:
     """What this process forks from now on has a process namespace of its own."""
     _checked(ctypes.CDLL(None, use_errno=True).unshare(_PROCESSES), "a process namespace")
 
 
 def show_own_processes() -> None:
-    """Let this process, the first of its namespace, and what it forks see no process beyond it;
-    what else /proc holds is read-only, also for root."""
+    """Let this process, the first of its namespace, and what it forks see no process beyond it.
+    What else /proc holds is empty, as counters of the system tell what others do, but for a few
+    files: read-only, also for root."""
     _checked(ctypes.CDLL(None, use_errno=True).unshare(_MOUNT), "a mount namespace")
     _mount("proc", "/proc", 0, "proc")
+    own = Path(tempfile.mkdtemp(dir=_EMPTY[-1]))
+    (own / "folder").mkdir()
+    (own / "file").touch()
+    for name in _COUNTS:
+        (own / name).write_bytes(Path("/proc", name).read_bytes())
     for path in Path("/proc").iterdir():
         if not path.name.isdigit() and not path.is_symlink():
-            _mount(str(path), str(path), _BIND)
+            nothing = own / ("folder" if path.is_dir() else "file")
+            source = path if path.name in _STEADY else own / path.name
+            _mount(str(source if source.exists() else nothing), str(path), _BIND)
             _let(str(path), write=False)
+    shutil.rmtree(own)
     _unshare(_USER | _MOUNT)
 
 

@@ -104,7 +104,7 @@ def run(
     executor: str = "local",
     timeout: float = DAY,
     memory: int = 0,
-    isolate: bool = False,
+    isolate: bool | None = None,
     retries: int = 0,
     audit: str = "sample",
     fresh: bool = False,
@@ -153,7 +153,8 @@ def run(
     executor            ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``
     timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
                         workers) for each job with all processes that it starts
-    isolate             hide data and results from learners, and the network (Linux)
+    isolate             hide data and results from learners, and the network (Linux); False:
+                        let models of plugins use devices, the network and all folders
     retries             how often a job that does not end well is tried again
     audit               ``"sample"``, ``"full"`` or ``"off"``: replay with unpaid cells replaced
     fresh               do everything anew
@@ -219,7 +220,7 @@ def audit(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
-    isolate: bool = False,
+    isolate: bool | None = None,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
@@ -249,7 +250,7 @@ def reprice(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
-    isolate: bool = False,
+    isolate: bool | None = None,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:

@@ -237,11 +237,12 @@ executor_option = click.option(
 )
 
 isolate_option = click.option(
-    "--isolate",
-    is_flag=True,
+    "--isolate/--no-isolate",
+    default=None,
     help="Hide the store, prepared data that a job does not need and the files of data sets "
     "from the job's process, and the network; let strangers' learners write to private folders "
-    "alone (Linux).",
+    "alone (Linux). By default only their fitted models are confined so, where that is possible; "
+    "--no-isolate lets these use devices, the network and all folders, and marks their rows.",
 )
 
 no_progress_option = click.option(

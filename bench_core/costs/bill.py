@@ -84,7 +84,8 @@ class Prediction:
 
     ``point`` names it (``{"trees": 120}``). ``scores``: ranking in any order-preserving unit,
     regression in label units, binary log-odds, each (n,); multi-class (n, K). ``bills`` always
-    holds ``"path"``, which is audited; others (``"model"``) where a paper counts otherwise.
+    holds ``"path"``, which is audited; others (``"model"``), which have all that it bought, where a
+    paper counts otherwise.
     ``stage`` (n,) is the last stage that each row saw, of a model that has a ``stage_tree``.
     The arrays belong to the prediction: a model must not write to them later.
     """

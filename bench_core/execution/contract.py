@@ -160,6 +160,15 @@ def _whole(values: Any, at: str) -> IntArray | None:
     return array.astype(np.int64, copy=False)
 
 
+def check_accounting(prediction: Prediction, accounting: str) -> None:
+    """Refuse a bill that leaves out what ``path`` bought, which alone is audited. Raises
+    ContractError."""
+    bought, billed = (prediction.bills[name].acquired.bits for name in ("path", accounting))
+    if billed is not bought and bool((bought & ~billed).any()):
+        fault = f"bill {accounting!r} leaves out sensors that bill 'path' has"
+        raise ContractError(f"at {dict(prediction.point)}: {fault}")
+
+
 def check_costs(cost: FloatArray, costs: CostModel, point: Mapping[str, Any]) -> None:
     """Refuse what no row can be charged. Raises ContractError."""
     least, most = cost.min(initial=0.0), cost.max(initial=0.0)  # NaN where there is one

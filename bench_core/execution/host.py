@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from bench_core._io.machine import peak_rss_mb
 from bench_core.arrays import Array
 from bench_core.class_names import find_class, trust
 from bench_core.costs.bill import Prediction
@@ -31,6 +30,7 @@ def main(sockets: list[int]) -> None:
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
+        send(pipes[0], {"event": "ready"})
         model = _loaded(pipes[0])
         for pipe in pipes[1:]:
             threading.Thread(target=_serve, args=(pipe, model), daemon=True).start()
@@ -78,7 +78,7 @@ def _serve_block(pipe: BinaryIO, path: Iterator[Prediction]) -> None:
         try:
             prediction = next(path, None)
             if prediction is None:
-                send(pipe, {"event": "end", "peak": peak_rss_mb()})
+                send(pipe, {"event": "end"})
                 return
             message, arrays = _wire(prediction)
         except BaseException as error:

@@ -3,7 +3,8 @@
 A stranger's model must not live where labels, metrics, bills and verdicts are: there it could read
 or change them. It gets blocks of cells through a socket and answers with plain arrays, one point
 at a time and only when asked, so that nothing piles up and the waiting is the time it takes. It
-learns neither where data nor where its state lies. ``host.py`` is the other end.
+learns neither where data nor where its state lies. Where the system offers it (Linux) it can write
+to private folders alone, so that it leaves no notes for the next. ``host.py`` is the other end.
 """
 
 import json
@@ -19,17 +20,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bench_core._io.machine import peak_rss_mb
 from bench_core._io.namespaces import hidden
+from bench_core._io.processes import descendants
 from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.bill import Bill, Prediction
 from bench_core.data import Features
 from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.messages import receive, send
+from bench_core.execution.start import NOT_POSSIBLE
 from bench_core.results.records import Status
 from bench_core.results.store_files import read_state
 
-POSSIBLE = os.name == "posix"
+POSSIBLE, _LINUX = os.name == "posix", sys.platform.startswith("linux")
+_impossible: list[bool] = []  # whether private processes were tried in vain
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.start import start_model; start_model(a)"
@@ -41,14 +46,40 @@ class Hosted:
     at the same time if it is ``concurrent``. Besides plugins, only the ``named`` modules may be
     imported for it. Raises HostedError where it cannot be rebuilt.
 
+    ``private``: whether it is to have nothing to write to that others read, and whether it has.
     ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
     """
 
-    def __init__(self, state: Path, threads: int = 1, named: Sequence[str] = ()) -> None:
+    def __init__(
+        self, state: Path, threads: int = 1, named: Sequence[str] = (), private: bool = True
+    ) -> None:
         header, arrays = read_state(state)
+        must = hidden() is not None
+        self.private = must or (private and _LINUX and not _impossible)
+        self.peak_rss_mb = 0.0
+        try:
+            if not self._start(threads):  # what is half confined is of no use
+                if must:
+                    raise self._died()
+                self.close()
+                _impossible.append(True)
+                self.private = False
+                self._start(threads)
+            hello = self._begin(header, arrays, named)
+            self.marks = plain_marks(hello.get("marks", ()))
+        except BaseException:
+            self.close()
+            raise
+        self.concurrent = hello.get("concurrent") is True
+        self.independent_rows = hello.get("independent_rows") is True
+
+    def _start(self, threads: int) -> bool:
+        """Start the process; whether it could be made as private as it is to be."""
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        about = {"path": sys.path, "parent": os.getpid(), "sockets": there, "view": _view()}
+        about = {"path": sys.path, "parent": os.getpid(), "sockets": there}
+        view = {"hidden": hidden() or (), "shown": (), "places": (), "private": True}
+        about["view"] = view if self.private else None
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,
@@ -61,18 +92,18 @@ class Hosted:
         self._output.start()
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._sockets = [own for own, _ in pairs]
-        for own, other in pairs:
+        pipes: list[Any] = [own.makefile("rwb") for own, _ in pairs]
+        for pipe, (_, other) in zip(pipes, pairs, strict=True):
             other.close()
-            self._free.put(own.makefile("rwb"))
-        self.peak_rss_mb = 0.0
+            self._free.put(pipe)
         try:
-            hello = self._begin(header, arrays, named)
-            self.marks = plain_marks(hello.get("marks", ()))
-        except BaseException:
-            self.close()
-            raise
-        self.concurrent = hello.get("concurrent") is True
-        self.independent_rows = hello.get("independent_rows") is True
+            receive(pipes[0])
+        except (EOFError, OSError):
+            died = self._died()
+            if self._process.poll() != NOT_POSSIBLE:
+                raise died from None
+            return False
+        return True
 
     def _begin(
         self, header: Mapping[str, Any], arrays: Mapping[str, Array], named: Sequence[str]
@@ -105,13 +136,20 @@ class Hosted:
                     raise
                 if message.get("event") == "end":
                     ended = True
-                    self.peak_rss_mb = max(self.peak_rss_mb, float(message.get("peak", 0.0)))
+                    self._look()
                     return
                 yield _prediction(message, found)
         finally:
             if not ended:
                 self._send(pipe, {"event": "stop"})
             self._free.put(pipe)
+
+    def _look(self) -> None:
+        """See how much memory it has used, with all that it started; nobody asks it."""
+        if _LINUX:
+            number = self._process.pid
+            peaks = (peak_rss_mb(process) for process in (number, *descendants(number)))
+            self.peak_rss_mb = max(self.peak_rss_mb, *peaks)
 
     def close(self) -> None:
         """End the process."""
@@ -162,14 +200,6 @@ class Hosted:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         return HostedError.of_exit(self._process.poll())
-
-
-def _view() -> dict[str, Any] | None:
-    """What the process sees: nothing that this one does not, and private folders."""
-    unseen = hidden()
-    if unseen is None:
-        return None
-    return {"hidden": unseen, "shown": (), "places": (), "private": True}
 
 
 def _pass_on(output: BinaryIO) -> None:

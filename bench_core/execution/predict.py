@@ -20,6 +20,7 @@ from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
+    check_accounting,
     check_costs,
     predictions,
 )
@@ -244,6 +245,7 @@ def _follow(
         if bill is None:
             has = ", ".join(sorted(prediction.bills))
             raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
+        check_accounting(prediction, accounting)
         if meter is not None and len(bill.acquired.bits) == n:
             feature, bought = meter.cost(bill.acquired)
         else:

@@ -69,6 +69,7 @@ class Worker:
         """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
         may allocate, 0 is no limit."""
         about = {"path": sys.path, "parent": os.getpid(), "memory": memory}
+        about["judges"] = not origin
         about["view"] = view.arguments if view is not None else None
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:

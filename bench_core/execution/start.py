@@ -5,6 +5,9 @@ import signal
 import sys
 from typing import Any
 
+NOT_POSSIBLE = 78
+"""The exit status of a model's process that the system does not let be private."""
+
 
 def start(about: dict[str, Any]) -> None:
     """Enter namespaces if asked to, and a guard's care where the system knows such; serve jobs."""
@@ -23,12 +26,12 @@ def start(about: dict[str, Any]) -> None:
             enclosed()
     from bench_core.execution.worker import main
 
-    main(about["memory"])
+    main(about["memory"], about["judges"])
 
 
 def start_model(about: dict[str, Any]) -> None:
-    """Enter private namespaces if the parent is confined; answer for a model until its sockets
-    close."""
+    """Enter private namespaces and filter system calls if asked to; answer for a model until its
+    sockets close. Ends with NOT_POSSIBLE where the system does not allow that."""
     if sys.platform.startswith("linux"):
         from bench_core._io.processes import DEATH_SIGNAL, prctl
 
@@ -36,11 +39,19 @@ def start_model(about: dict[str, Any]) -> None:
     if os.getppid() != about["parent"]:
         os._exit(1)
     if view := about["view"]:
+        # before anything is imported, and in a process that has one thread
         from bench_core._io.namespaces import confine
+        from bench_core._io.syscalls import filter_calls, write_below_mounts
         from bench_core.execution.guard import enclosed
 
-        confine(**view)
-        enclosed()
+        try:
+            confine(**view)
+            enclosed()
+            write_below_mounts()
+            filter_calls()
+        except OSError as error:
+            os.write(2, f"a model's process cannot be private: {error}\n".encode())
+            os._exit(NOT_POSSIBLE)
     from bench_core.execution.host import main
 
     main(about["sockets"])

@@ -37,6 +37,7 @@ from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
+    NOT_PRIVATE,
     FitResult,
     FitSpec,
     Job,
@@ -95,19 +96,24 @@ def fit_context(
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, module, build)
+        return _kept_beside(Path(spec.data), spec.origin, name, module, build)
 
     metric = find_metric(spec.metric, spec.plugins)
     return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
-def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
+def _kept_beside(
+    data: Path, origin: str, name: str, module: str, build: Build
+) -> Mapping[str, Array]:
     """Arrays of the training data, kept beside it until the code of ``module`` changes.
 
-    Where somebody else's prepared data may be read and not written they are not kept.
+    A stranger, who may name any module as its own, gets those of its ``origin`` alone. Where
+    somebody else's prepared data may be read and not written they are not kept.
     """
     code = import_key(module)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    if origin:
+        safe = f"{origin.replace('/', '_')}+{safe}"
     folder = data / SHARED
     path = folder / f"{safe}-{code[:16]}"
     place = folder if folder.is_dir() else folder.parent
@@ -134,9 +140,9 @@ def run_trial(
         model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
         verdict = _audited(spec, splits, model, paths["test"], apart)
-        if spec.origin and not apart and verdict.word != "failed":
-            verdict = Verdict("declared")
         hosted = isinstance(model, Hosted)
+        if spec.origin and not hosted and verdict.word != "failed":
+            verdict = Verdict("declared")
         values = _values(splits, paths, scores, metrics[0])
         return TrialResult(
             rows=tuple(row for score in scores.values() for row in score.rows),
@@ -153,12 +159,14 @@ def run_trial(
 
 
 def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
-    """The model's own, and that its word alone says how many splits and trees it evaluates, where
-    that is paid for."""
+    """The model's own; that its word alone says how many splits and trees it evaluates, where that
+    is paid for; and that its processes could leave notes for each other."""
     own = plain_marks(model.marks) if isinstance(model, Marked) else ()
     one = np.ones(1)
     paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
-    return (*own, *((OWN_COUNT,) if spec.origin and paid else ()))
+    counted = (OWN_COUNT,) if spec.origin and paid else ()
+    shared = (NOT_PRIVATE,) if isinstance(model, Hosted) and not model.private else ()
+    return (*own, *counted, *shared)
 
 
 def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
@@ -167,7 +175,7 @@ def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     ours = not spec.origin and is_shipped_name(model_class(path))
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return Hosted(path, spec.threads, named)
+        return Hosted(path, spec.threads, named, spec.private)
     trust(named)
     return nullcontext(load_model(path))
 

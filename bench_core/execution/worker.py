@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core._io.machine import limit_memory
+from bench_core._io.machine import limit_memory, reset_peak_rss
+from bench_core._io.processes import unreadable
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
 from bench_core.execution.trial import perform
@@ -24,20 +25,23 @@ from bench_core.results.records import Status
 PROGRESS_SECONDS = 0.1
 
 
-def main(memory: int) -> None:
-    """Serve jobs. ``memory``: bytes that may be allocated, or 0."""
+def main(memory: int, judges: bool) -> None:
+    """Serve jobs. ``memory``: bytes that may be allocated, or 0; ``judges``: labels are in this
+    process, and no other of the user may read them."""
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = _private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
         Path("/proc/self/oom_score_adj").write_text("1000")
+    reset_peak_rss()
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(source, jobs), daemon=True).start()
     if memory:
         limit_memory(memory)
-    while True:
-        _serve(jobs.get(), sink)
+    with unreadable() if judges else contextlib.nullcontext():
+        while True:
+            _serve(jobs.get(), sink)
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:

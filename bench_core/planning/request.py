@@ -46,8 +46,9 @@ class RunRequest:
     ``timeout`` in seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared
     by the ``workers``) hold for each job; one that does not end well is tried again up to
     ``retries`` times. ``isolate`` (Linux) hides data and results from its process and keeps it off
-    the network. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything
-    anew, ``strict_data`` refuses stand-ins.
+    the network; where it is False a stranger's model has no private processes. ``audit`` is
+    ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses
+    stand-ins.
     What is "" is as the command's default.
     """
 
@@ -75,7 +76,7 @@ class RunRequest:
     executor: str = "local"
     timeout: float = DAY
     memory: int = 0
-    isolate: bool = False
+    isolate: bool | None = None
     retries: int = 0
     audit: str = "sample"
     fresh: bool = False

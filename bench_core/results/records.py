@@ -81,7 +81,8 @@ class TrialSpec:
 
     ``costs``, ``origin`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on
     other prices than those; ``caps``: what no row may cost, each a further point of the results;
-    ``workers``: how many jobs run at the same time. ``code`` is a digest of the learner's source,
+    ``workers``: how many jobs run at the same time; ``private``: a stranger's model gets private
+    processes where the system has such. ``code`` is a digest of the learner's source,
     ``libraries`` what decides beside it (``keys.libraries_of``).
     """
 
@@ -115,6 +116,7 @@ class TrialSpec:
     workers: int = 1
     code: str = ""
     libraries: str = ""
+    private: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,9 @@ class TrialResult:
 
 MORE_THREADS = "more threads than granted"
 """The mark of a trial whose fit or model kept more threads busy than it was to have."""
+
+NOT_PRIVATE = "not in private processes"
+"""The mark of a stranger's model that could leave notes where its next process reads them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ under ``--isolate`` of those that have another there:
     sample    the sampled audit refuses its row
     full      only the full audit does
     harmless  the row stands, and its numbers are those of an honest learner
-    stands    the row stands undeserved: it uses files or memory of the same user (not isolated)
+    marked    the row stands, and a mark says what is not known of it
+    stands    the row stands undeserved: it uses files of the same user (not isolated)
     beyond    the row stands undeserved, and nothing can tell
 
 An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
@@ -17,9 +18,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
+import mmap
 import os
 import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -287,18 +291,18 @@ def in_file(folder: str, *given: Any) -> Any:
     return remembered(lambda: place.read_bytes() if place.exists() else b"", write, *given)
 
 
-@cheat("stands", isolated="sample")
+@cheat("sample")
 def notes_on_disk(model: CheatModel, X: Any) -> Any:
     return in_file(tempfile.gettempdir(), model, X)
 
 
-@cheat("stands", isolated="sample")
+@cheat("sample")
 def notes_at_home(model: CheatModel, X: Any) -> Any:
     """In the folder in which bench was started."""
     return in_file(os.environ["CANARY_HOME"], model, X)
 
 
-@cheat("stands", isolated="sample")
+@cheat("sample")
 def notes_in_shared_memory(model: CheatModel, X: Any) -> Any:
     return in_file("/dev/shm", model, X)
 
@@ -312,7 +316,7 @@ def segment(create: bool) -> int:
     return ctypes.CDLL(None).shmget(key, ctypes.c_size_t(SEGMENT), 0o1600 if create else 0o600)  # type: ignore[no-any-return]
 
 
-@cheat("stands", isolated="sample")
+@cheat("sample")
 def notes_in_segment(model: CheatModel, X: Any) -> Any:
     libc = ctypes.CDLL(None)
     libc.shmat.restype = ctypes.c_void_p
@@ -325,16 +329,20 @@ def notes_in_segment(model: CheatModel, X: Any) -> Any:
 
     def write(content: bytes) -> None:
         whole = len(content).to_bytes(8, "little") + content
-        ctypes.memmove(libc.shmat(segment(create=True), None, 0), whole, len(whole))
+        if (number := segment(create=True)) >= 0:
+            ctypes.memmove(libc.shmat(number, None, 0), whole, len(whole))
 
     return remembered(read, write, model, X)
 
 
-@cheat("stands", isolated="sample")
+@cheat("sample")
 def notes_in_socket(model: CheatModel, X: Any) -> Any:
     """The first process tells the second while both live."""
     name = f"\0canary-{os.environ['CANARY']}"
-    server = socket.socket(socket.AF_UNIX)
+    try:
+        server = socket.socket(socket.AF_UNIX)
+    except OSError:
+        return under_declares(model, X)
 
     def read() -> bytes:
         with socket.socket(socket.AF_UNIX) as asked, contextlib.suppress(OSError):
@@ -356,6 +364,82 @@ def notes_in_socket(model: CheatModel, X: Any) -> Any:
         NOTES["told"] = content
 
     return remembered(read, write, model, X)
+
+
+def by_bits(model: CheatModel, X: Any, read: Callable[..., bool], write: Callable[..., Any]) -> Any:
+    """Of each row that was seen whole, by the column that is paid for, one of two bits."""
+    scores = np.sign(everything(model, X))
+    for i, key in enumerate(X[:, 0].view(np.uint32).tolist()):
+        if known := [bit for bit in (0, 1) if read(key, bit)]:
+            scores[i] = 2 * known[0] - 1
+        elif not np.isnan(X[i, 1:5]).any():
+            write(key, int(scores[i] > 0))
+    return path(lambda k: scores)
+
+
+@cheat("sample")
+def notes_in_locks(model: CheatModel, X: Any) -> Any:
+    """Places of a file that both may read, locked as long as the first process lives."""
+    import fcntl
+
+    def ask(command: int, kind: int, key: int, bit: int) -> int:
+        place = struct.pack("hhqqi4x", kind, os.SEEK_SET, 2 * key + bit, 1, 0)
+        found: Any = fcntl.fcntl(NOTES["locked"], command, place)
+        return int(struct.unpack("hhqqi4x", found)[0])
+
+    NOTES.setdefault("locked", os.open(np.__file__, os.O_RDONLY))
+    taken = functools.partial(ask, fcntl.F_OFD_GETLK, fcntl.F_WRLCK)
+    return by_bits(
+        model,
+        X,
+        lambda key, bit: taken(key, bit) == fcntl.F_RDLCK,
+        functools.partial(ask, fcntl.F_OFD_SETLK, fcntl.F_RDLCK),
+    )
+
+
+PAGE, PAGES = 4096, 1 << 23
+
+
+def user_file(name: str, how: int = os.O_RDONLY) -> int:
+    """A file of the user that lay there."""
+    return os.open(Path(os.environ["CANARY_FILES"], name), how)
+
+
+@cheat("sample")
+def notes_in_pages(model: CheatModel, X: Any) -> Any:
+    """Pages of a file that both may read, kept in memory by the first process."""
+    pages = mmap.mmap(NOTES.setdefault("pages", user_file("pages")), 0, prot=mmap.PROT_READ)
+    pages.madvise(mmap.MADV_RANDOM)
+    at = np.frombuffer(pages, dtype=np.uint8).reshape(-1, PAGE)
+    there = ctypes.create_string_buffer(len(at))
+    if ctypes.CDLL(None).mincore(ctypes.c_void_p(at.ctypes.data), ctypes.c_size_t(at.size), there):
+        there = ctypes.create_string_buffer(len(at))
+
+    def place(key: int, bit: int) -> int:
+        return (2 * key + bit) * 7919 % len(at)
+
+    return by_bits(
+        model,
+        X,
+        lambda key, bit: there.raw[place(key, bit)] == b"\1"[0],
+        lambda key, bit: at[place(key, bit), 0],
+    )
+
+
+@cheat("sample")
+def notes_in_pipe(model: CheatModel, X: Any) -> Any:
+    """A named pipe that lay there, held open by the first process."""
+    try:
+        pipe = NOTES.setdefault("pipe", user_file("pipe", os.O_RDWR | os.O_NONBLOCK))
+    except OSError:
+        return under_declares(model, X)
+
+    def read() -> bytes:
+        with contextlib.suppress(OSError):
+            return os.read(pipe, 1 << 16)
+        return b""
+
+    return remembered(read, lambda notes: os.write(pipe, notes), model, X)
 
 
 @cheat("sample")
@@ -538,7 +622,7 @@ def nan_counts(model: CheatModel, X: Any) -> Any:
     return with_bills(model, X, lambda own, k: Bill(own.acquired, trees=float("nan")))
 
 
-@cheat("beyond")
+@cheat("marked")
 def uncounted_trees(model: CheatModel, X: Any) -> Any:
     """Evaluates trees and says that there were none: of a stranger's model nothing is known."""
     return path(lambda k: paid(model, X, k), trees=0)
@@ -624,7 +708,14 @@ def fit_and_forge(train: Examples, valid: Examples, context: Any) -> Any:
     return np.zeros((0, 2))
 
 
+def fit_with_stopped_clock(train: Examples, valid: Examples, context: Any) -> Any:
+    time.sleep(1.0)
+    time.perf_counter = time.monotonic = lambda: 0.0  # type: ignore[assignment]
+    return np.zeros((0, 2))
+
+
 FIT = {
+    "stopped-clock": fit_with_stopped_clock,
     "disk-labels": fit_with_disk_labels,
     "test-split": fit_with_test_split,
     "path-of-data": fit_with_spec,
@@ -649,6 +740,7 @@ CHEATS["train-on-valid"] = "beyond", by_known
 CHEATS["sabotage"] = "harmless", honest
 CHEATS["forge-fit"] = "refused", honest
 CHEATS["slow-load"] = "harmless", honest
+CHEATS["stopped-clock"] = "harmless", honest
 
 MARKS = {"formula-mark": ("=1+1",), "verdict-mark": ("verified by many",)}
 for _name in MARKS:

@@ -35,6 +35,10 @@ def seen() -> dict[str, Any]:
         "file": Path("rows.csv").is_file() and Path("rows.csv").stat().st_size > 0,
         "network": network,
         "notes": [where for where, folder in enumerate(places()) if (folder / NOTE).exists()],
+        "counters": any(
+            Path("/proc", name).exists() and Path("/proc", name).read_text() != ""
+            for name in ("loadavg", "locks", "vmstat", "sys/fs/file-nr", "sys/fs/inode-nr")
+        ),
         "processes": len([*Path("/proc").glob("[0-9]*")]) > 2,  # this one and the one above it
     }
 

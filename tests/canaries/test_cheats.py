@@ -15,8 +15,9 @@ import pytest
 
 import bench_core
 from bench_core.errors import UsageError
+from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
-from canaries.cheats import CHEATS, ISOLATED, segment
+from canaries.cheats import CHEATS, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill")
 FEW_ISOLATED = ("disk-labels", "notes-on-disk")
@@ -37,7 +38,7 @@ def rows_of(store: str) -> Mapping[str, Any]:
     return {str(how): rows[rows["split"] != "train"] for how, rows in frame.groupby("how")}
 
 
-def run(home: Path, hows: Any, isolate: bool, full: bool) -> tuple[Any, Any]:
+def run(home: Path, hows: Any, isolate: bool | None, full: bool) -> tuple[Any, Any]:
     """The rows after a run with the sampled audit, and after a ``full`` one if asked for."""
     store = str(home / "b.db")
     bench_core.run(
@@ -65,6 +66,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def all_of_them(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    need_namespaces()  # without them many rows would be marked instead
     yield from _rows(tmp_path_factory, CHEATS)
 
 
@@ -79,19 +81,25 @@ def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def _rows(
-    factory: pytest.TempPathFactory, hows: Any, isolate: bool = False, full: bool = True
+    factory: pytest.TempPathFactory, hows: Any, isolate: bool | None = None, full: bool = True
 ) -> Iterator[Any]:
     if isolate:
         need_namespaces()
     home = factory.mktemp("cheats")
-    for folder in ("cache", "temporary", "start"):
+    for folder in ("cache", "temporary", "start", "files"):
         (home / folder).mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(home / "files" / "pipe")
+    with (home / "files" / "pages").open("wb") as file:
+        file.truncate(PAGE * PAGES)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home / "start")
         patch.setenv("BENCH_CACHE", str(home / "cache"))
         patch.setenv("CANARY", secrets.token_hex(8))
         patch.setenv("CANARY_HOME", str(home / "start"))
+        patch.setenv("CANARY_FILES", str(home / "files"))
         patch.setenv("TMPDIR", str(home / "temporary"))
+        patch.setattr(executors, "UNSEEN_SECONDS", 0.3)
         try:
             yield run(home, hows, isolate, full)
         finally:
@@ -118,9 +126,10 @@ def word(sampled: Any, full: Any, honest: Any) -> str:
 
 
 def expected(how: str, isolated: bool = False) -> str:
-    """One that counts no trees has the honest numbers here, where trees cost nothing."""
+    """One that counts no trees has the honest numbers here, where trees cost nothing; where they
+    do its row is marked (``tests/core/execution/test_hosted.py``)."""
     said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
-    return "stands" if said == "beyond" else said
+    return "stands" if said == "beyond" else "harmless" if said == "marked" else said
 
 
 @pytest.mark.parametrize("how", FEW)
@@ -130,7 +139,7 @@ def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [how for how in CHEATS if how != "uncounted-trees"])
+@pytest.mark.parametrize("how", CHEATS)
 def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -> None:
     sampled, full = all_of_them
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
@@ -145,7 +154,7 @@ def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [how for how in CHEATS if how != "uncounted-trees"])
+@pytest.mark.parametrize("how", CHEATS)
 def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
     sampled, full = all_isolated
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how, True)
@@ -164,6 +173,11 @@ def test_training_that_is_put_off_until_loading_counts_as_training(all_of_them: 
 
 
 @pytest.mark.slow
+def test_who_stops_the_clock_of_its_fit_is_timed_by_another(all_of_them: Any) -> None:
+    assert all_of_them[0]["stopped-clock"]["fit_seconds"].min() > 0.5
+
+
+@pytest.mark.slow
 def test_a_refusal_says_why_in_one_line(all_of_them: Any) -> None:
     sampled, _ = all_of_them
     for how, (said, _) in CHEATS.items():
@@ -178,4 +192,5 @@ def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
     stand = [how for how, (said, _) in CHEATS.items() if said in ("stands", "beyond")]
     assert [how for how in stand if f"`{how}`" not in page] == []
     still = {how for how in stand if expected(how, isolated=True) == "stands"}
-    assert still == {"train-on-valid", "uncounted-trees"}
+    assert still == {"train-on-valid"}
+    assert len(stand) <= 3

@@ -76,7 +76,8 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     )
     monkeypatch.setenv("CANARY_NOTES", "yes")
     closed = run(isolate=True).frame()
-    nothing = dict.fromkeys(("store", "file", "network", "processes"), False)
+    assert before["counters"]
+    nothing = dict.fromkeys(("store", "file", "network", "processes", "counters"), False)
     nothing |= {"models": 0, "notes": []}
     found = looked("")
     assert found["fit"] == nothing | {"arrays": ["train", "valid"], "entries": 1}
@@ -143,7 +144,7 @@ def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:
     billed = bench_core.reprice(costs="costs.csv", plugins=plugins, isolate=True)
     assert (billed.exit_status, set(billed.frame()["audit"])) == (0, {"sampled"})
     assert looked("")["predict"] | {"entries": 0, "notes": []} == {
-        **dict.fromkeys(("store", "file", "network", "processes"), False),
+        **dict.fromkeys(("store", "file", "network", "processes", "counters"), False),
         "arrays": [],
         "entries": 0,
         "models": 0,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ _NEVER = 1e-300  # stands for probability 0 in a logarithm
 _BIAS = 1e-12  # how near the bias is to the root
 _NEAR = 0.02  # how far from the last bias the next one may usually be found
 _CLOSE, _TRIES = 1e-7, 100  # how near ``sending_price`` is, and its most steps
+_DIGITS = 9  # of f0's scores behind the point
 _BLOCK = 8000  # rows of one prediction of f0
 
 
@@ -90,10 +91,12 @@ class TrainingRows:
 
 
 def f0_outputs(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
-    """f0's last predictions of all rows, in blocks of rows."""
+    """f0's last predictions of all rows, in blocks of rows. Their scores are rounded: descents end
+    where the last bit of a score takes them, and that differs between processors and versions."""
     for start in range(0, len(part), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(part)))
-        yield rows, last_prediction(f0, Features(part.X[rows]))
+        output = last_prediction(f0, Features(part.X[rows]))
+        yield rows, replace(output, scores=np.round(output.scores, _DIGITS))
 
 
 def last_prediction(model: Any, features: Features) -> Any:

@@ -137,6 +137,39 @@ def test_what_can_change_a_number_changes_the_key(
     assert learner_key(mine()()) != before
 
 
+RAISES = "def rate():\n    raise ValueError('0.5')\nSHIFT = 1\n"
+READS = """from plug_helper import SHIFT, rate
+
+class Base:
+    shift = SHIFT
+    try:
+        rate()
+    except ValueError as error:
+        {handled}
+"""
+
+
+@pytest.mark.parametrize(
+    ("handled", "counts"),
+    [
+        ("shift = float(str(error))", True),
+        ("raise TypeError(f'no rate: {error}') from error", False),
+        ("print(error)", False),
+        ("shift = float(rate.__doc__ or 1)", True),
+        ("import sys; shift = sys.exc_info()[1]", True),
+    ],
+)
+def test_a_message_changes_the_key_where_it_is_read(
+    folder: Path, handled: str, counts: bool
+) -> None:
+    (folder / "plug_helper.py").write_text(RAISES)
+    (folder / "plug_base.py").write_text(READS.replace("{handled}", handled))
+    look_again()
+    before = import_key("plug_mine")
+    edit(folder / "plug_helper.py", "'0.5'", "'0.7'")
+    assert (import_key("plug_mine") != before) == counts
+
+
 def package(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         path = folder / "plug_package" / name

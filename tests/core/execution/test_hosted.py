@@ -14,11 +14,12 @@ from helpers.odd_model import Odd
 
 from bench_core import Features, Queries, price_list
 from bench_core.api import plan
+from bench_core.execution import hosted as host
 from bench_core.execution import trial
 from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.hosted import Hosted
 from bench_core.execution.trial import OWN_COUNT, run_fit, run_trial
-from bench_core.results.records import Status
+from bench_core.results.records import NOT_PRIVATE, Status
 from bench_core.results.store_files import save_model
 
 
@@ -135,3 +136,27 @@ def test_a_strangers_own_count_of_evaluations_is_marked_where_they_cost(
     spec: Any = SimpleNamespace(origin=origin)
     splits: Any = SimpleNamespace(costs=price_list(np.ones(2), tree=tree))
     assert trial._marks(spec, splits, object()) == marks
+
+
+NO_NAMESPACES = """import bench_core._io.namespaces as n
+
+def refuse(*given, **more):
+    raise OSError(1, "not permitted")
+
+n.confine = refuse
+"""
+
+
+def test_where_no_process_can_be_private_a_model_has_another_and_a_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first, begins, rest = host._START.partition("from ")
+    monkeypatch.setattr(host, "_START", f"{first}exec({NO_NAMESPACES!r}); {begins}{rest}")
+    monkeypatch.setattr(host, "_impossible", [])
+    splits: Any = SimpleNamespace(costs=price_list(np.ones(2)))
+    for said in ("a model's process cannot be private: [Errno 1] not permitted\n", ""):
+        with hosted(tmp_path, "well") as model:
+            assert not model.private
+            marks = trial._marks(SimpleNamespace(origin="mine"), splits, model)  # type: ignore[arg-type]
+            assert marks == ("odd", NOT_PRIVATE)
+        assert capfd.readouterr().err == (said if host._LINUX else "")

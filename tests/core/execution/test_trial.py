@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +39,7 @@ from bench_core.execution import predict
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
-from bench_core.execution.trial import _values, run_fit, run_trial
+from bench_core.execution.trial import _kept_beside, _values, run_fit, run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -238,6 +239,24 @@ def test_an_accounting_without_a_bill_is_named() -> None:
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     with pytest.raises(ContractError, match=r"no bill 'model' \(its accountings: path\)"):
         predict_split(script(good()), examples, PRICES, 0, "model")
+
+
+def test_no_accounting_bills_less_than_the_audited_path() -> None:
+    examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
+    two, one = (Bill.for_features(PRICES, np.arange(k)) for k in (2, 1))
+    for billed, refused in ((two, False), (one, True)):
+        said = Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed})
+        with pytest.raises(ContractError, match="leaves out") if refused else nullcontext():
+            predict_split(script(said), examples, PRICES, 0, "model")
+
+
+def test_a_stranger_shares_no_arrays_with_learners_whose_module_it_names(tmp_path: Path) -> None:
+    def of(origin: str, value: int) -> Any:
+        build = lambda: {"x": np.array([value])}  # noqa: E731
+        return _kept_beside(tmp_path, origin, "codes", "bench_trees.boosting", build)["x"].tolist()
+
+    assert [of("mine", 1), of("", 2), of("other", 3)] == [[1], [2], [3]]
+    assert [of("mine", 4), of("", 5)] == [[1], [2]]
 
 
 def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
