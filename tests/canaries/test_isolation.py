@@ -29,6 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "data"))
     rows = "".join(f"{i},{i % 5},{int(i % 7 > 3)}\n" for i in range(300))
     (tmp_path / "rows.csv").write_text(f"a,b,y\n{rows}")
+    for folder in looking.places():  # of a test that failed
+        (folder / looking.NOTE).unlink(missing_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "port").write_text(str(server.getsockname()[1]))
         yield tmp_path

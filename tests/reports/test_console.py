@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from io import StringIO
 from typing import Any
 
@@ -31,15 +32,18 @@ from bench_core.results.records import RunInfo
 from bench_core.terminal.wording import cost, quality, settings, times
 
 
+@cache
+def of_example() -> list[Board]:
+    return boards(example.info(), example.frame())
+
+
 def text(verbose: bool = False) -> list[str]:
-    info = example.info()
-    return text_boards(info, boards(info, example.frame()), verbose=verbose).splitlines()
+    return text_boards(example.info(), of_example(), verbose=verbose).splitlines()
 
 
 def screen(width: int) -> str:
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    info = example.info()
-    show_boards(info, boards(info, example.frame()), to)
+    show_boards(example.info(), of_example(), to)
     assert isinstance(to.file, StringIO)
     return to.file.getvalue()
 
@@ -71,7 +75,7 @@ def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budge
 
 
 def test_a_board_without_budgets_has_no_table_of_them() -> None:
-    board = boards(example.info(), example.frame())[0]
+    board = of_example()[0]
     assert len(list(plain_tables(board))) == 2
     assert len(list(plain_tables(replace(board, budgets=())))) == 1
     assert budget_table(replace(board, budgets=()), 80) is None
@@ -85,9 +89,7 @@ def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_te
 
 def test_a_skipped_trial_did_not_fail() -> None:
     failure = Failure("mine", "skipped", "mine does binary, d is multiclass", "scale=1", 1)
-    (line,) = failure_lines(
-        replace(boards(example.info(), example.frame())[0], failures=(failure,))
-    )
+    (line,) = failure_lines(replace(of_example()[0], failures=(failure,)))
     assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
 
 
@@ -287,7 +289,7 @@ def test_settings_in_words_with_a_learner_inside() -> None:
 
 
 def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> None:
-    board = boards(example.info(), example.frame())[0]
+    board = of_example()[0]
     rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
     (line,) = search_lines(replace(board, rows=rows))
     assert line == "settings tried, and their training: miser 4 in 32 s"
