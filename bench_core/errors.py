@@ -74,11 +74,11 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
 
 
-def unknown(kind: str, name: str, known: Iterable[str], why: str = "") -> str:
+def unknown(kind: str, name: object, known: Iterable[str], why: str = "") -> str:
     """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=3)
+    near = get_close_matches(str(name), list(known), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []
     hints = hints or [f"known: {', '.join(sorted(known))}"]

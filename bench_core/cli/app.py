@@ -246,6 +246,11 @@ def _usage_line(error: click.ClickException) -> str:
     hint = f"see '{context.command_path} --help'"
     if isinstance(error, click.NoSuchOption) and context.parent is None:
         hint = f"options come after the verb, as in 'bench run {error.option_name}'; {hint}"
+    elif isinstance(error, click.NoSuchOption) and error.option_name == "--budget":
+        return (
+            f"{context.command_path}: no option --budget: budgets are asked of a finished run "
+            f"(bench best --budget 10), --caps has caps measured ({hint})"
+        )
     elif "unexpected extra argument" in message and context.info_name in ("run", "plan"):
         hint = f"data go behind --data, suites behind --suite; {hint}"
     return f"{context.command_path}: {message.rstrip('.')} ({hint})"

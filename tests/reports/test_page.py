@@ -160,7 +160,7 @@ def test_36_learners_on_8_data_sets_take_at_most_300_kb_and_the_best_are_seen_wi
 
 
 def test_rows_of_any_whole_numbers_are_one_text_and_what_is_too_large_is_cut() -> None:
-    rows = [[0, -1, 40_000], [], [2**25, -(2**25), 7], [35, 92, 34]]
+    rows = [[0, -1, 40_000], [], [2**24, -(2**24), 7], [35, 92, 34]]
     assert rows_of(packed_rows(rows)) == rows
     assert rows_of(packed_rows([[-(2**40)]])) == [[1 - 2**26]]
     assert rows_of(packed_rows([[2**40]])) == [[2**26 - 1]]

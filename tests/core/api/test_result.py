@@ -129,6 +129,7 @@ def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> N
         (lambda r: r.board("visit"), "unknown data set of this run 'visit': did you mean visits?"),
         (lambda r: r.curve("toy"), "unknown learner of this run 'toy'"),
         (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
+        (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one here, as 1; at() takes several"),
         (lambda r: r.at("dear"), "budget 'dear' is not a cost"),

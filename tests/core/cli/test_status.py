@@ -18,6 +18,7 @@ MISTAKES = [
     (["show", "yahooo", "--kind", "dataset"], "did you mean yahoo"),
     (["run", "--sede", "3"], "--seed"),
     (["-q", "run"], "options come after the verb"),
+    (["run", "--budget", "10"], "budgets are asked of a finished run (bench best --budget 10)"),
     (["run", "--timeout", "3x"], "10m"),
     (["run", "--memory", "lots"], "4GiB"),
     (["run", "--seeds", "1,x"], "0-2"),
