@@ -408,7 +408,10 @@ def user_file(name: str, how: int = os.O_RDONLY) -> int:
 @cheat("sample")
 def notes_in_pages(model: CheatModel, X: Any) -> Any:
     """Pages of a file that both may read, kept in memory by the first process."""
-    pages = mmap.mmap(NOTES.setdefault("pages", user_file("pages")), 0, prot=mmap.PROT_READ)
+    try:
+        pages = mmap.mmap(NOTES.setdefault("pages", user_file("pages")), 0, prot=mmap.PROT_READ)
+    except OSError:
+        return under_declares(model, X)
     pages.madvise(mmap.MADV_RANDOM)
     at = np.frombuffer(pages, dtype=np.uint8).reshape(-1, PAGE)
     there = ctypes.create_string_buffer(len(at))

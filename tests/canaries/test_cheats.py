@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -86,18 +87,19 @@ def _rows(
     if isolate:
         need_namespaces()
     home = factory.mktemp("cheats")
-    for folder in ("cache", "temporary", "start", "files"):
+    for folder in ("cache", "temporary", "start"):
         (home / folder).mkdir()
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(home / "files" / "pipe")
-    with (home / "files" / "pages").open("wb") as file:
-        file.truncate(PAGE * PAGES)
-    with pytest.MonkeyPatch.context() as patch:
+    # where a private process sees them: not below a folder for temporary files
+    with TemporaryDirectory(dir=Path.home()) as files, pytest.MonkeyPatch.context() as patch:
+        if hasattr(os, "mkfifo"):
+            os.mkfifo(Path(files, "pipe"))
+        with Path(files, "pages").open("wb") as file:
+            file.truncate(PAGE * PAGES)
         patch.chdir(home / "start")
         patch.setenv("BENCH_CACHE", str(home / "cache"))
         patch.setenv("CANARY", secrets.token_hex(8))
         patch.setenv("CANARY_HOME", str(home / "start"))
-        patch.setenv("CANARY_FILES", str(home / "files"))
+        patch.setenv("CANARY_FILES", files)
         patch.setenv("TMPDIR", str(home / "temporary"))
         patch.setattr(executors, "UNSEEN_SECONDS", 0.3)
         try:

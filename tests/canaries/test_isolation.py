@@ -15,10 +15,11 @@ import pytest
 import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution import isolation
+from bench_core.results.records import NOT_PRIVATE
 from bench_core.results.store import Store
 from canaries import looking
 
-MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
+MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "marks"]
 
 
 @pytest.fixture
@@ -63,7 +64,8 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
 ) -> None:
     if not possible():
         pytest.skip("this system lets no process have namespaces of its own")
-    open_ = run(store="open.db").frame()
+    open_ = run(store="open.db", isolate=False).frame()
+    assert {*open_["marks"][open_["learner"] == "looking"]} == {NOT_PRIVATE}
     before = looked("open.db")["predict"]
     assert before["arrays"] == ["test", "train", "valid"]
     assert before["network"]

@@ -167,6 +167,15 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> No
     assert some.evaluation0.tolist() == [4.0] * 3  # 4 splits at .5, 2 trees at 1
 
 
+def test_the_last_bits_of_f0s_scores_change_nothing() -> None:
+    prices = Prices.additive(np.ones(1))
+    X = np.random.default_rng(3).normal(size=(200, 1)).astype(np.float32)
+    train = Examples(X, (X[:, 0] > 0).astype(float))
+    rules = [Rule(np.array([0.3 * (1 + shift)]), prices) for shift in (0.0, 3e-16, -3e-16)]
+    one, *others = (TrainingRows.of(train, rule, prices).loss0.tobytes() for rule in rules)
+    assert others == [one, one]
+
+
 def test_many_rows_go_to_f0_in_parts_and_each_gets_its_own_answer() -> None:
     class OwnBills(Rule):
         def predict_path(self, features: Features) -> Any:
