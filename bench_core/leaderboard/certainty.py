@@ -71,8 +71,7 @@ def certified(
         return board
     board = replace(board, costs=cost_range(board))
     metric = primary_metric(info, board.dataset)
-    own = frame["dataset"] == board.dataset
-    values = Values.of(store, info.run, board.dataset, frame[own], metric)
+    values = Values.of(store, info.run, board.dataset, frame, metric)
     drawn = Drawn.of(values, board, resamples)
     known = {} if drawn is None else drawn.levels
     caps = [budget for budget in board.budgets if budget not in known]

@@ -71,7 +71,6 @@ def standings(
 
     Without a store, or where it has no values, learners stand by their quality alone.
     """
-    frame = frame[frame["dataset"] == dataset]
     values = Values.of(store, info.run, dataset, frame, primary_metric(info, dataset))
     known = values.levels(budgets, resamples)
     return tuple(
@@ -124,7 +123,8 @@ class Values:
     def of(
         cls, store: Store | None, run: str, dataset: str, frame: pd.DataFrame, metric: Criterion
     ) -> Values:
-        """Of the data set's rows ``frame``."""
+        """Of the data set's rows among ``frame``."""
+        frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(frame, metric.name)
         named = points[["learner", "fold", "seed", "params"]].drop_duplicates()
         trials = (

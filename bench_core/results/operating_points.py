@@ -53,6 +53,17 @@ def criterion(info: RunInfo, name: str) -> Criterion:
     return Criterion(name, bool(info.higher_is_better.get(name, True)))
 
 
+def of_dataset(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:
+    """The rows of one data set, with the columns alone that ``operating_points`` reads: those of a
+    large run take little room."""
+    import pandas as pd
+
+    rows = np.flatnonzero(frame["dataset"] == dataset)
+    names = dict.fromkeys((*_KEPT, "split", "status", metric))
+    kept = {name: frame[name].array.take(rows) for name in names if name in frame.columns}
+    return pd.DataFrame(kept, copy=False)
+
+
 def operating_points(
     frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
 ) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from bench_core.statistics.choices import (
 )
 from bench_core.statistics.contenders import contenders
 
-_AT_ONCE = 1 << 20  # means of all points: their matrices stay in the processor's cache
+_AT_ONCE = 1 << 19  # means of all points: they, and 500 draws, stay in the processor's cache
 
 Draws = FloatArray
 
@@ -187,7 +187,7 @@ class _Sums(NamedTuple):
 
     def draws(self, counts: Float32Array) -> Iterator[list[FloatArray]]:
         """Some draws at a time, by learner the means (draws, p)."""
-        some = 1 + _AT_ONCE // max(1, sum(map(len, self.sums)))
+        some = 1 + min(500, _AT_ONCE // max(1, sum(map(len, self.sums))))
         for start in range(0, len(counts), some):
             drawn = counts[start : start + some]
             share = drawn / np.maximum(drawn @ self.weights, 1e-30)[:, None]

@@ -75,7 +75,8 @@ def true_saving() -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("valid", "test", "blocks"), [(60, 60, 512), (300, 300, 512), (400, 400, 128)]
+    ("valid", "test", "blocks"),
+    [(60, 60, 512), (300, 300, 512), (400, 400, 512), (400, 400, 128)],
 )
 def test_intervals_hold_the_truth(valid: int, test: int, blocks: int) -> None:
     rng = np.random.default_rng(valid)
