@@ -22,8 +22,9 @@ from numba import njit
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.metrics.built_in import Ranked
 
-_fast: Any = njit(cache=True, nogil=True)
-_inner: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
+_njit: Any = njit  # whose types lack some options
+_fast = _njit(cache=True, nogil=True)
+_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
 _GRADES = 16  # whole grades that are counted, not sorted
 _SHORT = 32  # rows that insertion sort takes
 

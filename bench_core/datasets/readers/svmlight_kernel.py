@@ -11,10 +11,13 @@ bytes are not compared in chains (``a < b < c``), which numba compiles badly, an
 index by unsigned numbers, which never count from the end.
 """
 
+# mypy: disallow-untyped-decorators=False
 from typing import Any
 
 import numpy as np
 from numba import njit
+
+_njit: Any = njit  # whose types lack some options
 
 # w * 1e80 is beyond float32 (or 0), w / 1e80 is 0 as float32: higher powers change nothing
 POWERS = np.array([float(f"1e{e}") for e in range(81)])
@@ -40,7 +43,7 @@ def _content_end(buf: Any, at: Any) -> Any:
 
 
 # not inlined by numba, which would compile it eight times; without ways in from Python and C
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@_njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _digits(buf: Any, at: Any, w: Any) -> Any:
     """Append digits to w: (w, position after them, how many did not fit).
 

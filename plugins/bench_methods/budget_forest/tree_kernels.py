@@ -6,6 +6,7 @@ fetched out of order. Rows of arrays are added and filled by loops: numba compil
 expressions for seconds.
 """
 
+# mypy: disallow-untyped-decorators=False
 import numpy as np
 from bench_trees.kernels.calling import inner
 from numba import njit
@@ -99,8 +100,8 @@ def _tells(
     """Whether the likelihood ratio statistic of classes and sides is at least ``least[c]``, c + 1
     being the number of classes in the node ``whole`` (K,)."""
     left = np.zeros(len(whole), np.int64)
-    for b in range(low, cut + 1):
-        _add(table[b], 1, left)
+    for at in range(low, cut + 1):
+        _add(table[at], 1, left)
     if missing_left:
         _add(table[256], 1, left)
     n, n_left = float(_sum(whole)), float(_sum(left))

@@ -4,6 +4,7 @@ Rows of arrays are added by loops: for an expression of arrays numba also compil
 unequal shapes, which takes seconds.
 """
 
+# mypy: disallow-untyped-decorators=False
 import numpy as np
 from bench_trees.kernels.calling import inner
 from numba import njit
