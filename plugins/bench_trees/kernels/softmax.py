@@ -40,7 +40,7 @@ def slopes(
             _exponentials(z[: len(f)], bits, power)
             for r in range(len(f)):
                 total[r] += power[r]
-        for r in range(TILE):
+        for r in range(len(label)):
             total[r] = 1.0 / total[r]
         for k in range(K):
             g, h = gradient[k][begin:end], hessian[k][begin:end]
