@@ -16,9 +16,9 @@ import numpy as np
 from bench_trees.arrays import Float64Array, Int64Array, frozen
 from bench_trees.kernels.exponentials import sigmoid
 from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
-from bench_trees.kernels.softmax import slopes
 from bench_trees.threads import PIECE, Workers
 
+NEAR = 1 << 16  # numbers of several arrays that stay in the cache of a processor
 TINY = 1e-15  # keeps logarithms of shares finite
 
 
@@ -177,13 +177,20 @@ class Softmax:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
-        weights = np.ones(len(labels.y)) if labels.weights is None else labels.weights
-        known = [frozen(values, np.float64) for values in (scores, labels.y, weights)]
+        factor, y = self.outputs / (self.outputs - 1), labels.y.astype(np.int64)
 
         def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
-            slopes(*known, rows.start, rows.stop, gradient, hessian)
+            p, weight = scores[:, rows], 1.0 if labels.weights is None else labels.weights[rows]
+            p = p - p.max(axis=0)
+            np.exp(p, out=p)
+            p /= p.sum(axis=0)
+            rest = 1 - p
+            rest *= p
+            np.multiply(rest, factor * weight, out=hessian[:, rows])
+            p[y[rows], np.arange(p.shape[1])] -= 1
+            np.multiply(p, weight, out=gradient[:, rows])
 
-        return _by_piece(derive, scores, crew)
+        return _by_piece(derive, scores, crew, NEAR // self.outputs + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,14 +268,15 @@ def _by_piece(
     derive: Callable[[slice, Float64Array, Float64Array], None],
     scores: Float64Array,
     crew: Workers,
+    most: int = PIECE,
 ) -> tuple[Float64Array, Float64Array]:
-    """Gradients and hessians (K, n) at scores (K, n), which ``derive`` writes for some rows: pieces
-    that stay near, on all threads."""
+    """Gradients and hessians (K, n) at scores (K, n), which ``derive`` writes for some rows, at
+    most so many: pieces that stay near, on all threads."""
     gradient, hessian = np.empty(scores.shape), np.empty(scores.shape)
 
     def piece(start: int, stop: int) -> None:
-        for a in range(start, stop, PIECE):
-            derive(slice(a, min(a + PIECE, stop)), gradient, hessian)
+        for a in range(start, stop, most):
+            derive(slice(a, min(a + most, stop)), gradient, hessian)
 
     crew.run(piece, scores.shape[1], PIECE)
     return gradient, hessian

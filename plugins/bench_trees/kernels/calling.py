@@ -22,11 +22,11 @@ def calling(*modules: ModuleType) -> Callable[[Any], Any]:
     """``njit`` for a function that calls kernels of these modules, which call none of another file.
 
     numba's cache compares the source of the compiled function's file alone; here it compares the
-    sources of these modules as well. Quotients by zero are infinite here, too.
+    sources of these modules as well.
     """
 
     def compiled(function: Any) -> Any:
-        kernel: Any = _njit(cache=True, nogil=True, error_model="numpy")(function)
+        kernel: Any = njit(cache=True, nogil=True)(function)
         if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
             sources = [Path(str(module.__file__)).read_bytes() for module in modules]
