@@ -101,7 +101,7 @@ class Ensemble:
         shift = np.repeat(start[:-1], np.diff(start))
 
         def joined(name: str, dtype: Any) -> Any:
-            parts = [np.asarray(getattr(tree, name)) for tree in trees]
+            parts = [getattr(tree, name) for tree in trees]
             return np.concatenate([np.zeros(0), *parts]).astype(dtype)
 
         left, right = joined("left", np.int32), joined("right", np.int32)

@@ -67,6 +67,9 @@ class Grower:
         self.order = RowOrder(words, crew)
         self.pool = HistogramPool(words, bins, settings, ledger.penalty.free, self.order, crew)
         self.account = Account(ledger, settings, self.copies, crew)
+        levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
+        # for which there is room from the start: all there may be, if few
+        self.leaves = min(settings.max_leaves or 1 << levels, 1 << levels)
         self.state = np.zeros(4, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
@@ -153,7 +156,8 @@ class Grower:
         self.pool.begin(fixed)
         self.account.begin()
         self.state[:] = 0
-        self._reserve(2 * self._leaves() - 1)
+        self._reserve(2 * self.leaves - 1)
+        self.pool.reserve(2 + self.leaves // 2, 0)  # as many as pairs, a level at a time
         rules = self._rules()
         while (asked := self._advance(rules)) != DONE:
             found = int(self.state[FOUND])
@@ -213,12 +217,6 @@ class Grower:
     def count(self) -> int:
         """Number of nodes."""
         return int(self.state[COUNT])
-
-    def _leaves(self) -> int:
-        """Leaves for which there is room from the start: all there may be, if few."""
-        s = self.settings
-        depth = LEVELS if s.max_depth is None else min(s.max_depth, LEVELS)
-        return min(s.max_leaves or 1 << depth, 1 << depth)
 
     def _reserve(self, nodes: int) -> None:
         if nodes <= len(self.work):

@@ -244,18 +244,11 @@ class GrownTree(NamedTuple):
     @classmethod
     def leaf(cls, nodes: int = 1) -> Self:
         """Nothing but leaves of value 0, to be overwritten; by default a single one."""
-        leaves = (nodes + 1) // 2
-        return cls(
-            np.full(nodes, -1),
-            np.zeros(nodes),
-            np.zeros(nodes, np.bool_),
-            np.full(nodes, -1),
-            np.full(nodes, -1),
-            np.zeros(nodes),
-            np.zeros(leaves, np.int64),
-            np.zeros(leaves, np.int64),
-            np.zeros((leaves, 2), np.int64),
-        )
+        feature, left, right = np.full((3, nodes), -1)
+        threshold, value = np.zeros((2, nodes))
+        ends = np.zeros((nodes + 1) // 2, np.int64)
+        missing, spans = np.zeros(nodes, np.bool_), np.zeros((len(ends), 2), np.int64)
+        return cls(feature, threshold, missing, left, right, value, ends, ends.copy(), spans)
 
 
 @njit(cache=True, nogil=True)
