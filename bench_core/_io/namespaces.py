@@ -31,6 +31,8 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _ABOUT_THE_SYSTEM = "/sys/devices/system"
 _STEADY = ("cpuinfo", "filesystems", "version")  # of /proc: what no process can change
 _COUNTS = ("meminfo", "stat", "uptime")  # as they are when the process starts
+NOT_POSSIBLE = 78
+"""Exit status of a process that the system does not let be private."""
 PRIVATE_SIZE = "1g"
 """What a process may write to its private folders together."""
 

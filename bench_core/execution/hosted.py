@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bench_core._io.machine import peak_rss_mb
-from bench_core._io.namespaces import hidden
+from bench_core._io.namespaces import NOT_POSSIBLE, hidden
 from bench_core._io.processes import descendants
 from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
@@ -29,7 +29,6 @@ from bench_core.costs.bill import Bill, Prediction
 from bench_core.data import Features
 from bench_core.execution.contract import ContractError, HostedError, plain_marks
 from bench_core.execution.messages import receive, send
-from bench_core.execution.start import NOT_POSSIBLE
 from bench_core.results.records import Status
 from bench_core.results.store_files import read_state
 

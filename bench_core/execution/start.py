@@ -5,9 +5,6 @@ import signal
 import sys
 from typing import Any
 
-NOT_POSSIBLE = 78
-"""The exit status of a model's process that the system does not let be private."""
-
 
 def start(about: dict[str, Any]) -> None:
     """Enter namespaces if asked to, and a guard's care where the system knows such; serve jobs."""
@@ -40,7 +37,7 @@ def start_model(about: dict[str, Any]) -> None:
         os._exit(1)
     if view := about["view"]:
         # before anything is imported, and in a process that has one thread
-        from bench_core._io.namespaces import confine
+        from bench_core._io.namespaces import NOT_POSSIBLE, confine
         from bench_core._io.syscalls import filter_calls, write_below_mounts
         from bench_core.execution.guard import enclosed
 

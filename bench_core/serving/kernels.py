@@ -32,8 +32,7 @@ FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELS
 STOP_THEN, STOP_ELSE, SEGMENT, STEP_WIDTH = range(9, 13)
 LAST, MIN, AND, ADD = range(4)
 STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(10)
-SPLITS, PRICE, CAP, SUMS = range(4)
-END, GATE, REJECTED, CAPPED = range(4)
+(SPLITS, PRICE, CAP, SUMS), (END, GATE, REJECTED, CAPPED) = range(4), range(4)
 
 _I: Any = np.uint64  # unsigned places are never counted from the end
 _BLOCK = 64  # trees side by side: their nodes fit the first cache
@@ -85,10 +84,9 @@ def walk_rows(
 
 @njit(cache=True, nogil=True)
 def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
-    """Take one row after the other through the program, for ever: yields how many features are
-    asked for, whose values must then stand in ``given``; 0 at the end of a row, when PRICE is its
-    bill. ``room``: ``asked`` (f,), ``given`` float32 (f,), the cap (1,) of the next row, and the
-    last three fields of ``Row``."""
+    """Take row after row through the program: yields how many features are asked for, whose values
+    must then stand in ``given``; 0 at the end of a row, when PRICE is its bill. ``room``: ``asked``
+    (f,), ``given`` float32 (f,), the next row's cap (1,), and the last three fields of ``Row``."""
     asked, given, cap, bought, place, sums = room
     cells, bits, count = _cells(ints), given.view(np.uint32), 0
     row = Row(cells, asked, bought, place, sums)
@@ -177,14 +175,14 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     if place[AT_HAND]:
         for begin in range(first, stop, _BLOCK):
             for _ in range(levels[begin]):
-                _go_down(links, keys, cells, begin, min(begin + _BLOCK, stop))
+                _go_down(links, keys, cells, begin, min(begin + _BLOCK, stop), False)
         return 0
     count = 0
     while count == 0:
         if place[LEVEL] > 0:
             while first < stop and levels[stop - 1] < place[LEVEL]:
                 stop -= 1
-            _go_down_and_ask(links, keys, cells, first, stop)
+            _go_down(links, keys, cells, first, stop, True)
             if first == stop or levels[first] == place[LEVEL]:  # nothing but leaves
                 return 0
         else:
@@ -202,26 +200,15 @@ def _need_cells(links: Any, cells: Any, first: int, stop: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int) -> None:
-    """The trees ``first`` to ``stop`` one level down."""
+def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int, ahead: bool) -> None:
+    """Trees one level down; what they need is noted where they are, or ``ahead`` of that."""
     at, need, own = cells.at, cells.need, cells.keys
     for u in range(first, stop):
         node = _I(at[_I(u)])
         cell = _I(links[_I(2) * node])
-        need[cell] = 1
-        at[_I(u)] = np.uint32(node + _I(links[_I(2) * node + _I(1)]) + _I(keys[node] < own[cell]))
-
-
-@njit(cache=True, nogil=True)
-def _go_down_and_ask(links: Any, keys: Any, cells: Any, first: int, stop: int) -> None:
-    """As ``_go_down``, and what the trees need where they come to."""
-    at, need, own = cells.at, cells.need, cells.keys
-    for u in range(first, stop):
-        node = _I(at[_I(u)])
-        right = _I(keys[node] < own[_I(links[_I(2) * node])])
-        node += _I(links[_I(2) * node + _I(1)]) + right
+        node += _I(links[_I(2) * node + _I(1)]) + _I(keys[node] < own[cell])
+        need[_I(links[_I(2) * node]) if ahead else cell] = 1
         at[_I(u)] = np.uint32(node)
-        need[_I(links[_I(2) * node])] = 1
 
 
 @njit(cache=True, nogil=True)
@@ -333,7 +320,7 @@ def _afford(ints: Any, floats: Any, row: Any, splits: float, trees: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _readable(ints: Any, row: Any, free: bool) -> int:
-    """How many features can be read and could not before, such as need no sensor if ``free``."""
+    """How many features can be read and could not before; those of no sensor if ``free``."""
     asked, bought, have, count = row.asked, row.bought, row.cells.have, 0
     for c in range(len(have)):
         first, stop = ints[ints[SENSORS_OF] + c], ints[ints[SENSORS_OF] + c + 1]

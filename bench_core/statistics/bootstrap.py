@@ -190,8 +190,10 @@ class _Sums(NamedTuple):
         some = 1 + min(500, _AT_ONCE // max(1, sum(map(len, self.sums))))
         for start in range(0, len(counts), some):
             drawn = counts[start : start + some]
-            share = drawn / np.maximum(drawn @ self.weights, 1e-30)[:, None]
-            yield [np.matmul(share, sums.T) for sums in self.sums]
+            total = np.maximum(drawn @ self.weights, 1e-30)[:, None]
+            # divided last, so that sums of whole numbers that are equal stay so: of equals the
+            # cheaper is chosen
+            yield [np.divide(means := drawn @ sums.T, total, out=means) for sums in self.sums]
 
 
 def _sums(units: Sequence[Units]) -> tuple[_Sums, _Sums]:

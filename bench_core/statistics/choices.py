@@ -41,6 +41,8 @@ choice."""
 def taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
     """The values (draws, p) of a choice, or of several (choices, draws), NaN where it is none."""
     draws = np.arange(len(values)) if draws is None else draws
+    if not values.size:
+        return np.full(choice.point.shape, np.nan)
     found: FloatArray = values[draws, choice.point].astype(np.float64)
     if choice.mixed:
         found += choice.part * (values[draws, choice.other] - found)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,11 @@ def shell(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def material(tmp_path: Path) -> Path:
+def material(tmp_path: Path) -> Iterator[Path]:
     """A folder with a plugin module, a data file and a cost file."""
+    sys.modules.pop("mine", None)  # that of another test
     shutil.copy(Path(__file__).parent / "toy_plugin.py", tmp_path / "mine.py")
     write_csv(tmp_path / "data.csv")
     (tmp_path / "costs.csv").write_text("a,10\nb,5\nc,1\n")
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("mine", None)

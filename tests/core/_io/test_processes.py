@@ -47,7 +47,7 @@ def test_a_child_and_its_computing_are_seen() -> None:
     assert running_threads([child.pid]) == 0
 
 
-READS = """import contextlib, os
+READS = """import contextlib, ctypes, os  # while files of root can be read
 from bench_core._io.processes import DUMPABLE, prctl, unreadable
 
 if os.getuid() == 0:  # root reads all

@@ -522,7 +522,7 @@ def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite: Path) -> None
 def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite: Path) -> None:
     text = suite.read_text().replace('["toy-licensed"]', '["toy-licensed", "toy-binary"]')
     suite.write_text("stand_ins = false\n" + text)
-    p = made(suite="toys", metrics=[])
+    p = made(suite="toys", metrics="accuracy")
     assert [d.name for d in p.datasets] == ["toy-binary"]
     assert p.absent == ("toy-licensed",)
 

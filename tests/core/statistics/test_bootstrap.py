@@ -11,6 +11,7 @@ from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
 from bench_core.statistics.blocks import block_sums, effort
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, draw_all
 from bench_core.statistics.choices import (
+    Choice,
     at_budget,
     at_matched_cost,
     equalling,
@@ -69,6 +70,27 @@ def test_draws_are_those_of_a_loop_over_drawn_units() -> None:
     expected = weights @ one.test.quality[first] / weights.sum(axis=1)
     assert drawn[0] == pytest.approx(expected, abs=1e-6)
     assert len(np.unique(counts[1:].round(6), axis=0)) > n // 2
+
+
+def test_what_is_equal_in_a_draw_is_equal_to_the_last_bit() -> None:
+    """Else rounding would decide which of two points that are right on as many rows is chosen."""
+    rng, m = np.random.default_rng(8), 49
+    right = np.concatenate([np.eye(m), rng.integers(0, 2, (40, m))])
+    flat = Units(right, np.zeros((len(right), m)), np.ones(m), np.ones(m))
+    seen = []
+
+    def choose(quality: list[np.ndarray], cost: list[np.ndarray]) -> list[Choice]:
+        seen.append(quality[0])
+        return [single(np.zeros(len(quality[0]), dtype=int))]
+
+    draw([Candidates(flat, flat)], choose, 300)
+    quality = np.concatenate(seen)
+    counts = (quality[:, :m] * m).round()  # how often each row was drawn, by its own point
+    exact, got = counts @ right[m:].T, quality[:, m:]
+    assert counts.sum(axis=1).tolist() == [m] * 301
+    ties = exact[:, :, None] == exact[:, None]
+    assert ties.sum() > 2 * ties[:, 0].size
+    np.testing.assert_array_equal(got[:, :, None] == got[:, None], ties)
 
 
 def test_learners_share_the_units_drawn() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bench_core.arrays import FloatArray
-from bench_core.statistics.bootstrap import Candidates, Units, best, draw
+from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.statistics.choices import best
 from bench_core.statistics.comparison import Difference, differences, holm, interval
 from bench_core.statistics.levels import Level, of_units
 
