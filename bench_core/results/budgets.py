@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
 from bench_core.errors import UsageError, unknown
@@ -107,6 +108,5 @@ def _parsed(text: str, kind: str) -> Budget:
 
 def _rounded_up(amount: float) -> float:
     """The next number of two significant digits that is not below ``amount``."""
-    digits = 1 - math.floor(math.log10(amount))
-    rounded = round(amount, digits)
-    return rounded if rounded >= amount else round(amount + 10.0**-digits / 2, digits)
+    step = Decimal(1).scaleb(math.floor(math.log10(amount)) - 1)
+    return float(Decimal(amount).quantize(step, ROUND_CEILING))

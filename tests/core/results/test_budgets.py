@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench_core.errors import UsageError
@@ -55,6 +55,7 @@ def test_default_budgets_are_even_on_a_log_scale() -> None:
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1, 1e6))
+@example(1.0000000000000002, 999999.9999999999)  # half a step is between two even numbers
 def test_default_budgets_afford_both_ends(cheapest: float, times: float) -> None:
     whole = cheapest * times
     amounts = [b.amount for b in default_budgets(cheapest, whole)]
