@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core import Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _CELLS = 250_000
 """Pairs of a tree and a row walked at a time (8 bytes each, which caches hold)."""
+_TESTS = 4_000_000
+"""Pairs of a tree and a feature looked at a time."""
 _ROWS = 1024
 """Fewer rows are not worth a call."""
 
@@ -116,14 +119,25 @@ def _walk(
 
 def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
     """``F`` over sensors, float64 (s, T)."""
-    return prices.bought_for(tested_features(ensemble)).T.astype(np.float64)
+    return prices.bought_for(tested_features(ensemble, slice(None))).T.astype(np.float64)
 
 
-def tested_features(ensemble: Ensemble) -> BoolArray:
-    """Which features each tree tests, (T, d)."""
-    owner = np.repeat(np.arange(ensemble.trees), np.diff(ensemble.start))
-    inner = ensemble.feature >= 0
+def sensor_bits(ensemble: Ensemble, prices: Prices) -> NDArray[np.uint64]:
+    """The sensors that each tree needs, packed (T, w); masks of all trees at once would be large
+    where there are very many features."""
+    size = max(1, _TESTS // ensemble.features)
+    starts = range(0, max(1, ensemble.trees), size)
+    tested = (tested_features(ensemble, slice(i, i + size)) for i in starts)
+    return np.concatenate([prices.acquired(mask).bits for mask in tested])
+
+
+def tested_features(ensemble: Ensemble, trees: slice) -> BoolArray:
+    """Which features each of these trees tests, (T, d)."""
+    first, stop, _ = trees.indices(ensemble.trees)
+    start = ensemble.start[first : stop + 1]
+    feature = ensemble.feature[start[0] : start[-1]]
+    owner, inner = np.repeat(np.arange(stop - first), np.diff(start)), feature >= 0
     # feature by feature in memory: BLAS sums what is made of it in the order of memory
-    tested = np.zeros((ensemble.features, ensemble.trees), dtype=bool).T
-    tested[owner[inner], ensemble.feature[inner]] = True
+    tested = np.zeros((ensemble.features, stop - first), dtype=bool).T
+    tested[owner[inner], feature[inner]] = True
     return tested

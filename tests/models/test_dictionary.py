@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench_models import dictionary as module
-from bench_models.dictionary import dictionary, needs_of
+from bench_models.dictionary import dictionary, needs_of, sensor_bits
 from bench_trees import Ensemble
 from helpers.cronus_cases import forest, walk
 
@@ -115,3 +115,14 @@ def test_the_ensemble_itself_is_left_alone(
     before = replace(trees, value=trees.value.copy())
     dictionary(trees, X, share, Prices.additive(np.ones(D), split=1.0), 1)
     np.testing.assert_array_equal(trees.value, before.value)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3 * D, 1 << 30])
+def test_sensors_are_those_of_each_tree_however_many_are_looked_at_at_a_time(
+    trees: Ensemble, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    monkeypatch.setattr(module, "_TESTS", at_a_time)
+    prices = Prices.additive(np.ones(D))
+    bits = sensor_bits(trees, prices)
+    used = [set(trees.used_features(t).tolist()) for t in range(trees.trees)]
+    assert [{j for j in range(D) if int(row[0]) >> j & 1} for row in bits] == used

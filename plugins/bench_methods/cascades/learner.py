@@ -210,7 +210,9 @@ def stage_trees(
     1/K, 2/K, ... of the trees, ordered by costliest feature. Raises UsageError where no tree fits.
     """
     # the price of each tree's costliest feature, bought alone
-    highest = np.where(tested_features(ensemble), prices.feature_price(), 0.0).max(axis=1)
+    highest = np.where(tested_features(ensemble, slice(None)), prices.feature_price(), 0.0).max(
+        axis=1
+    )
     if limits is None:
         order = np.argsort(highest, kind="stable")
         ends = -(-np.arange(1, stages + 1) * len(order) // stages)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core import Prices
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
-from bench_models.dictionary import tested_features
+from bench_models.dictionary import sensor_bits
 from bench_models.staged.stages import Stage, parents
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StageCosts:
         ensemble: Ensemble,
         prices: Prices,
     ) -> None:
-        tree_bits = prices.acquired(tested_features(ensemble)).bits
+        tree_bits = sensor_bits(ensemble, prices)
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
         self.bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
         self.fresh: list[BoolArray] = []
