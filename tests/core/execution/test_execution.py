@@ -23,7 +23,14 @@ from bench_core.execution.failures import failure
 from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
 from bench_core.results.merge import merge
-from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
+from bench_core.results.records import (
+    MORE_THREADS,
+    NOT_PRIVATE,
+    FitSpec,
+    Job,
+    Outcome,
+    Status,
+)
 from bench_core.results.store import Store
 
 FIT = FitSpec(
@@ -226,6 +233,8 @@ def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
     ]
     words = [set(frame.pop("audit")) for frame in frames]
     assert words == [{"declared"}, {"sampled"}]  # inline a plugin's model lives beside its judge
+    inline, local = ([m.split(", ") for m in frame.pop("marks")] for frame in frames)
+    assert [[m for m in own if m != NOT_PRIVATE] for own in local] == inline  # without namespaces
     assert frames[0].equals(frames[1])
 
 
