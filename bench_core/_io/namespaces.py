@@ -225,11 +225,16 @@ def check_possible() -> None:
     """Raise UsageError where this system does not allow such processes."""
     if not sys.platform.startswith("linux"):
         raise UsageError("--isolate needs Linux; leave it out")
-    code = _PROBE.format(path=sys.path)
-    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    if tried.returncode:
-        reason = tried.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason"]
+    if reason := why_impossible():
         raise UsageError(
-            f"--isolate: this system lets no process have namespaces of its own ({reason[0]}); "
+            f"--isolate: this system lets no process have namespaces of its own ({reason}); "
             "allow unprivileged user namespaces, or leave it out"
         )
+
+
+def why_impossible() -> str:
+    """Why this system lets no process be private, in one line; nothing where it does."""
+    code = _PROBE.format(path=sys.path)
+    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    lines = tried.stderr.decode(errors="replace").strip().splitlines()
+    return (lines or ["no reason"])[-1] if tried.returncode else ""

@@ -79,6 +79,7 @@ class Hosted:
         about = {"path": sys.path, "parent": os.getpid(), "sockets": there}
         view = {"hidden": hidden() or (), "shown": (), "places": (), "private": True}
         about["view"] = view if self.private else None
+        about["must"] = hidden() is not None
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.machine import memory
+from bench_core._io.namespaces import why_impossible
 from bench_core._io.processes import unreadable
 from bench_core.datasets.cache import check_prepared
 from bench_core.datasets.search import data_folder
@@ -20,6 +21,7 @@ from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, tr
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
 from bench_core.results.records import (
+    NOT_PRIVATE,
     FitSpec,
     Job,
     Outcome,
@@ -234,7 +236,8 @@ def carry_out_audit(
         verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
         if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
             verdict = Verdict("failed", wrong)
-        verdict = writer.audit(key, verdict)
+        shared = [mark for mark in outcome.result.marks if mark == NOT_PRIVATE]
+        verdict = writer.audit(key, verdict, shared)
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
@@ -273,6 +276,7 @@ def _perform(
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
     ended: set[str] = set()
+    told = False
     if request.isolate is False:
         jobs = [_open(job) for job in jobs]
 
@@ -300,6 +304,9 @@ def _perform(
                 texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
                 seconds, status = outcome.seconds, str(outcome.status)
                 count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
+                if not told and _is_refused(outcome):
+                    told = True
+                    count(Event("note", _not_private(), warning=True))
         if kept and isinstance(executor, LocalExecutor):
             kept.executor = executor
     finally:
@@ -311,6 +318,18 @@ def _open(job: Job) -> Job:
     """The same, with a stranger's model in processes like any other of the user."""
     spec = job.spec
     return replace(job, spec=replace(spec, private=False)) if isinstance(spec, TrialSpec) else job
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    """Whether a model was to have private processes and had none."""
+    spec, marks = outcome.job.spec, getattr(outcome.result, "marks", ())
+    return isinstance(spec, TrialSpec) and spec.private and NOT_PRIVATE in marks
+
+
+def _not_private() -> str:
+    """Why the system lets no process be private."""
+    reason = why_impossible() or "a model's process could not be started so"
+    return f"models of plugins are {NOT_PRIVATE} here, and their rows are marked: {reason}"
 
 
 def _isolation(request: RunRequest) -> Isolation:

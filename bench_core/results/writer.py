@@ -338,14 +338,16 @@ class Writer:
             db.execute("DELETE FROM sensors WHERE key NOT IN (SELECT sensors FROM trial)")
         self.db.execute("VACUUM")
 
-    def audit(self, key: str, verdict: Verdict) -> Verdict:
+    def audit(self, key: str, verdict: Verdict, marks: Sequence[str] = ()) -> Verdict:
         """Keep the verdict of a trial's audit, and return the one that holds: what was refused
-        once stays so."""
+        once stays so. ``marks`` of the audit join those of the row."""
         with self.transaction() as db:
             for row in select(db, "trial", "key = ?", key):
                 if row["audit"] == "failed":
                     return Verdict(row["audit"], row["audit_error"])
-                put_row(db, "trial", **row | {"audit": verdict.word, "audit_error": verdict.reason})
+                joined = dict.fromkeys([*filter(None, row["marks"].split(", ")), *marks])
+                said = {"audit": verdict.word, "audit_error": verdict.reason}
+                put_row(db, "trial", **row | said | {"marks": ", ".join(joined)})
         return verdict
 
 

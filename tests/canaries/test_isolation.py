@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -175,6 +176,32 @@ def test_where_it_is_not_possible_one_line_says_so(
     for verb in (run, bench_core.audit, functools.partial(bench_core.reprice, costs="x.csv")):
         with pytest.raises(UsageError, match="leave out"):
             verb(isolate=True, executor="inline")
+
+
+REFUSED = """import os
+import bench_core
+from bench_core._io import syscalls
+
+how = {"data": "toy-binary", "plugins": ("helpers.toys",), "workers": 1, "progress": False}
+learner = {"learners": "toy-prefix", "settings": "toy-prefix.tradeoff=0.1"}
+rows = lambda: bench_core.load_run().frame()[["audit", "marks"]].drop_duplicates().values.tolist()
+private = bench_core.run(**how, **learner).frame()["marks"][0] == ""
+syscalls._CALLS = {"unshare": syscalls._CALLS["unshare"]}
+syscalls.filter_calls()  # from here on this system lets no process have namespaces
+notes = []
+hear = lambda event: notes.append(event.message) if event.kind == "note" else None
+bench_core.audit(plugins=("helpers.toys",), workers=1, on_event=hear)
+print([private, rows(), [note.partition(": ")[0] for note in notes]])
+"""
+
+
+@pytest.mark.skipif(not possible(), reason="needs namespaces")
+def test_an_audit_that_has_no_private_processes_marks_the_row(home: Path) -> None:
+    asked = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}\n{REFUSED}"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout
+    line = f"models of plugins are {NOT_PRIVATE} here, and their rows are marked"
+    assert said == f"{[True, [['verified', NOT_PRIVATE]], [line]]}\n"
+    assert not any("private" in one.output for one in Store(Path("results/bench.db")).attempts())
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
