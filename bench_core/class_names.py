@@ -5,7 +5,7 @@ package of an installed plugin, or in a module that this process was asked to ``
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +13,30 @@ from bench_core._io.digests import modules_behind, plugin_packages
 from bench_core.annotations import convert
 from bench_core.errors import InputError
 from bench_core.parameters import is_learner, parameters, plain
+
+
+class Elsewhere:
+    """A learner whose module is imported in another process: its name, ``package:name`` where that
+    tells it apart, the spelling of its class, its ``plugin``, and what answers for it: ``chosen``
+    as ``resolve_learners.choose``."""
+
+    def __init__(self, name: str, spelling: str, plugin: Any, chosen: Callable[[Any], Any]) -> None:
+        self.name, self.spelling, self.plugin, self.chosen = name, spelling, plugin, chosen
+
+
+class ElsewhereError(Exception):
+    """The class of a learner is asked for that is in another process."""
+
+    def __init__(self, learner: Elsewhere) -> None:
+        super().__init__(learner.name)
+        self.learner = learner
+
+
+def spelled(learner: type | Elsewhere) -> str:
+    """Module and name of a class."""
+    if isinstance(learner, Elsewhere):
+        return learner.spelling
+    return f"{learner.__module__}:{learner.__qualname__}"
 
 
 def encode(instance: Any) -> dict[str, Any]:
@@ -55,7 +79,7 @@ def trust(modules: Iterable[str]) -> None:
 
 def remember_class(cls: type) -> str:
     """``module:qualname`` of a class; one that cannot be imported is kept for this process."""
-    spelling = f"{cls.__module__}:{cls.__qualname__}"
+    spelling = spelled(cls)
     if not importable(cls):
         _local[spelling] = cls
     return spelling

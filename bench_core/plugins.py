@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_core._io.untouched import untouched
+from bench_core.class_names import Elsewhere, ElsewhereError
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ INTERFACE = 1
 be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
 SLOW = 1.0
 """Seconds that importing a plugin may take before lists say so."""
-_OURS = "budget-bench"
+OURS = "budget-bench"
 _T = TypeVar("_T")
 Say = Callable[[str], None]
 
@@ -64,7 +65,8 @@ class PluginInfo:
 class Registry:
     """Everything that plugins registered, by name. ``origin`` is by kind and name, ``notes`` are
     what is odd of plugins that work, ``shared`` the spellings of a learner's name that several
-    packages have."""
+    packages have; ``waiting`` imports the plugins of things that a run may name, ``closing`` ends
+    the processes of others."""
 
     learners: dict[str, type[CompleteLearner]] = field(default_factory=dict)
     datasets: dict[str, type[CompleteDataset]] = field(default_factory=dict)
@@ -79,10 +81,32 @@ class Registry:
     warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)
+    waiting: dict[tuple[str, str], Callable[[], None]] = field(default_factory=dict)
+    closing: list[Callable[[], None]] = field(default_factory=list)
+
+    def ask(self, kind: str, name: str) -> None:
+        """Import the plugin that waits with a thing of this name, if one does."""
+        if imported := self.waiting.pop((kind, name), None):
+            imported()
+
+    def close(self) -> None:
+        """End the processes in which plugins are: no learner is asked for any more."""
+        while self.closing:
+            self.closing.pop()()
 
     def learner(self, name: str) -> type[CompleteLearner]:
-        """The learner class of that name, or UsageError with the nearest names."""
-        return self._look_up("learner", self.learner_name(name), self.learners)
+        """The learner class of that name, or UsageError with the nearest names; ElsewhereError
+        where another process has it."""
+        found = self.check_learner(name)
+        if isinstance(found, Elsewhere):
+            raise ElsewhereError(found)
+        return found
+
+    def check_learner(self, name: str) -> type[CompleteLearner] | Elsewhere:
+        """The same, in whichever process it is."""
+        known: Mapping[str, Any] = self.learners
+        found: type[CompleteLearner] = self._look_up("learner", self.learner_name(name), known)
+        return found
 
     def learner_name(self, name: str) -> str:
         """The registered spelling of a learner's name, which may be ``package:name`` where the name
@@ -140,11 +164,12 @@ class Registry:
         self.origin = seen
         self.plugins.append(info)
         for kind, name, value in values:
-            self._of_kind(kind)[name] = value
+            self.of_kind(kind)[name] = value
             if kind == "learner":
                 self._name(name, value, info)
 
-    def _of_kind(self, kind: str) -> dict[str, Any]:
+    def of_kind(self, kind: str) -> dict[str, Any]:
+        """All of one kind, by name."""
         by_kind: dict[str, dict[str, Any]] = {
             "learner": self.learners,
             "data set": self.datasets,
@@ -172,7 +197,7 @@ class Registry:
         if not colon:
             return
         owner = self.origin.get(("learner", bare))
-        if owner is None or owner.origin == _OURS:
+        if owner is None or owner.origin == OURS:
             where = "of this benchmark" if owner else "of other packages too"
         else:
             where = f"of {owner.origin} too"
@@ -196,35 +221,62 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
 
-def load_registry(modules: Iterable[str] = ()) -> Registry:
-    """Load every installed plugin, then the modules named by ``-p`` (which must be sound)."""
+def load_registry(
+    modules: Iterable[str] = (),
+    instead: Callable[[PluginInfo, Registry], bool] = lambda info, registry: False,
+) -> Registry:
+    """Load every installed plugin, then the modules named by ``-p`` (which must be sound).
+
+    ``instead`` may register a plugin of others in place of importing it here, and then says so.
+    """
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
     registry = Registry()
     for point in installed():
         info = about(point)
         try:
-            with nullcontext() if info.origin == _OURS else untouched():
-                begun = perf_counter()
-                plugin = point.load()
-                seconds = perf_counter() - begun
-                _register(plugin, info, registry)
+            if info.origin == OURS or not instead(info, registry):
+                _load(point, info, registry)
         except (Exception, SystemExit) as error:
             registry.plugins.append(replace(info, error=one_line(error)))
-        else:
-            if seconds > SLOW and info.origin != _OURS:
-                remedy = "import what is heavy inside functions"
-                registry.note(info, f"took {seconds:.1f} s to import: {remedy}")
     for module in modules:
-        with untouched(f"-p {module}: "):
-            _load_module(module, registry)
+        if not instead(of_module(module), registry):
+            with untouched(f"-p {module}: "):
+                _load_module(module, registry)
     return registry
+
+
+def load_alone(info: PluginInfo) -> Registry:
+    """A registry of one plugin, as if there were no other; whatever is wrong with it is raised."""
+    registry = Registry()
+    if info.origin == "-p":
+        with untouched(f"-p {info.module}: "):
+            _load_module(info.module, registry)
+    else:
+        _load(next(p for p in installed() if about(p) == info), info, registry)
+    return registry
+
+
+def of_module(module: str) -> PluginInfo:
+    """A module of ``-p`` as a plugin."""
+    return PluginInfo(module, "-p", "", module)
+
+
+def _load(point: EntryPoint, info: PluginInfo, to: Registry) -> None:
+    with nullcontext() if info.origin == OURS else untouched():
+        begun = perf_counter()
+        plugin = point.load()
+        seconds = perf_counter() - begun
+        _register(plugin, info, to)
+    if seconds > SLOW and info.origin != OURS:
+        remedy = "import what is heavy inside functions"
+        to.note(info, f"took {seconds:.1f} s to import: {remedy}")
 
 
 def installed(group: str = GROUP) -> list[EntryPoint]:
     """The entry points of a group: those of this distribution first, then by name."""
     points = entry_points(group=group)
-    return sorted(points, key=lambda p: (about(p).origin != _OURS, p.name, about(p).origin))
+    return sorted(points, key=lambda p: (about(p).origin != OURS, p.name, about(p).origin))
 
 
 def about(point: EntryPoint) -> PluginInfo:
@@ -256,7 +308,7 @@ def _load_module(module: str, to: Registry) -> None:
     if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
-        _register(plugin, PluginInfo(module, "-p", "", module), to)
+        _register(plugin, of_module(module), to)
     except UsageError:
         raise
     except (Exception, SystemExit) as error:

@@ -58,12 +58,27 @@ def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
 
     Raises ImportError for a name in ``code`` that is no module.
     """
-    homes = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
     typed = [c for c in cls.__mro__ if c is not object and _file_of(c.__module__) is None]
+    return digest([[_text(c) for c in typed], _closure(code_modules(cls, core), core)])
+
+
+def code_modules(cls: type, core: tuple[str, ...] = ()) -> list[str]:
+    """The modules with which the code of a class begins: its own, those of its bases, and those
+    that it names."""
+    homes = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
     extra = [name for module in getattr(cls, "code", ()) for name in _modules_in(module)]
     if "__main__" in homes and (script := getattr(sys.modules["__main__"], "__file__", "")):
         extra += _imports("__main__", Path(script), core)
-    return digest([[_text(c) for c in typed], _closure([*homes, *extra], core)])
+    return sorted(name for name in {*homes, *extra} if _file_of(name) is not None)
+
+
+def modules_key(modules: Iterable[str]) -> str:
+    """The ``code_key`` of a class by its ``code_modules``; none of them is imported. Raises
+    ImportError for one that is not here."""
+    for name in (listed := list(modules)):
+        if _file_of(name) is None:
+            raise ImportError(f"No module named {name!r}")
+    return digest([[], _closure(listed, ())])
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from inspect import signature
 from os import PathLike, fspath
@@ -19,14 +19,16 @@ from bench_core.costs.model import CostModel
 from bench_core.datasets.search import data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.execution.events import Event, OnEvent, silent
+from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import Interrupted, RunResult, carry_out, carry_out_audit
 from bench_core.execution.work import warming
 from bench_core.parameters import is_learner
+from bench_core.planning.keys import bringers
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import DAY, RunRequest, check_request
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import Registry
 from bench_core.results.budgets import Budget, as_caps
 from bench_core.results.records import with_tuples
 from bench_core.results.store import Store
@@ -174,8 +176,8 @@ def run(
         asked = _reachable(_asked(given, words), notify)
         path = store_path(asked.store)
         check_writable(path)
-        registry = _registry(asked, notify)
-        made = _plan(asked, registry, notify)
+        with closing(_registry(asked, notify)) as registry:
+            made = _plan(asked, registry, notify)
 
         if asked.executor.startswith("dask"):
             from bench_core.execution.dask import carry_out_dask
@@ -208,7 +210,8 @@ def plan(*arguments: Any, **options: Any) -> Plan:
     given = {"progress": False, **bound.arguments}
     with speaking_python(given["request"] is None) as words, _display(given) as notify:
         asked = _reachable(_asked(given, words), notify)
-        return _plan(asked, _registry(asked, notify), notify)
+        with closing(_registry(asked, notify)) as registry:
+            return _plan(asked, registry, notify)
 
 
 _DATA = ("data", "test", "valid", "data_dir")  # fields of a request that name files
@@ -232,13 +235,16 @@ def audit(
         workers=workers, executor=executor, plugins=tuple(plugins), store=store, isolate=isolate
     )
     check_request(asked)
-    load_registry(asked.plugins)  # an unknown module is one clear line
     kept = Store(store_path(store))
     name = kept.resolve(run)
-    then = with_tuples(kept.info(name).request)
-    asked = replace(asked, **{key: then[key] for key in _DATA if key in then})
+    asked = _with_data_of(kept, name, asked)
+    with closing(plugins_for(asked)) as registry:
+        metrics = kept.info(name).metrics
+        for metric in metrics:
+            registry.ask("metric", metric)
+    judges = bringers(metrics, registry)
     with open_writer(kept.path) as writer:
-        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent))
+        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent, judges))
 
 
 def reprice(
@@ -260,7 +266,6 @@ def reprice(
     the run's data sets, ``caps`` are measured under the new costs.
     """
     notify = on_event or silent
-    kept = Store(store_path(store))
     modules, limits = tuple(plugins), as_caps(caps)
     asked = RunRequest(
         workers=workers,
@@ -271,7 +276,10 @@ def reprice(
         isolate=isolate,
     )
     check_request(asked)
-    made, request = plan_reprice(kept, run, tuple(data), asked, _registry(asked, notify))
+    kept = Store(store_path(store))
+    seen = _with_data_of(kept, run, replace(asked, store=str(kept.path))) if isolate else asked
+    with closing(_registry(seen, notify)) as registry:
+        made, request = plan_reprice(kept, run, tuple(data), asked, registry)
     for line in made.notes:
         notify(Event("note", line))
     with open_writer(kept.path) as writer:
@@ -350,8 +358,14 @@ def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
     return replace(request, executor="inline")
 
 
+def _with_data_of(store: Store, run: str, request: RunRequest) -> RunRequest:
+    """A request with the files of data that a run named."""
+    then = with_tuples(store.info(run).request)
+    return replace(request, **{key: then[key] for key in _DATA if key in then})
+
+
 def _registry(request: RunRequest, notify: OnEvent) -> Registry:
-    registry = load_registry(request.plugins)
+    registry = plugins_for(request)
     add_own_data(registry, data_folder(request.data_dir or None))
     for info in registry.plugins:
         if info.error:

@@ -237,7 +237,13 @@ def command(
     from bench_core import api
 
     asked = request(**given)
-    registry = options.registry(asked.plugins)
+    if asked.isolate:  # plugins of others are not imported here, neither now nor for the report
+        from bench_core.plugins import load_registry
+
+        options.find_plugins_here(asked.plugins)
+        registry = load_registry((), lambda plugin, _: True)
+    else:
+        registry = options.registry(asked.plugins)
     report_for(registry, output)  # refused before hours are spent
     with following(GO_ON, no_progress, quiet, verbose) as show:
         result = api.run(request=asked, on_event=show)

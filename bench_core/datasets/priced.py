@@ -30,7 +30,7 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
 
     Raises InputError in one line with the place and the remedy.
     """
-    if isinstance(given, str) and given in models and not Path(given).exists():
+    if isinstance(given, str) and not Path(given).exists() and given in models:
         given = CostFile(Path(given), "", {"model": given})
     costs, place = _costs(splits, given, models)
     if costs.features != len(splits.names):

@@ -16,7 +16,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,11 @@ from bench_core.execution.runner import Interrupted, Kept, RunResult, result_of
 from bench_core.execution.work import work
 from bench_core.planning.job_files import Piece, begin_shard, job_text, learners_code, parse_job
 from bench_core.planning.keys import SCORING
-from bench_core.planning.plan import Plan, about_run, fits_left, trials_skipped
+from bench_core.planning.plan import Plan, about_run, trials_skipped
 from bench_core.planning.request import RunRequest
 from bench_core.planning.steps import Steps
-from bench_core.plugins import load_registry
 from bench_core.results.merge import take
-from bench_core.results.records import FitSpec, Job, Outcome, Status, with_tuples
+from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.store import Ended, Store
 from bench_core.results.store_files import models_in
 from bench_core.results.writer import Writer, open_writer
@@ -337,11 +336,10 @@ def _threads(client: Any) -> int:
     return max(1, sum(map(int, client.nthreads().values())))
 
 
-def _identity(classes: Mapping[str, Any], plugins: tuple[str, ...]) -> tuple[str, int, Any]:
+def _identity(modules: Mapping[str, tuple[str, ...]]) -> tuple[str, int, Any]:
     """Of this process: version, scoring, and digests of the learners' sources."""
-    load_registry(plugins)
     try:
-        return __version__, SCORING, learners_code(FitSpec(**spec) for spec in classes.values())
+        return __version__, SCORING, learners_code(modules)
     except BenchError as error:
         return __version__, SCORING, str(error)
 
@@ -349,10 +347,9 @@ def _identity(classes: Mapping[str, Any], plugins: tuple[str, ...]) -> tuple[str
 def _check_workers(client: Any, plan: Plan, request: RunRequest) -> None:
     """Raise InputError where a worker would do otherwise than we."""
     client.wait_for_workers(1, timeout=120)
-    kinds = {fit.learner["class"]: asdict(fit) for fit in fits_left(plan)}
-    asked = {name: with_tuples(spec) for name, spec in kinds.items()}
-    ours = _identity(asked, request.plugins)
-    theirs = client.run(_identity, asked, request.plugins, on_error="return")
+    asked = dict(plan.modules)
+    ours = _identity(asked)
+    theirs = client.run(_identity, asked, on_error="return")
     for worker, found in theirs.items():
         if isinstance(found, OSError):  # it left; who comes later is checked by its job
             continue

@@ -14,11 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.namespaces import check_possible
+from bench_core._io.namespaces import check_possible, why_impossible
 from bench_core.datasets.cache import cache_folder, files_of
+from bench_core.datasets.search import data_folder
 from bench_core.errors import UsageError
-from bench_core.results.records import FitSpec, Job
-from bench_core.results.store_files import costs_path, shared_with, state_path, states_folder
+from bench_core.planning.request import RunRequest
+from bench_core.results.records import NOT_PRIVATE, FitSpec, Job, Outcome, TrialSpec
+from bench_core.results.store_files import (
+    costs_path,
+    shared_with,
+    state_path,
+    states_folder,
+    store_path,
+)
 from bench_core.splits import SPLITS
 
 FITTING = ("train", "valid")
@@ -70,6 +78,14 @@ class Isolation:
                     raise UsageError(f"--isolate: {fault}; keep data and code apart")
         return cls(tuple(sorted(map(str, paths))))
 
+    @classmethod
+    def of_request(cls, request: RunRequest) -> "Isolation":
+        """What a request names, with the user's own data files."""
+        named = (*request.data, request.test, request.valid)
+        files = [Path(name) for name in named if isinstance(name, str) and name]
+        files = [path for path in files if path.is_file()]
+        return cls.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
+
     def view(self, job: Job) -> View:
         """What one job sees."""
         spec, places, folder = job.spec, [], None
@@ -82,6 +98,18 @@ class Isolation:
         private = isinstance(spec, FitSpec) and bool(spec.origin)  # models have hosts of their own
         arguments = {"hidden": self.hidden, "shown": shown, "places": places, "private": private}
         return View(arguments, folder)
+
+
+def is_refused(outcome: Outcome) -> bool:
+    """Whether a model was to have private processes and had none."""
+    spec, marks = outcome.job.spec, getattr(outcome.result, "marks", ())
+    return isinstance(spec, TrialSpec) and spec.private and NOT_PRIVATE in marks
+
+
+def not_private() -> str:
+    """Why the system lets no process be private."""
+    reason = why_impossible() or "a model's process could not be started so"
+    return f"models of plugins are {NOT_PRIVATE} here, and their rows are marked: {reason}"
 
 
 def _needed(job: Job) -> Iterator[Path]:

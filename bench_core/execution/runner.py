@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.machine import memory
-from bench_core._io.namespaces import why_impossible
 from bench_core._io.processes import unreadable
 from bench_core.datasets.cache import check_prepared
-from bench_core.datasets.search import data_folder
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
@@ -31,14 +29,13 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder, store_path
+from bench_core.results.store_files import states_folder
 from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
-    from bench_core.execution.isolation import Isolation
     from bench_core.results.writer import Writer
 
 
@@ -211,11 +208,20 @@ def _jobs(plan: Plan) -> list[Job]:
 
 
 def carry_out_audit(
-    store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
+    store: Store,
+    run: str,
+    request: RunRequest,
+    writer: Writer,
+    emit: OnEvent,
+    judges: tuple[str, ...] = (),
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
+    trusted = {
+        "plugins": request.plugins,
+        "modules": (),
+        "judges": judges,
+    }  # not what the store names
     specs = [TrialSpec(**with_tuples({**spec, **trusted})) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
@@ -274,6 +280,7 @@ def _perform(
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
     idle workers that are ``kept``."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
+    from bench_core.execution.isolation import Isolation, is_refused, not_private
 
     ended: set[str] = set()
     told = False
@@ -294,7 +301,7 @@ def _perform(
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
-        isolation = _isolation(request) if request.isolate else None
+        isolation = Isolation.of_request(request) if request.isolate else None
         executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:
         with nullcontext() if isinstance(executor, InlineExecutor) else unreadable():
@@ -304,9 +311,9 @@ def _perform(
                 texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
                 seconds, status = outcome.seconds, str(outcome.status)
                 count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-                if not told and _is_refused(outcome):
+                if not told and is_refused(outcome):
                     told = True
-                    count(Event("note", _not_private(), warning=True))
+                    count(Event("note", not_private(), warning=True))
         if kept and isinstance(executor, LocalExecutor):
             kept.executor = executor
     finally:
@@ -318,27 +325,6 @@ def _open(job: Job) -> Job:
     """The same, with a stranger's model in processes like any other of the user."""
     spec = job.spec
     return replace(job, spec=replace(spec, private=False)) if isinstance(spec, TrialSpec) else job
-
-
-def _is_refused(outcome: Outcome) -> bool:
-    """Whether a model was to have private processes and had none."""
-    spec, marks = outcome.job.spec, getattr(outcome.result, "marks", ())
-    return isinstance(spec, TrialSpec) and spec.private and NOT_PRIVATE in marks
-
-
-def _not_private() -> str:
-    """Why the system lets no process be private."""
-    reason = why_impossible() or "a model's process could not be started so"
-    return f"models of plugins are {NOT_PRIVATE} here, and their rows are marked: {reason}"
-
-
-def _isolation(request: RunRequest) -> Isolation:
-    from bench_core.execution.isolation import Isolation
-
-    named = (*request.data, request.test, request.valid)
-    files = [Path(name) for name in named if isinstance(name, str) and name]
-    files = [path for path in files if path.is_file()]
-    return Isolation.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
 
 
 def run_jobs(

@@ -26,6 +26,23 @@ def start(about: dict[str, Any]) -> None:
     main(about["memory"], about["judges"])
 
 
+def start_plugin(about: dict[str, Any]) -> None:
+    """Enter private namespaces, and answer for a plugin until the pipe closes (Linux)."""
+    from bench_core._io.processes import DEATH_SIGNAL, prctl
+
+    prctl(DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != about["parent"]:
+        os._exit(1)
+    from bench_core._io.namespaces import confine
+    from bench_core.execution.guard import enclosed
+
+    confine(**about["view"])
+    enclosed()
+    from bench_core.execution.plugin_host import main
+
+    main(about["plugin"])
+
+
 def start_model(about: dict[str, Any]) -> None:
     """Enter private namespaces and filter system calls if asked to; answer for a model until its
     sockets close. Ends with NOT_POSSIBLE where the system does not allow that."""

@@ -98,7 +98,7 @@ def fit_context(
     def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
         return _kept_beside(Path(spec.data), spec.origin, name, module, build)
 
-    metric = find_metric(spec.metric, spec.plugins)
+    metric = find_metric(spec.metric, spec.plugins, spec.judges)
     return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
@@ -135,7 +135,7 @@ def run_trial(
     """
     reset_peak_rss()
     splits = open_splits(spec)
-    metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
+    metrics = [find_metric(name, spec.plugins, spec.judges) for name in spec.metrics]
     with ExitStack() as stack:
         model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
@@ -325,11 +325,13 @@ def open_splits(
     return splits.under(load_model(costs))
 
 
-def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:
-    """A metric by its spelling; plugins are asked only where it is not built in."""
+def find_metric(name: str, plugins: Sequence[str], judges: Sequence[str]) -> Metric:
+    """A metric by its spelling; where it is not built in, one of the modules ``judges`` brings it,
+    and no other plugin is imported."""
     try:
         return parse_metric(name)
     except UsageError:
         from bench_core.plugins import load_registry
 
-        return parse_metric(name, load_registry(plugins).metrics)
+        found = load_registry(plugins, lambda plugin, _: plugin.module not in judges)
+        return parse_metric(name, found.metrics)

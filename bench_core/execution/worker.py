@@ -30,7 +30,7 @@ def main(memory: int, judges: bool) -> None:
     process, and no other of the user may read them."""
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = _private_pipes()
+    source, sink = private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -44,7 +44,7 @@ def main(memory: int, judges: bool) -> None:
             _serve(jobs.get(), sink)
 
 
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
+def private_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The two pipes to the parent, out of the way of anything a learner prints or reads."""
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench_core import __version__
-from bench_core._io.digests import code_key
+from bench_core._io.digests import modules_key
 from bench_core._io.files import atomic_file
-from bench_core.class_names import find_class, trust
 from bench_core.datasets.priced import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
@@ -27,7 +26,7 @@ from bench_core.results.merge import copy_fits
 from bench_core.results.records import FitSpec, TrialSpec, with_tuples
 from bench_core.results.store_files import store_path
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,8 @@ class JobFile:
 
     ``listed`` are the keys of all trials of the run, ``trials`` those to be done here, ``fits`` in
     an order in which each follows those it stands on, ``code`` digests of the learners' sources by
-    class. ``skipped``: trial specifications that cannot be done, each with the reason.
+    class, and ``modules`` those that each begins with. ``skipped``: trial specifications that
+    cannot be done, each with the reason.
     """
 
     bench: str
@@ -61,6 +61,7 @@ class JobFile:
     trials: tuple[TrialSpec, ...]
     costs: Mapping[str, Any]  # from to_json, by their keys
     code: Mapping[str, str]
+    modules: Mapping[str, tuple[str, ...]]
     workers: int
     threads: int
     timeout: float
@@ -142,16 +143,27 @@ class Cutter:
         ones."""
         ready = self._ready(keys, trials, finished)
         expected = self._plan.expected
+        modules = self._modules(self.fits[key].learner for key in keys)
         job = JobFile(
             **self._same,
             fits=tuple(self.fits[k] for k in sorted(keys | ready, key=self._place.__getitem__)),
             trials=tuple(trials),
             data=_places(self._plan, trials),
             costs={t.costs: to_json(self._plan.costs[t.costs]) for t in trials if t.costs},
-            code=learners_code(self.fits[key] for key in keys),
+            code=learners_code(modules),
+            modules=modules,
             seconds=sum(expected[key] for key in (*keys, *(t.key for t in trials))),
         )
         return Piece(job, tuple(sorted(ready)))
+
+    def _modules(self, learners: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+        """By class, also of the learners inside these, the modules that its source begins with."""
+        due, found = [*learners], {}
+        while due:
+            spec = due.pop()
+            due += [v for v in spec["fields"].values() if isinstance(v, Mapping) and "class" in v]
+            found[spec["class"]] = self._plan.modules[spec["class"]]
+        return found
 
     def _ready(self, keys: Set[str], trials: Iterable[TrialSpec], finished: Set[str]) -> set[str]:
         """The finished fits that a piece stands on, with those whose arrays they may share."""
@@ -235,23 +247,20 @@ def _places(plan: Plan, trials: Iterable[TrialSpec]) -> tuple[DataPlace, ...]:
     return tuple(places.values())
 
 
-def learners_code(fits: Iterable[FitSpec]) -> dict[str, str]:
-    """Digests of the sources of learners and of those inside them, by class.
+def learners_code(modules: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Digests of the sources of learners by class; none is imported.
 
     Raises UsageError where another process could not import one.
     """
-    found: dict[str, str] = {}
-    due: list[Any] = [fit.learner for fit in fits]
-    while due:
-        spec = due.pop()
-        due += [v for v in spec["fields"].values() if isinstance(v, Mapping) and "class" in v]
-        if spec["class"] not in found:
-            try:
-                trust([spec["class"].partition(":")[0]])  # as whoever decodes the learner does
-                found[spec["class"]] = code_key(find_class(spec["class"]))
-            except (ImportError, AttributeError) as error:
-                why = f"learner {spec['class']} cannot be imported here ({error})"
-                raise UsageError(f"{why}: install it, or name its module with -p") from error
+    found = {}
+    for name, behind in modules.items():
+        try:
+            if "<locals>" in name or name.startswith("__main__:"):
+                raise ImportError("it is in no module")
+            found[name] = modules_key(behind)
+        except ImportError as error:
+            why = f"learner {name} cannot be imported here ({error})"
+            raise UsageError(f"{why}: install it, or name its module with -p") from error
     return found
 
 
@@ -286,7 +295,8 @@ def parse_job(text: str) -> JobFile:
     document = json.loads(text)
     if document.pop("format") != FORMAT:
         raise ValueError("written by another version")
-    made = {
+    made: dict[str, Any] = {
+        "modules": with_tuples(document["modules"]),
         "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
         "trials": tuple(TrialSpec(**with_tuples(spec)) for spec in document["trials"]),
         "data": tuple(DataPlace(**place) for place in document["data"]),
@@ -304,7 +314,7 @@ def check_job(job: JobFile) -> None:
             f"the job was planned by budget-bench {job.bench} (scoring {job.scoring}), here is "
             f"{__version__} (scoring {SCORING}): install the same version, or plan anew"
         )
-    here = learners_code(job.fits)
+    here = learners_code(job.modules)
     if other := sorted(name for name, code in job.code.items() if here.get(name) != code):
         raise InputError(
             f"the source of {', '.join(other)} is not that of the plan: install the same, or plan "

@@ -9,22 +9,19 @@ change a result. Nor does the machine, but for learners that declare ``numerics`
 those libraries, and the features of the processor.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench_core._io.digests import canonical, code_key, digest, text_digest
-from bench_core._io.machine import versions
-from bench_core.class_names import encode, is_shipped
-from bench_core.contracts import learner_of
+from bench_core.class_names import spelled
 from bench_core.costs.model import costs_key
-from bench_core.data import Task
 from bench_core.metrics import parse_metric
-from bench_core.parameters import as_json, is_learner, parameters
+from bench_core.planning.facts import Facts
 from bench_core.planning.plan import DatasetUse
 from bench_core.planning.request import RunRequest, modules_of
-from bench_core.planning.resolve_learners import ChosenLearner, described
-from bench_core.plugins import Registry
+from bench_core.planning.resolve_learners import Chosen
+from bench_core.plugins import OURS, Registry
 from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
@@ -38,51 +35,13 @@ CHEAP_TRAINING_ROWS = 50_000
 
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
-    cls: Any = type(learner)
-    values = [getattr(learner, p.name) for p in parameters(cls)]
-    key = {
-        "name": cls.name,
-        "version": version,
-        "code": code_key(cls),
-        "params": as_json(learner),
-        "inner": [learner_key(value) for value in values if is_learner(value)],
-    }
-    stamp, decides = learner_of(learner).stamp(), versions(*learner_of(learner).numerics)
-    return {
-        **key,
-        **({"stamp": stamp} if stamp else {}),
-        **({"numerics": decides} if decides else {}),
-    }
+    return Facts.of(learner).key(version)
 
 
-def code_of(learner: Any) -> str:
-    """A digest of the code of a learner and of those that it holds, for rows: 16 digits."""
-    classes: list[Any] = [type(one) for one in _with_inner(learner)]
-    return digest([code_key(cls) for cls in classes])[:16]
-
-
-def libraries_of(learner: Any) -> str:
-    """What decides beside code, of a learner and those that it holds: their stamps and numerics."""
-    each = map(learner_of, _with_inner(learner))
-    texts = [text for one in each for text in (one.stamp(), versions(*one.numerics)) if text]
-    return ", ".join(dict.fromkeys(texts))
-
-
-def _with_inner(learner: Any) -> Iterator[Any]:
-    yield learner
-    for p in parameters(type(learner)):
-        if is_learner(inner := getattr(learner, p.name)):
-            yield from _with_inner(inner)
-
-
-def origin(learner: Any) -> str:
-    """The packages besides Budget Bench's own whose code runs when a learner is fitted."""
-    cls = type(learner)
-    found = set() if is_shipped(cls) else {cls.__module__.partition(".")[0]}
-    values = [getattr(learner, p.name) for p in parameters(cls)]
-    for inner in (*learner_of(learner).needs(), *filter(is_learner, values)):
-        found.update(origin(inner).split("+"))
-    return "+".join(sorted(found - {""}))
+def bringers(metrics: Iterable[str], registry: Registry) -> tuple[str, ...]:
+    """The modules of the plugins of others that bring these metrics."""
+    found = (registry.origin.get(("metric", name)) for name in metrics)
+    return tuple(dict.fromkeys(p.module for p in found if p and p.origin != OURS))
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -131,12 +90,12 @@ class Ground:
 class _About:
     """What of a learner is the same on all data: worked out once, as there may be hundreds."""
 
-    instance: Any
+    learner: Any
+    facts: Facts
     version: str
     params: dict[str, Any]
-    encoded: dict[str, Any]
     key: str  # canonical JSON of its ``learner_key``
-    needs: list[tuple[str, Any]]  # by the canonical JSON of each, encoded
+    needs: list[tuple[str, Facts]]  # by the canonical JSON of each, encoded
     origin: str
     code: str
     libraries: str
@@ -147,7 +106,7 @@ class Specifications:
     """Gathers fits and trials by their keys; what several trials stand on is there once.
 
     ``skipped`` holds, by trial key, why a learner that was asked for by name cannot be judged on
-    some data set.
+    some data set; ``modules``, by class, those that its source begins with.
     """
 
     request: RunRequest
@@ -158,37 +117,36 @@ class Specifications:
     trials: dict[str, TrialSpec] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     _known: dict[int, _About] = field(default_factory=dict)
-    _titles: dict[int, tuple[Any, list[str]]] = field(default_factory=dict)
+    modules: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
+    def add(self, chosen: Chosen, on: Ground, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
 
         Returns why some were left out: a learner that was not asked for by name and does not suit
         the data's task, or stands on one that does not.
         """
         left_out = []
-        if (several := id(chosen.instances)) not in self._titles:
-            self._titles[several] = chosen.instances, described(chosen.instances)
-        for instance, varied in zip(*self._titles[several], strict=True):
-            reason = _unsuited(instance, on.use)
+        for instance, varied in zip(chosen.instances, chosen.varied, strict=True):
+            about = self._about(instance)
+            reason = about.facts.unsuited(on.use.task, on.use.name)
             if reason and not chosen.named:
                 left_out.append(reason)
                 continue
             what = f"{chosen.name} {varied}".rstrip()
-            self._trial(instance, f"{what} on {on.use.name}{suffix}", on, reason)
+            self._trial(about, f"{what} on {on.use.name}{suffix}", on, reason)
         return left_out
 
-    def _trial(self, instance: Any, title: str, on: Ground, reason: str) -> None:
-        use, request, about = on.use, self.request, self._about(instance)
+    def _trial(self, about: _About, title: str, on: Ground, reason: str) -> None:
+        use, request, name = on.use, self.request, about.facts.name
         splits: tuple[str, ...] = ("valid", "test")
-        if instance.name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
+        if name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         spec = TrialSpec(
             key="",
             title=title,
-            fit=self.fit_key(instance, [], on) if reason else self._fit(instance, on, title),
-            learner=instance.name,
+            fit=self.fit_key(about, [], on) if reason else self._fit(about, on, title),
+            learner=name,
             learner_version=about.version,
             params=about.params,
             dataset=use.name,
@@ -213,25 +171,26 @@ class Specifications:
             origin=about.origin,
             code=about.code,
             libraries="" if reason else about.libraries,
+            judges=bringers(use.metrics, self.registry),
         )
         key = score_key(spec, on.billed, map(self._metric, spec.metrics))
         self.trials.setdefault(key, replace(spec, key=key))
         if reason:
             self.skipped[key] = reason
 
-    def _fit(self, instance: Any, on: Ground, title: str) -> str:
+    def _fit(self, about: _About, on: Ground, title: str) -> str:
         """Specify a fit after those it stands on; its key."""
-        about = self._about(instance)
         needs = {
-            spelt: self._fit(need, on, f"{need.name} for {title}") for spelt, need in about.needs
+            spelt: self._fit(self._about(need), on, f"{need.name} for {title}")
+            for spelt, need in about.needs
         }
-        key = self.fit_key(instance, list(needs.values()), on)
+        key = self.fit_key(about, list(needs.values()), on)
         if key not in self.fits:
             self.fits[key] = FitSpec(
                 key=key,
                 title=title,
-                learner=about.encoded,
-                learner_name=instance.name,
+                learner=about.facts.encoded,
+                learner_name=about.facts.name,
                 dataset=on.use.name,
                 data=on.data,
                 metric=on.use.metrics[0],
@@ -242,13 +201,14 @@ class Specifications:
                 plugins=self.request.plugins,
                 origin=about.origin,
                 modules=modules_of(self.request),
+                judges=bringers(on.use.metrics[:1], self.registry),
             )
         return key
 
-    def fit_key(self, instance: Any, needs: Sequence[str], on: Ground) -> str:
+    def fit_key(self, about: _About, needs: Sequence[str], on: Ground) -> str:
         """The FitKey; ``needs`` are those of the fits that this one stands on."""
         metric = canonical(self._metric(on.use.metrics[0]))
-        parts = ['"fit"', self._about(instance).key, canonical([*needs]), on.facts, metric]
+        parts = ['"fit"', about.key, canonical([*needs]), on.facts, metric]
         return text_digest(f"[{','.join([*parts, canonical(on.use.seed)])}]")
 
     def _metric(self, name: str) -> tuple[str, ...]:
@@ -256,30 +216,29 @@ class Specifications:
             self._metrics[name] = metric_key(name, self.registry.metrics)
         return self._metrics[name]
 
-    def _about(self, instance: Any) -> _About:
-        """What is known of a learner; it is held, so that no other has its identity."""
-        if id(instance) not in self._known:
-            version = self._version(type(instance))
-            needs = [(canonical(encode(need)), need) for need in learner_of(instance).needs()]
-            key = canonical(learner_key(instance, version))
-            facts = version, as_json(instance), encode(instance), key, needs
-            made = origin(instance), code_of(instance), libraries_of(instance)
-            self._known[id(instance)] = _About(instance, *facts, *made)
-        return self._known[id(instance)]
+    def _about(self, learner: Any) -> _About:
+        """What is known of a learner, an instance or its facts; it is held, so that no other has
+        its identity."""
+        if id(learner) not in self._known:
+            facts = learner if isinstance(learner, Facts) else Facts.of(learner)
+            version = self._version(facts)
+            self.modules |= {one.spelling: one.modules for one in facts.with_inner()}
+            self._known[id(learner)] = _About(
+                learner=learner,
+                facts=facts,
+                version=version,
+                params=facts.params,
+                key=canonical(facts.key(version)),
+                needs=[(canonical(need.encoded), need) for need in facts.needs],
+                origin=facts.origin,
+                code=facts.row_code,
+                libraries=facts.libraries,
+            )
+        return self._known[id(learner)]
 
-    def _version(self, cls: Any) -> str:
+    def _version(self, facts: Facts) -> str:
         """The version of the distribution that registered a learner, or its own."""
-        name, own = str(cls.name), str(cls.version)
-        if self.registry.learners.get(name) is not cls:
-            return own
-        return self.registry.origin["learner", name].version or own
-
-
-def _unsuited(learner: Any, use: DatasetUse) -> str:
-    """Why a learner cannot work on a data set, or nothing."""
-    if Task(use.task) not in learner.tasks:
-        return f"{learner.name} does {', '.join(sorted(learner.tasks))}, {use.name} is {use.task}"
-    for need in learner_of(learner).needs():
-        if reason := _unsuited(need, use):
-            return f"{learner.name} stands on {reason.replace(' does ', ', which does ', 1)}"
-    return ""
+        known: Any = self.registry.learners.get(facts.name)
+        if known is None or spelled(known) != facts.spelling:
+            return facts.version
+        return self.registry.origin["learner", facts.name].version or facts.version

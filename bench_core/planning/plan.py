@@ -60,7 +60,8 @@ class Plan(RunRecord):
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
     keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
     and trials. ``foresight`` says how long what is left may take, ``expected`` the seconds of each
-    fit and trial by its key.
+    fit and trial by its key, ``modules`` those that the source of each class of learners begins
+    with.
     """
 
     run: str
@@ -72,6 +73,7 @@ class Plan(RunRecord):
     finished_fits: frozenset[str] = frozenset()
     foresight: Foresight | None = None
     expected: Mapping[str, float] = field(default_factory=dict)
+    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1

@@ -35,10 +35,15 @@ from bench_core.planning.request import (
     read_settings,
     without_repeats,
 )
-from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
+from bench_core.planning.resolve_datasets import (
+    ByName,
+    ChosenDataset,
+    ask_for_named,
+    check_fold,
+    choose_datasets,
+)
+from bench_core.planning.resolve_learners import Chosen, choose_learners, default_reference
 from bench_core.planning.respell import respelt
-from bench_core.planning.search_space import search_ends
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
@@ -84,6 +89,7 @@ class _Planner:
             self.suite = find_suite(request.suite, registry)
         request, self.suite = respelt(request, self.suite, registry)
         self.request = request
+        ask_for_named(request, self.suite, registry)
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -93,6 +99,8 @@ class _Planner:
             request, self.suite, registry, source, settings, self.note
         )
         names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        on = {name: learners_on(name) for name in dict.fromkeys(names) if name in self.suite.on}
+        registry.close()  # no plugin's process is left while data are prepared
         check_owners(settings, [learner.name for learner in learners], names)
         self.check_metrics()
         if request.costs and len(datasets) > 1:
@@ -107,7 +115,7 @@ class _Planner:
         )
         for chosen in datasets:
             name, folds = chosen.replaces or chosen.dataset.name, chosen.dataset.folds
-            here = learners_on(name) if name in self.suite.on else learners
+            here = on.get(name, learners)
             # the folds asked for, or those of the suite's that the data set has
             there = tuple(fold for fold in profile.folds if fold < folds) or profile.folds
             folds_of = request.folds or (range(request.cv) if request.cv else there)
@@ -116,7 +124,7 @@ class _Planner:
         if len(specs.skipped) == len(specs.trials):
             reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
-        baselines = tuple(x.name for x in learners if x.cls.role == "baseline")
+        baselines = tuple(x.name for x in learners if x.role == "baseline")
         return self.finish(specs, baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
@@ -166,7 +174,7 @@ class _Planner:
         seed: int,
         size: str,
         source: Source,
-        learners: Sequence[ChosenLearner],
+        learners: Sequence[Chosen],
         specs: Specifications,
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
@@ -181,7 +189,7 @@ class _Planner:
         if given := self.request.costs or self.suite.costs:
             if isinstance(given, str) and is_url(given):
                 given = str(fetched(given))
-            splits = with_costs(splits, given, self.registry.cost_models)
+            splits = with_costs(splits, given, ByName(self.registry, "cost model"))
             splits = under_groups(splits, self.request.groups, prepared.splits)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
@@ -248,6 +256,7 @@ class _Planner:
             finished_fits=usable_fits(fits.values(), fitted, specs.states, needed),
             extra=suite.extra,
             paper=suite.paper,
+            modules=specs.modules,
             skipped=tuple(specs.skipped.items()),
             executor=request.executor,
         )
@@ -287,7 +296,7 @@ def _use(
     seed: int,
     size: str,
     metrics: tuple[str, ...],
-    learners: Sequence[ChosenLearner],
+    learners: Sequence[Chosen],
     own_prices: bool,
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}
@@ -310,5 +319,5 @@ def _use(
         metrics=metrics,
         notes=splits.all_notes,
         optimum=dict(chosen.dataset.optimum) if own_prices else {},
-        ends={x.name: search_ends(x.instances, x.drawn) for x in learners},
+        ends={x.name: x.ends for x in learners},
     )

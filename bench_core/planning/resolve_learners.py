@@ -2,28 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from functools import cached_property
 from typing import Any
 
+from bench_core.class_names import ElsewhereError
 from bench_core.contracts import learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
+from bench_core.planning.facts import Facts
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest, Setting, with_setting
-from bench_core.planning.search_space import configurations
+from bench_core.planning.search_space import configurations, search_ends
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
-from bench_core.protocols import CompleteLearner
 
 ALL = "all"
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
 so it fits any costs."""
 
+Ends = Mapping[str, tuple[float | None, float | None]]
+"""``search_ends``."""
+
 REFERENCES = ("own", "reference")
 """Roles of learners that others are compared with, a user's own model before all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenLearner:
     """A learner class with the instances that its grid spans; ``named`` if asked for by name."""
 
@@ -32,10 +37,48 @@ class ChosenLearner:
     named: bool
     drawn: bool = False  # from declared ranges, not from a grid
 
-    @property
-    def cls(self) -> type[CompleteLearner]:
-        """The learner's class."""
-        return type(self.instances[0])
+    @cached_property
+    def role(self) -> str:
+        """That of its class."""
+        return learner_of(self.instances[0]).role
+
+    @cached_property
+    def varied(self) -> tuple[str, ...]:
+        """Of each instance the parameters in which it differs from others."""
+        return tuple(described(self.instances))
+
+    @cached_property
+    def ends(self) -> Ends:
+        """Where a choice is at the edge of what was tried."""
+        return search_ends(self.instances, self.drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedLearner:
+    """The same of a learner whose class is in another process, its instances by their facts."""
+
+    name: str
+    instances: tuple[Facts, ...]
+    named: bool
+    role: str
+    varied: tuple[str, ...]
+    ends: Ends
+
+
+Chosen = ChosenLearner | DescribedLearner
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A learner by its name with its ``table`` of values and grids, the ``settings`` that are its
+    own, and how many settings are to be drawn (``configs``; 0: a grid)."""
+
+    name: str
+    table: Mapping[str, Any]
+    settings: Sequence[Setting]
+    configs: int
+    where: str
+    named: bool
 
 
 def choose_learners(
@@ -45,7 +88,7 @@ def choose_learners(
     settings: Sequence[Setting],
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
-) -> list[ChosenLearner]:
+) -> list[Chosen]:
     """The learners of a request with their grids, the reference first, the suite's baselines last.
 
     ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
@@ -62,7 +105,7 @@ def choose_learners(
     first = [n for n in (request.reference or suite.reference,) if n and n not in objects]
     on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
     configs = request.configs or profile.configs
-    chosen = []
+    chosen: list[Chosen] = []
     for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
         if own is False:
@@ -74,17 +117,34 @@ def choose_learners(
             notify(f"{line}; it was asked for there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, request, named)):
-            cls = registry.learner(name)
+            registry.check_learner(name)
         table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
-        if name not in named and (lack := _no_default(cls, table, registry)):
-            notify(f"left out: {lack}", False)
-            continue
-        instances = instances_of(cls, table, settings, configs, registry, where)
-        if name not in named and (lack := _lack(instances)):
-            notify(f"left out: {lack}", False)
-            continue
-        chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
-    return chosen + _instances(asked, [c.name for c in chosen], settings, registry)
+        mine = [setting for setting in settings if setting.owner == name]
+        wanted = Wanted(name, table, mine, configs, where, name in named)
+        try:
+            found: Chosen | str = choose(wanted, registry)
+        except ElsewhereError as there:
+            found = there.learner.chosen(wanted)
+        if isinstance(found, str):
+            notify(f"left out: {found}", False)
+        else:
+            chosen.append(found)
+    return [*chosen, *_instances(asked, [c.name for c in chosen], settings, registry)]
+
+
+def choose(wanted: Wanted, registry: Registry) -> ChosenLearner | str:
+    """A learner with its instances, or what it lacks where nobody asked for it by name.
+
+    Raises ElsewhereError where a class is needed that is in another process.
+    """
+    cls, named = registry.learner(wanted.name), wanted.named
+    if not named and (lack := _no_default(cls, wanted.table, registry)):
+        return lack
+    how = wanted.table, wanted.settings, wanted.configs, registry, wanted.where
+    instances = instances_of(cls, *how)
+    if not named and (lack := _lack(instances)):
+        return lack
+    return ChosenLearner(wanted.name, instances, named, wanted.configs > 0)
 
 
 def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) -> str:
@@ -106,7 +166,7 @@ def _lack(instances: Sequence[Any]) -> str:
     return ""
 
 
-def default_reference(learners: Sequence[ChosenLearner]) -> str:
+def default_reference(learners: Sequence[Chosen]) -> str:
     """The only learner of the first role of ``REFERENCES`` that any has; "" where there is none or
     more than one.
 
@@ -114,7 +174,7 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
     cost, which a learner says by its role and a user by ``--reference``.
     """
     for role in REFERENCES:
-        if found := [c.name for c in learners if c.cls.role == role]:
+        if found := [c.name for c in learners if c.role == role]:
             return found[0] if len(found) == 1 else ""
     return ""
 
@@ -180,6 +240,10 @@ def _instances(
             given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
+        except ElsewhereError as there:
+            inner = there.learner.name
+            fault = f"--isolate imports no plugin for a name inside an object: give {inner} itself"
+            raise UsageError(f"learner {name}: {fault}") from there
     for setting in settings:
         if setting.owner in given:
             raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")

@@ -55,7 +55,8 @@ class FitSpec:
     ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
     come from.
     ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
-    only ones, beside installed plugins, whose classes a state may name.
+    only ones, beside installed plugins, whose classes a state may name. ``judges`` are those of
+    the plugins that bring its metric.
     """
 
     key: str
@@ -73,17 +74,18 @@ class FitSpec:
     plugins: tuple[str, ...] = ()
     origin: str = ""
     modules: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs``, ``origin`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on
-    other prices than those; ``caps``: what no row may cost, each a further point of the results;
+    ``costs``, ``origin``, ``modules`` and ``judges`` as in ``FitSpec``; ``surrogate``: the learner
+    trained on other prices than those; ``caps``: what no row may cost, each a further point;
     ``workers``: how many jobs run at the same time; ``private``: a stranger's model gets private
     processes where the system has such. ``code`` is a digest of the learner's source,
-    ``libraries`` what decides beside it (``keys.libraries_of``).
+    ``libraries`` what decides beside it (``Facts.libraries``).
     """
 
     key: str
@@ -117,6 +119,7 @@ class TrialSpec:
     code: str = ""
     libraries: str = ""
     private: bool = True
+    judges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

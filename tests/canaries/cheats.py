@@ -792,6 +792,11 @@ class Cheat:
         return CheatModel(self.how, weight, known)
 
 
+IMPORTED = {"import-labels": ("stands", "harmless"), "import-thread": ("stands", "sample")}
+"""Cheats of a module that does its work while it is imported (``importing.py``): the words without
+and under ``--isolate``."""
+
+
 class Canary:
     """Six columns that all matter; the rows of each split are sorted by their label."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pickle
 import secrets
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,10 +20,10 @@ import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
-from canaries.cheats import CHEATS, ISOLATED, PAGE, PAGES, segment
+from canaries.cheats import CHEATS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill")
-FEW_ISOLATED = ("disk-labels", "notes-on-disk")
+FEW_ISOLATED = ("disk-labels", "notes-on-disk", "import-labels", "import-thread")
 
 
 def need_namespaces() -> None:
@@ -42,22 +44,34 @@ def rows_of(store: str) -> Mapping[str, Any]:
 def run(home: Path, hows: Any, isolate: bool | None, full: bool) -> tuple[Any, Any]:
     """The rows after a run with the sampled audit, and after a ``full`` one if asked for."""
     store = str(home / "b.db")
-    bench_core.run(
-        data="canary",
-        plugins="canaries.cheats",
-        learners="cheat",
-        settings=[f"cheat.how={[*hows]!r}"],
-        metrics=["accuracy", "auc"],
-        store=store,
-        workers=2,
-        isolate=isolate,
-    )
+    asked: dict[str, Any] = {"data": "canary", "metrics": ["accuracy", "auc"], "store": store}
+    learners = {"cheat": {"how": [how for how in hows if how not in IMPORTED]}}
+    plugins = ["canaries.cheats"]
+    if importing := [how for how in hows if how in IMPORTED]:
+        # there must be labels when the module is imported
+        bench_core.plan(**asked, plugins=plugins, learners="cheat")
+        learners["imported-cheat"] = {"how": importing}
+        plugins.append("canaries.importing")
+    bench_core.run(**asked, plugins=plugins, learners=learners, workers=2, isolate=isolate)
     sampled = rows_of(store)
     if full:
-        bench_core.audit(
-            store=store, plugins=["canaries.cheats"], workers=2, executor="local", isolate=isolate
-        )
+        how: Any = {"workers": 2, "executor": "local", "isolate": isolate}
+        bench_core.audit(store=store, plugins=plugins, **how)
     return sampled, rows_of(store)
+
+
+RUN = """import pickle, sys
+from pathlib import Path
+from canaries.test_cheats import run
+home = Path(sys.argv[1])
+(home / "rows").write_bytes(pickle.dumps(run(home, sys.argv[2:], None, True)))
+"""
+
+
+def run_apart(home: Path, hows: Any, isolate: None, full: bool) -> Any:
+    """The same in a process of its own, which what is imported there may change."""
+    subprocess.run([sys.executable, "-c", RUN, str(home), *hows], check=True)
+    return pickle.loads((home / "rows").read_bytes())
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +92,20 @@ def few_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, CHEATS, isolate=True)
+    yield from _rows(tmp_path_factory, [*CHEATS, *IMPORTED], isolate=True)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from _rows(tmp_path_factory, ["honest", *IMPORTED], runs=run_apart)
 
 
 def _rows(
-    factory: pytest.TempPathFactory, hows: Any, isolate: bool | None = None, full: bool = True
+    factory: pytest.TempPathFactory,
+    hows: Any,
+    isolate: bool | None = None,
+    full: bool = True,
+    runs: Callable[..., Any] = run,
 ) -> Iterator[Any]:
     if isolate:
         need_namespaces()
@@ -103,7 +126,7 @@ def _rows(
         patch.setenv("TMPDIR", str(home / "temporary"))
         patch.setattr(executors, "UNSEEN_SECONDS", 0.3)
         try:
-            yield run(home, hows, isolate, full)
+            yield runs(home, hows, isolate, full)
         finally:
             for place in Path("/dev/shm").glob(f"canary-{os.environ['CANARY']}"):
                 place.unlink()
@@ -130,6 +153,8 @@ def word(sampled: Any, full: Any, honest: Any) -> str:
 def expected(how: str, isolated: bool = False) -> str:
     """One that counts no trees has the honest numbers here, where trees cost nothing; where they
     do its row is marked (``tests/core/execution/test_hosted.py``)."""
+    if how in IMPORTED:
+        return IMPORTED[how][isolated]
     said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
     return "stands" if said == "beyond" else "harmless" if said == "marked" else said
 
@@ -150,16 +175,25 @@ def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -
 @pytest.mark.parametrize("how", FEW_ISOLATED)
 def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -> None:
     sampled, _ = few_isolated
-    refused = {"ok"} != set(sampled[how]["status"])
-    assert refused == (expected(how, True) == "refused")
-    assert refused or set(sampled[how]["audit"]) == {"failed"}
+    word = expected(how, True)
+    assert set(sampled[how]["status"]) == ({"failed"} if word == "refused" else {"ok"})
+    audits = {"refused": {""}, "sample": {"failed"}, "harmless": {"sampled"}}
+    assert set(sampled[how]["audit"]) == audits[word]
+    assert sampled[how]["accuracy"].max() < 1 or word != "harmless"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", CHEATS)
+@pytest.mark.parametrize("how", [*CHEATS, *IMPORTED])
 def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
     sampled, full = all_isolated
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", IMPORTED)
+def test_what_importing_does_has_its_word(how: str, imported: Any) -> None:
+    sampled, full = imported
+    assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
 
 
 @pytest.mark.slow
@@ -191,8 +225,8 @@ def test_a_refusal_says_why_in_one_line(all_of_them: Any) -> None:
 
 def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "trust.md").read_text(encoding="utf-8")
-    stand = [how for how, (said, _) in CHEATS.items() if said in ("stands", "beyond")]
+    stand = [how for how in (*CHEATS, *IMPORTED) if expected(how) == "stands"]
     assert [how for how in stand if f"`{how}`" not in page] == []
     still = {how for how in stand if expected(how, isolated=True) == "stands"}
     assert still == {"train-on-valid"}
-    assert len(stand) <= 3
+    assert len({*stand} - still) <= 3

@@ -38,6 +38,7 @@ class Mine(Base):
     """Mine."""
 
     name: ClassVar[str] = "mine"
+    tasks: ClassVar[frozenset[str]] = frozenset()
     code: ClassVar[tuple[str, ...]] = ()
     mode: str = param("fast", "how it goes")
 

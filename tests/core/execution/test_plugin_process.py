@@ -1,0 +1,170 @@
+"""Under ``--isolate`` a plan is the same, and the command imports no learner of others for it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.toys import Prefix, Stacked
+
+import bench_core
+from bench_core.errors import UsageError
+from bench_core.execution import plugin_process
+from bench_core.execution.described import described_learner, given_of
+from bench_core.execution.isolation import check_possible
+from bench_core.planning.facts import Facts
+from bench_core.planning.resolve_learners import Wanted
+
+MINE = """from dataclasses import dataclass
+from typing import ClassVar
+from helpers.toys import Prefix
+import bench_core
+from bench_core import param
+
+@dataclass(frozen=True)
+class Confined(Prefix):
+    name: ClassVar[str] = "confined"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy",)
+    trees: tuple[int, ...] = param((3, 4), "a list", least=1)
+    def stamp(self):
+        return "stamped"
+    def __post_init__(self):
+        if self.tradeoff == 7:
+            raise ValueError("tradeoff cannot be 7")
+
+@bench_core.hookimpl
+def bench_learners():
+    return [Confined]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    try:
+        check_possible()
+    except UsageError as error:
+        pytest.skip(str(error))
+    home = tmp_path_factory.mktemp("confined")
+    (home / "confined_mine.py").write_text(MINE)
+    (home / "confined_broken.py").write_text("import not_there_at_all")
+    (home / "confined_slow.py").write_text("import time; time.sleep(60)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.syspath_prepend(home)
+        patch.setenv("BENCH_CACHE", str(home / "cache"))
+        yield home
+
+
+def plan(isolate: bool, *settings: str, plugins: Any = ("helpers.toys", "confined_mine")) -> Any:
+    return bench_core.plan(
+        data="toy-binary",
+        plugins=plugins,
+        learners=["confined", "toy-stacked", "gbrt"],
+        settings=["gbrt.trees=2", *settings],
+        isolate=isolate,
+    )
+
+
+def test_a_plan_is_the_same_and_imports_no_learner_of_others() -> None:
+    settings = "confined.trees=[[1], [2]]", "toy-stacked.base=confined"
+    confined = plan(True, *settings)
+    assert "confined_mine" not in sys.modules
+    open_ = plan(False, *settings)
+    assert "confined_mine" in sys.modules
+    assert (confined.fits, confined.trials) == (open_.fits, open_.trials)
+    assert (confined.datasets, confined.modules) == (open_.datasets, open_.modules)
+    assert {fit.learner_name for fit in confined.fits} == {"confined", "toy-stacked", "gbrt"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "plugins", "line"),
+    [
+        (["confined.tradeoff=7"], ("helpers.toys", "confined_mine"), "tradeoff cannot be 7"),
+        (["confined.tres=7"], ("helpers.toys", "confined_mine"), "unknown parameter 'tres'"),
+        ([], ("confined_broken",), "cannot import it .*not_there_at_all"),
+        ([], ("confined_slow",), "plugin confined_slow took longer than 0.5 s"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    settings: Any, plugins: Any, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "confined_slow" in plugins:
+        monkeypatch.setattr(plugin_process, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(UsageError, match=line):
+        plan(True, *settings, plugins=plugins)
+
+
+WANTED = Wanted("toy-stacked", {}, (), 0, "", True)
+
+
+def answer() -> Any:
+    facts = asdict(Facts.of(Stacked(base=Prefix(0.5))))
+    return json.loads(json.dumps({"role": "", "varied": [""], "ends": {}, "facts": [facts]}))
+
+
+def at(*path: Any) -> Callable[[Any, Any], None]:
+    def put(into: Any, value: Any) -> None:
+        for step in path[:-1]:
+            into = into[step]
+        into[path[-1]] = value
+
+    return put
+
+
+OURS = "bench_methods.gbrt:GBRT"
+FIELDS = ("facts", 0, "encoded", "fields")
+
+
+def test_what_decides_about_a_trial_is_worked_out_here() -> None:
+    """Not what a process says of origin, digest and parameters."""
+    true = Facts.of(Stacked(base=Prefix(0.5)))
+    told = answer()
+    at("facts", 0, "package")(told, "")
+    at("facts", 0, "code")(told, "0" * 32)
+    at("facts", 0, "inner", "base", "code")(told, "0" * 32)
+    (facts,) = described_learner(WANTED, told, "x").instances
+    assert facts == true
+    assert (facts.origin, facts.params) == (
+        "helpers",
+        {"base": true.inner["base"].params | {"learner": "toy-prefix"}, "shrink": 0.5},
+    )
+
+
+@pytest.mark.parametrize(
+    ("put", "value"),
+    [
+        (at("facts"), []),
+        (at("facts", 0, "name"), "gbrt"),
+        (at("facts", 0, "tasks"), ["guessing"]),
+        (at("facts", 0, "stamp"), "two\nlines"),
+        (at("facts", 0, "stamp"), "x" * 3000),
+        (at("facts", 0, "modules"), ["no_such_module"]),
+        (at("facts", 0, "encoded", "class"), "bench_core.plugins:Callable"),
+        (at("facts", 0, "encoded", "class"), "bench_core.plugins:Path"),
+        (at("facts", 0, "inner"), {}),  # its class would come from nowhere
+        (at(*FIELDS, "shrink"), {"class": "helpers.toys:Prefix", "fields": {}}),
+        (at(*FIELDS, "base", "class"), ["helpers.toys:Prefix"]),
+        (at("varied"), ["", ""]),
+        (at("varied"), ["\x1b[2J"]),
+        (at("ends"), {"shrink": ["low", None]}),
+        (at("role"), None),
+    ],
+)
+def test_what_no_description_can_be_is_refused(put: Any, value: Any) -> None:
+    told = copy.deepcopy(answer())
+    assert described_learner(WANTED, told, "x").name == "toy-stacked"
+    put(told, value)
+    with pytest.raises(UsageError):
+        described_learner(WANTED, told, "x")
+
+
+@pytest.mark.parametrize("given", [None, [["learner", "x"]], [["verdict", "x", ""]], [[1, 2, 3]]])
+def test_what_a_plugin_cannot_bring_is_refused(given: Any) -> None:
+    with pytest.raises(UsageError, match="what cannot be"):
+        given_of(given)
