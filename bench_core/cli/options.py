@@ -241,7 +241,8 @@ isolate_option = click.option(
     default=None,
     help="Hide the store, prepared data that a job does not need and the files of data sets "
     "from the job's process, and the network; let strangers' learners write to private folders "
-    "alone (Linux). By default only their fitted models are confined so, where that is possible; "
+    "alone, and import their modules nowhere else (Linux). By default only their fitted models are "
+    "confined so, where that is possible; "
     "--no-isolate lets these use devices, the network and all folders, and marks their rows.",
 )
 
@@ -286,6 +287,14 @@ stored_run_options = together(
 """The options of a verb that does the work of a stored run again."""
 
 
+def registry_for_report(plugins: Sequence[str], isolate: bool | None) -> Registry:
+    """The plugins for the report of a run; under ``--isolate`` no plugin of others is imported in
+    the process that writes the store, also when the run is over."""
+    from bench_core.plugins import load_registry
+
+    return load_registry((), lambda plugin, _: True) if isolate else registry(plugins)
+
+
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     """All installed plugins, those of ``-p``, which may lie in the current folder, and the
     user's own data sets."""
@@ -299,11 +308,12 @@ def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     return found
 
 
-def find_plugins_here(plugins: Sequence[str]) -> None:
-    """Make modules of the current folder importable, if ``-p`` named any."""
+def find_plugins_here(plugins: Sequence[str], isolate: bool | None = None) -> None:
+    """Make modules of the current folder importable, if ``-p`` named any; under ``--isolate`` none
+    of them takes the place of an installed one."""
     here = str(Path.cwd())
     if plugins and here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.insert(len(sys.path) if isolate else 0, here)
 
 
 def note(message: str, quiet: bool = False) -> None:

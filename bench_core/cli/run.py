@@ -194,7 +194,7 @@ def request(
     """The request that the options of ``request_options`` and ``-p`` make."""
     from bench_core.planning.request import DAY, RunRequest
 
-    options.find_plugins_here(plugins)
+    options.find_plugins_here(plugins, given["isolate"])
     return RunRequest(
         plugins=tuple(plugins),
         store=str(store),
@@ -237,13 +237,7 @@ def command(
     from bench_core import api
 
     asked = request(**given)
-    if asked.isolate:  # plugins of others are not imported here, neither now nor for the report
-        from bench_core.plugins import load_registry
-
-        options.find_plugins_here(asked.plugins)
-        registry = load_registry((), lambda plugin, _: True)
-    else:
-        registry = options.registry(asked.plugins)
+    registry = options.registry_for_report(asked.plugins, asked.isolate)
     report_for(registry, output)  # refused before hours are spent
     with following(GO_ON, no_progress, quiet, verbose) as show:
         result = api.run(request=asked, on_event=show)
@@ -313,7 +307,7 @@ def doing_again(
 ) -> Iterator[dict[str, Any]]:
     """What a verb that does stored work again hands to Python; its events are displayed."""
     modules = needed_plugins(store, run, plugins) if run else tuple(plugins)
-    options.find_plugins_here(modules)
+    options.find_plugins_here(modules, given.get("isolate"))
     with following(advice, no_progress, quiet, verbose) as show:
         yield {**given, "store": str(store), "plugins": modules, "on_event": show}
 

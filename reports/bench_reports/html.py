@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -244,10 +245,11 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _sources(info: RunInfo) -> list[str]:
-    """Where a person gets the data, of the data sets whose plugins are here and say so."""
+    """Where a person gets the data, of the data sets whose plugins are here and say so. No plugin
+    of others is imported for that."""
     from bench_core.plugins import load_registry
 
-    known = load_registry().datasets
+    known = load_registry((), lambda it, _: it.module.partition(":")[0] not in sys.modules).datasets
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
     there = ((name, known[name].homepage) for name in names if name in known)
     return [f"{name} {where}" for name, where in there if where]

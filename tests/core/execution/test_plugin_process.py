@@ -14,10 +14,12 @@ import pytest
 from helpers.toys import Prefix, Stacked
 
 import bench_core
+from bench_core.cli import options
 from bench_core.errors import UsageError
 from bench_core.execution import plugin_process
 from bench_core.execution.described import described_learner, given_of
 from bench_core.execution.isolation import check_possible
+from bench_core.execution.trial import find_metric
 from bench_core.planning.facts import Facts
 from bench_core.planning.resolve_learners import Wanted
 
@@ -98,6 +100,35 @@ def test_what_is_wrong_is_one_line(
         monkeypatch.setattr(plugin_process, "ANSWER_SECONDS", 0.5)
     with pytest.raises(UsageError, match=line):
         plan(True, *settings, plugins=plugins)
+
+
+def test_a_judge_imports_the_plugins_of_its_metrics_alone(home: Path) -> None:
+    metric = (
+        "class Their:\n    name, higher_is_better, tasks = 'their', True, frozenset({'binary'})"
+    )
+    values = "    def values(self, *given): ...\n\n@bench_core.hookimpl"
+    gives = "def bench_metrics():\n    return [Their()]"
+    text = "\n".join(["import bench_core", metric, values, gives])
+    (home / "confined_metric.py").write_text(text)
+    plugins = ("confined_broken", "confined_metric")
+    assert find_metric("their", plugins, ("confined_metric",)).name == "their"
+    with pytest.raises(UsageError, match="cannot import it"):
+        find_metric("their", plugins, plugins)
+
+
+def test_the_report_of_an_isolated_run_imports_no_plugin_of_others() -> None:
+    assert "gbrt" in options.registry_for_report(["confined_broken"], True).learners
+    with pytest.raises(UsageError, match="cannot import it"):
+        options.registry_for_report(["confined_broken"], False)
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_no_file_of_the_folder_hides_an_installed_module_under_isolate(
+    isolate: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(home)])
+    options.find_plugins_here(["confined_mine"], isolate)
+    assert sys.path.index(str(home)) == (len(sys.path) - 1 if isolate else 0)
 
 
 WANTED = Wanted("toy-stacked", {}, (), 0, "", True)
