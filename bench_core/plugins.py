@@ -22,12 +22,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_core._io.untouched import untouched
-from bench_core.class_names import Elsewhere, ElsewhereError
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     import pluggy
 
+    from bench_core.class_names import Elsewhere
     from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         CompleteDataset,
@@ -90,13 +90,15 @@ class Registry:
             imported()
 
     def close(self) -> None:
-        """End the processes in which plugins are: no learner is asked for any more."""
+        """End the processes in which plugins are."""
         while self.closing:
             self.closing.pop()()
 
     def learner(self, name: str) -> type[CompleteLearner]:
         """The learner class of that name, or UsageError with the nearest names; ElsewhereError
         where another process has it."""
+        from bench_core.class_names import Elsewhere, ElsewhereError
+
         found = self.check_learner(name)
         if isinstance(found, Elsewhere):
             raise ElsewhereError(found)
@@ -104,9 +106,7 @@ class Registry:
 
     def check_learner(self, name: str) -> type[CompleteLearner] | Elsewhere:
         """The same, in whichever process it is."""
-        known: Mapping[str, Any] = self.learners
-        found: type[CompleteLearner] = self._look_up("learner", self.learner_name(name), known)
-        return found
+        return self._look_up("learner", self.learner_name(name), self.learners)
 
     def learner_name(self, name: str) -> str:
         """The registered spelling of a learner's name, which may be ``package:name`` where the name
