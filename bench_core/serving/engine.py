@@ -17,12 +17,10 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
-from bench_core.serving.compiled import Packed, preorder
+from bench_core.serving.compiled import Model, Packed, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
     CAPPED,
-    ELSE,
-    GATED,
     LAST_STEP,
     PLACES,
     PRICE,
@@ -32,9 +30,8 @@ from bench_core.serving.kernels import (
     STOP_AT,
     STOPPED,
     SUMS,
-    THEN,
 )
-from bench_core.serving.program import END, REJECT, Program
+from bench_core.serving.program import END, Program
 from bench_core.serving.tables import Tables
 from bench_core.serving.walk import checked, narrow
 
@@ -78,7 +75,7 @@ class Engine:
         bought = np.zeros((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
-        if n >= MANY and cap == inf and self._model is not None:
+        if n >= MANY and cap == inf:
             self._by_tile(X, bought, places, sums)
         else:
             kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
@@ -93,31 +90,22 @@ class Engine:
         """As ``kernels.walk_rows`` without a cap, segment by segment."""
         from bench_core.serving.tiles import walk_segment
 
-        steps, first, number = self.packed.steps, SUMS + self.program.outputs, 0
-        while number >= 0:
-            rows, last = np.flatnonzero(places[:, STEP] == number), steps[number, SEGMENT]
+        number, rows = 0, np.arange(len(X))
+        while len(rows):
+            last = self.packed.steps[number, SEGMENT]
             walk_segment(self._model, number, last, X, rows, bought, places, sums)
-            passes = (sums[rows, first] >= self.packed.gates[last, 0]) | (not steps[last, GATED])
-            onward = np.where(passes, steps[last, THEN], steps[last, ELSE])
-            ended = np.where(
-                onward == REJECT, REJECTED, np.where(passes, kernels.END, kernels.GATE)
-            )
-            places[rows, LAST_STEP], places[rows, STEP], places[rows, STOPPED] = last, onward, ended
-            number = min((k for k in np.unique(places[:, STEP]).tolist() if k >= 0), default=-1)
+            onward = places[:, STEP]
+            waiting = np.flatnonzero(onward >= 0)
+            number = int(onward[waiting].min(initial=len(self.packed.steps)))
+            rows = waiting[onward[waiting] == number]
 
     @cached_property
-    def _model(self) -> Any:
-        """What ``tiles`` reads; None where its trees are too large."""
-        from bench_core.serving.tiles import Model, Splits
-
+    def _model(self) -> Model:
         packed, prices = self.packed, self.prices
-        splits = preorder(self.program, packed.features)
-        if splits is None:
-            return None
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
         return Model(
-            splits=Splits(*splits),
+            splits=preorder(self.program, packed.features),
             uses=np.column_stack([used, packed.uses[:, 2:]]),
             weights=packed.weights,
             steps=packed.steps,
