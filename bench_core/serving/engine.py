@@ -6,7 +6,7 @@ that need ``exp``, what compares the rows of a query, plugins' cost models) is w
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache, cached_property
 from math import inf
 from struct import Struct, error
@@ -47,6 +47,7 @@ class Room(NamedTuple):
 
     ways: Any  # ``kernels.ways`` on the arrays below
     asked: IntArray
+    order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
     cap: FloatArray
@@ -147,35 +148,53 @@ class Engine:
     def way(self, cap: float) -> Way:
         """One row: yields names of features, is sent their values, and returns score, cost, the
         names asked for, the last step that counts, and how the way ended."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._room()
-        room.cap[0] = cap
+        room = self._begin(cap)
         bought: list[str] = []
         while count := next(room.ways):
             names = self.first if cap == inf and not bought else []
             names = names.copy() or self.names[room.asked[:count]].tolist()
             bought += names
             _give(room, count, checked(bought, count, (yield names)))
-        outputs, end = self.program.outputs, int(room.place[STOPPED])
+        return self._end(room, tuple(bought))
+
+    def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> tuple[Any, ...]:
+        """As ``way``, where ``acquire`` is called with numbers of features and room for values."""
+        room, end = self._begin(cap), 0
+        while count := next(room.ways):
+            begin, end = end, end + count
+            acquire(room.order[begin:end], room.given[:count])
+        return self._end(room, room.order[:end].copy())
+
+    def _begin(self, cap: float) -> Room:
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._room()
+        room.cap[0] = cap
+        return room
+
+    def _end(self, room: Room, bought: Any) -> tuple[Any, ...]:
+        outputs, end = self.program.outputs, room.place.item(STOPPED)
         if self.plain and end != CAPPED:
-            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place[LAST_STEP]
+            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place.item(LAST_STEP)
         else:
             (score,) = self._scores(room.sums[None], room.place[None])
             (step,), _ = self.ends(room.place[None])
-        value = score.copy() if outputs > 1 else float(score[0])
-        answer = value, float(room.sums[PRICE]), tuple(bought), int(step), WAYS[end]
+        value = score.copy() if outputs > 1 else score.item(0)
+        answer = value, room.sums.item(PRICE), bought, int(step), WAYS[end]
         self._rooms.append(room)  # that of a row that was given up is not used again
         return answer
 
     def _room(self) -> Room:
-        asked = np.empty(len(self.packed.features), dtype=np.int64)
+        asked, order = np.empty((2, len(self.packed.features)), dtype=np.int64)
+        seen = order.view()
+        seen.flags.writeable = False  # for the caller
         given, cap = np.empty(len(asked), dtype=np.float32), np.empty(1)
         place, sums = np.empty(PLACES, dtype=np.int64), np.empty(SUMS + 3 * self.program.outputs)
         bought = np.empty(self.prices.sensors, dtype=np.uint8)
-        ways = kernels.ways(*self.arrays, (asked, given, cap, bought, place, sums))
-        return Room(ways, asked, given, memoryview(given.data).cast("B"), cap, place, sums)
+        ways = kernels.ways(*self.arrays, (asked, order, given, cap, bought, place, sums))
+        raw = memoryview(given.data).cast("B")
+        return Room(ways, asked, seen, given, raw, cap, place, sums)
 
 
 @cache

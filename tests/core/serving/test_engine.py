@@ -98,6 +98,29 @@ def test_rows_on_demand(name: str, cap: float | None) -> None:
         assert asked == again
 
 
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_on_demand_by_number(name: str, cap: float | None) -> None:
+    """The same answers; a value that is not written is missing."""
+    for model in pair(folder_of(programs()[name])):
+        place = {n: j for j, n in enumerate(model.names)}
+        for row in FEW[:5]:
+            asked: list[list[str]] = []
+            expected = model.predict(asking(row, place, asked), cap=cap)
+            again: list[list[int]] = []
+
+            def fill(numbers: Any, values: Any, row: Any = row, again: Any = again) -> None:
+                again.append(numbers.tolist())
+                known = ~np.isnan(row[numbers])
+                assert np.isnan(values).all()
+                values[known] = row[numbers[known]]
+
+            found = model.predict_into(fill, cap=cap)
+            assert [[model.names[j] for j in numbers] for numbers in again] == asked
+            bought = tuple(model.names[j] for j in found.bought)
+            assert same(expected, replace(found, bought=bought))
+
+
 def test_documents_of_a_query_and_coroutines() -> None:
     plain, fast = pair(folder_of(programs()["gated"]))
     place = {n: j for j, n in enumerate(plain.names)}
