@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -38,6 +38,44 @@ def keys(values: Float32Array) -> UInt32Array:
     """Whole numbers in the order of the floats; -0.0 is 0.0."""
     bits = (values + np.float32(0)).view(np.uint32)
     return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+
+
+class Splits(NamedTuple):
+    """Trees in preorder for ``tiles``: tree t has splits ``root[t] : root[t + 1]`` and its leaves
+    begin at ``root[t] + t``.
+
+    The rows that turn right and left at split i of a tree stand at places 2 i + 1 and 2 i + 2, all
+    rows at place 0.
+    """
+
+    root: Any
+    feature: Any  # int32 (m,), as the next
+    of_cut: Any  # number of the distinct threshold
+    source: Any  # place of the rows that come to it
+    after: Any  # the first split beyond the subtree, 0 for a small one
+    mark: Any  # the first leaf of the right subtree, counted from the tree's first
+    leaves: Any  # float64 (l, 2): value, multipliers on the path
+    cell: Any  # int32 (c,), of cuts: twice the feature, 1 more where missing cells go right
+    threshold: Any  # float32 (c,)
+    first: Any  # (p + 1,): the segment that begins with step p reads cuts[first[p] : first[p + 1]]
+    cuts: Any
+
+
+class Model(NamedTuple):
+    """A program for ``tiles``; columns of ``steps``, ``columns``, ``factors`` as in ``kernels``."""
+
+    splits: Splits
+    uses: Any  # int64 (u, 3): tree, output, whether billed
+    weights: Any
+    steps: Any
+    gates: Any
+    columns: Any
+    factors: Any
+    features: Any  # int64 (f,); feature c needs sensors[start[c] : start[c + 1]]
+    start: Any
+    sensors: Any
+    prices: Any
+    rules: Any  # prices of a split and of a tree
 
 
 BLOCK = 64
@@ -214,30 +252,58 @@ def _joined(steps: Sequence[Step], *names: str) -> Any:
     return np.concatenate(parts)
 
 
-def preorder(program: Program, features: IntArray) -> tuple[Any, ...] | None:
-    """The fields of ``tiles.Splits``; None where a tree has more splits than they can name."""
+SMALL = 16
+"""Splits of a subtree that is walked though no row comes to it: a wrong guess takes longer."""
+
+
+def preorder(program: Program, features: IntArray) -> Splits:
+    """All trees that are used."""
     trees, count = program.trees, len(program.trees)
     used = np.unique(np.concatenate([s.trees for s in program.steps])).astype(np.int64)
     level, path = _levels(trees, used, program.multiplier)
     size, place, leaf = _subtrees(trees, level)
-    per_tree = size[trees.start[:-1]]
-    if per_tree.max(initial=0) > 255:
-        return None
     owner = np.repeat(np.arange(count), np.diff(trees.start))
-    root, table = (np.cumsum([0, *sizes]) for sizes in (per_tree, per_tree + 1))
-    there = level >= 0
-    inner = np.flatnonzero(there & (trees.feature >= 0))
+    root = np.cumsum([0, *size[trees.start[:-1]]])
+    inner = np.flatnonzero(size > 0)
     inner = inner[np.lexsort((place[inner], owner[inner]))]
-    outer = np.flatnonzero(there & (trees.feature < 0))
-    leaves = np.zeros((table[-1], 2))
-    leaves[table[owner[outer]] + leaf[outer]] = np.stack([trees.value, path], axis=1)[outer]
-    cell = 2 * np.searchsorted(features, trees.feature[inner]) + ~trees.missing_left[inner]
+    outer = np.flatnonzero((level >= 0) & (trees.feature < 0))
+    leaves = np.zeros((root[-1] + count, 2))
+    at = (root[:-1] + np.arange(count))[owner[outer]] + leaf[outer]
+    leaves[at, 0], leaves[at, 1] = trees.value[outer], path[outer]
+    source = np.zeros_like(place)
     left, right = trees.left[inner], trees.right[inner]
-    to_left, to_right = (np.where(size[c] > 0, place[c], 255) for c in (left, right))
-    short = (to_left, to_right, place[inner] + size[inner], leaf[right])
-    threshold = trees.threshold[inner]
-    numbers = (part.astype(np.uint8) for part in short)
-    return root, table, threshold, cell.astype(np.int32), *numbers, leaves
+    source[right], source[left] = 2 * place[inner] + 1, 2 * place[inner] + 2
+    feature = np.searchsorted(features, trees.feature[inner])
+    cell, threshold = 2 * feature + ~trees.missing_left[inner], trees.threshold[inner]
+    _, one, of_cut = np.unique(
+        cell << 32 | threshold.view(np.uint32), return_index=True, return_inverse=True
+    )
+    first, cuts = _cuts(program, root, of_cut)
+    return Splits(
+        root=root,
+        feature=feature.astype(np.int32),
+        of_cut=of_cut.astype(np.int32),
+        source=source[inner].astype(np.int32),
+        after=np.where(size < SMALL, 0, root[owner] + place + size)[inner].astype(np.int32),
+        mark=leaf[right].astype(np.int32),
+        leaves=leaves,
+        cell=cell[one].astype(np.int32),
+        threshold=threshold[one],
+        first=first,
+        cuts=cuts,
+    )
+
+
+def _cuts(program: Program, root: IntArray, of_cut: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct cuts of the trees of each segment, by its first step; none for other steps."""
+    found, begin = [np.zeros(0, dtype=np.int64) for _ in program.steps], 0
+    for number, last in enumerate(segments(program)):
+        if last == number:
+            used = np.unique(np.concatenate([s.trees for s in program.steps[begin : last + 1]]))
+            parts = [of_cut[root[t] : root[t + 1]] for t in used.astype(np.int64)]
+            found[begin] = np.unique(np.concatenate([*parts, found[begin]])).astype(np.int64)
+            begin = number + 1
+    return np.cumsum([0, *map(len, found)]), np.concatenate(found)
 
 
 def _subtrees(trees: Trees, level: IntArray) -> tuple[IntArray, IntArray, IntArray]:

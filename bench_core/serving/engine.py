@@ -6,7 +6,7 @@ that need ``exp``, what compares the rows of a query, plugins' cost models) is w
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache, cached_property
 from math import inf
 from struct import Struct, error
@@ -17,12 +17,10 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
-from bench_core.serving.compiled import Packed, preorder
+from bench_core.serving.compiled import Model, Packed, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
     CAPPED,
-    ELSE,
-    GATED,
     LAST_STEP,
     PLACES,
     PRICE,
@@ -32,9 +30,8 @@ from bench_core.serving.kernels import (
     STOP_AT,
     STOPPED,
     SUMS,
-    THEN,
 )
-from bench_core.serving.program import END, REJECT, Program
+from bench_core.serving.program import END, Program
 from bench_core.serving.tables import Tables
 from bench_core.serving.walk import checked, narrow
 
@@ -50,6 +47,7 @@ class Room(NamedTuple):
 
     ways: Any  # ``kernels.ways`` on the arrays below
     asked: IntArray
+    order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
     cap: FloatArray
@@ -78,7 +76,7 @@ class Engine:
         bought = np.zeros((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
-        if n >= MANY and cap == inf and self._model is not None:
+        if n >= MANY and cap == inf:
             self._by_tile(X, bought, places, sums)
         else:
             kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
@@ -93,31 +91,22 @@ class Engine:
         """As ``kernels.walk_rows`` without a cap, segment by segment."""
         from bench_core.serving.tiles import walk_segment
 
-        steps, first, number = self.packed.steps, SUMS + self.program.outputs, 0
-        while number >= 0:
-            rows, last = np.flatnonzero(places[:, STEP] == number), steps[number, SEGMENT]
+        number, rows = 0, np.arange(len(X))
+        while len(rows):
+            last = self.packed.steps[number, SEGMENT]
             walk_segment(self._model, number, last, X, rows, bought, places, sums)
-            passes = (sums[rows, first] >= self.packed.gates[last, 0]) | (not steps[last, GATED])
-            onward = np.where(passes, steps[last, THEN], steps[last, ELSE])
-            ended = np.where(
-                onward == REJECT, REJECTED, np.where(passes, kernels.END, kernels.GATE)
-            )
-            places[rows, LAST_STEP], places[rows, STEP], places[rows, STOPPED] = last, onward, ended
-            number = min((k for k in np.unique(places[:, STEP]).tolist() if k >= 0), default=-1)
+            onward = places[:, STEP]
+            waiting = np.flatnonzero(onward >= 0)
+            number = int(onward[waiting].min(initial=len(self.packed.steps)))
+            rows = waiting[onward[waiting] == number]
 
     @cached_property
-    def _model(self) -> Any:
-        """What ``tiles`` reads; None where its trees are too large."""
-        from bench_core.serving.tiles import Model, Splits
-
+    def _model(self) -> Model:
         packed, prices = self.packed, self.prices
-        splits = preorder(self.program, packed.features)
-        if splits is None:
-            return None
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
         return Model(
-            splits=Splits(*splits),
+            splits=preorder(self.program, packed.features),
             uses=np.column_stack([used, packed.uses[:, 2:]]),
             weights=packed.weights,
             steps=packed.steps,
@@ -159,35 +148,53 @@ class Engine:
     def way(self, cap: float) -> Way:
         """One row: yields names of features, is sent their values, and returns score, cost, the
         names asked for, the last step that counts, and how the way ended."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._room()
-        room.cap[0] = cap
+        room = self._begin(cap)
         bought: list[str] = []
         while count := next(room.ways):
             names = self.first if cap == inf and not bought else []
             names = names.copy() or self.names[room.asked[:count]].tolist()
             bought += names
             _give(room, count, checked(bought, count, (yield names)))
-        outputs, end = self.program.outputs, int(room.place[STOPPED])
+        return self._end(room, tuple(bought))
+
+    def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> tuple[Any, ...]:
+        """As ``way``, where ``acquire`` is called with numbers of features and room for values."""
+        room, end = self._begin(cap), 0
+        while count := next(room.ways):
+            begin, end = end, end + count
+            acquire(room.order[begin:end], room.given[:count])
+        return self._end(room, room.order[:end].copy())
+
+    def _begin(self, cap: float) -> Room:
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._room()
+        room.cap[0] = cap
+        return room
+
+    def _end(self, room: Room, bought: Any) -> tuple[Any, ...]:
+        outputs, end = self.program.outputs, room.place.item(STOPPED)
         if self.plain and end != CAPPED:
-            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place[LAST_STEP]
+            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place.item(LAST_STEP)
         else:
             (score,) = self._scores(room.sums[None], room.place[None])
             (step,), _ = self.ends(room.place[None])
-        value = score.copy() if outputs > 1 else float(score[0])
-        answer = value, float(room.sums[PRICE]), tuple(bought), int(step), WAYS[end]
+        value = score.copy() if outputs > 1 else score.item(0)
+        answer = value, room.sums.item(PRICE), bought, int(step), WAYS[end]
         self._rooms.append(room)  # that of a row that was given up is not used again
         return answer
 
     def _room(self) -> Room:
-        asked = np.empty(len(self.packed.features), dtype=np.int64)
+        asked, order = np.empty((2, len(self.packed.features)), dtype=np.int64)
+        seen = order.view()
+        seen.flags.writeable = False  # for the caller
         given, cap = np.empty(len(asked), dtype=np.float32), np.empty(1)
         place, sums = np.empty(PLACES, dtype=np.int64), np.empty(SUMS + 3 * self.program.outputs)
         bought = np.empty(self.prices.sensors, dtype=np.uint8)
-        ways = kernels.ways(*self.arrays, (asked, given, cap, bought, place, sums))
-        return Room(ways, asked, given, memoryview(given.data).cast("B"), cap, place, sums)
+        ways = kernels.ways(*self.arrays, (asked, order, given, cap, bought, place, sums))
+        raw = memoryview(given.data).cast("B")
+        return Room(ways, asked, seen, given, raw, cap, place, sums)
 
 
 @cache

@@ -85,20 +85,25 @@ def walk_rows(
 @njit(cache=True, nogil=True)
 def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
     """Take row after row through the program: yields how many features are asked for, whose values
-    must then stand in ``given``; 0 at the end of a row, when PRICE is its bill. ``room``: ``asked``
-    (f,), ``given`` float32 (f,), the next row's cap (1,), and the last three fields of ``Row``."""
-    asked, given, cap, bought, place, sums = room
-    cells, bits, count = _cells(ints), given.view(np.uint32), 0
+    must then stand in ``given``, else they are missing; 0 at the end of a row, when PRICE is its
+    bill. ``room``: ``asked`` (f,), the ``order`` (f,) of all that the row asked for, by number in
+    the data, ``given`` float32 (f,), the next row's cap (1,), the last three fields of ``Row``."""
+    asked, order, given, cap, bought, place, sums = room
+    features, bits = ints[ints[FEATURES] :], given.view(np.uint32)
+    cells, count, total = _cells(ints), 0, 0
     row = Row(cells, asked, bought, place, sums)
     while True:
         if count == 0:
-            bought[:], place[:], sums[:] = 0, 0, 0.0
+            bought[:], place[:], sums[:], total = 0, 0, 0.0, 0
             _begin(row, cap[0])
         for k in range(count):
             c = _I(asked[k])
             cells.values[c] = given[k]
             _put(cells.keys, c, bits[k])
         count = _advance(ints, links, floats, row)
+        for k in range(count):
+            order[total + k], given[k] = features[_I(asked[k])], np.nan
+        total += count
         if count == 0:
             _bill(ints, floats, row)
         yield count
@@ -106,12 +111,10 @@ def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _cells(ints: Any) -> Any:
-    count = ints[COUNTED]
+    count, trees = ints[COUNTED], ints[LEVELS] - ints[ROOTS]
     values, have = np.empty(count, dtype=np.float32), np.empty(count, dtype=np.uint8)
-    keys = np.zeros(2 * count + 1, dtype=np.uint32)
-    need = np.empty(2 * count + 1, dtype=np.uint8)
-    at = np.empty(ints[LEVELS] - ints[ROOTS], dtype=np.uint32)
-    return Cells(values, keys, have, need, at)
+    keys, need = np.zeros(2 * count + 1, dtype=np.uint32), np.empty(2 * count + 1, dtype=np.uint8)
+    return Cells(values, keys, have, need, np.empty(trees, dtype=np.uint32))
 
 
 @njit(cache=True, nogil=True)
@@ -279,8 +282,7 @@ def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _evaluated(ints: Any, floats: Any, splits: float, trees: int) -> Any:
-    rules = ints[RULES]
-    return floats[rules] * splits + floats[rules + 1] * np.float64(trees)
+    return floats[ints[RULES]] * splits + floats[ints[RULES] + 1] * np.float64(trees)
 
 
 @njit(cache=True, nogil=True)
@@ -382,11 +384,9 @@ def _leave(ints: Any, sums: Any, place: Any, line: int, value: float) -> None:
     outputs = ints[OUTPUTS]
     for k in range(outputs):
         own, score = sums[SUMS + k], sums[SUMS + outputs + k]
-        if ints[line + COMBINE] == LAST:
-            score = own
-        elif ints[line + COMBINE] == ADD:
+        if ints[line + COMBINE] == ADD:
             score += own
-        elif not (score < own or np.isnan(score)):
+        elif ints[line + COMBINE] == LAST or not (score < own or np.isnan(score)):
             score = own
         sums[SUMS + outputs + k] = score
     passes = not ints[line + GATED] or sums[SUMS + outputs] >= value

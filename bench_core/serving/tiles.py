@@ -1,12 +1,13 @@
 """Many rows through a segment of a program, 64 at a time, as bits of one machine word.
 
-A set of rows of a tile is a ``uint64``; a split divides the set that reaches it by one vector
-comparison, and the same set is what needs the split's feature. Trees stand in preorder, left child
-first, so that a walk goes through their splits from front to back and jumps over subtrees that no
-row has reached. Turning right names the first leaf of the right subtree: a row's last turn holds.
-Sums are those of ``kernels``, tree by tree for each row, whatever rows stand beside it.
+A set of rows of a tile is a ``uint64``. Each distinct threshold of a feature is compared once, by
+one vector operation; a split divides the set that reaches it with the outcome, and the same set is
+what needs the split's feature. Trees stand in preorder, left child first, so that a walk goes
+through their splits from front to back and jumps over large subtrees that no row has reached.
+Turning right names the first leaf of the right subtree: a row's last turn holds. Sums are those of
+``kernels``, tree by tree for each row, whatever rows stand beside it.
 
-The comparison and the noting of leaves are written as vector operations; the plain loops are what
+The comparison and the finding of leaves are written as vector operations; the plain loops are what
 runs without compilation and with ``BENCH_PLAIN_KERNELS=1``.
 """
 
@@ -16,60 +17,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import config, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+from bench_core.serving.compiled import Model
 from bench_core.serving.kernels import (
     ADD,
     CARRY,
     COMBINE,
+    ELSE,
+    END,
     FIRST_COLUMN,
     FIRST_USE,
+    GATE,
+    GATED,
     LAST,
     LAST_COLUMN,
+    LAST_STEP,
     LAST_USE,
     PRICE,
+    REJECTED,
     SPLITS,
+    STEP,
+    STOPPED,
     SUMS,
+    THEN,
     TREES,
 )
 
-TILE, SLOTS = 64, 256  # rows; splits of a tree, the last for what nobody looks at
-_ONE, _I = np.uint64(1), np.uint64
+TILE = 64  # rows
+_ONE, _TWO, _I = np.uint64(1), np.uint64(2), np.uint64
 _intrinsic: Any = intrinsic
 _config: Any = config
+_cgutils: Any = cgutils
 PLAIN = bool(_config.DISABLE_JIT or os.environ.get("BENCH_PLAIN_KERNELS"))
-
-
-class Splits(NamedTuple):
-    """Trees in preorder. ``root`` and ``table`` (T + 1,) bound the splits and the leaves of trees;
-    what leads to a split, and ``mark``, is counted from its tree's first one."""
-
-    root: Any
-    table: Any
-    threshold: Any  # float32 (m,)
-    cell: Any  # int32 (m,): twice its place, 1 more where missing cells go right
-    left: Any  # uint8 (m,), as the next: SLOTS - 1 for leaves
-    right: Any
-    after: Any  # uint8 (m,): the first split beyond the subtree
-    mark: Any  # uint8 (m,): the first leaf of the right subtree
-    leaves: Any  # float64 (l, 2): value, multipliers on the path
-
-
-class Model(NamedTuple):
-    """A program; columns of ``steps``, ``columns`` and ``factors`` as in ``kernels``."""
-
-    splits: Splits
-    uses: Any  # int64 (u, 3): tree, output, whether billed
-    weights: Any
-    steps: Any
-    gates: Any
-    columns: Any
-    factors: Any
-    features: Any  # int64 (f,); feature c needs sensors[start[c] : start[c + 1]]
-    start: Any
-    sensors: Any
-    prices: Any
-    rules: Any  # prices of a split and of a tree
 
 
 class Tile(NamedTuple):
@@ -78,8 +59,9 @@ class Tile(NamedTuple):
     cells: Any  # float32 (64 f,)
     need: Any  # uint64 (f,): rows that need a feature
     paid: Any  # uint64 (s,): rows that have paid a sensor
-    reached: Any  # uint64 (SLOTS,): rows that reach a split
-    leaf: Any  # uint8 (64,)
+    above: Any  # uint64 (c,): rows above a cut
+    sets: Any  # uint64: the rows at each place of a tree
+    leaf: Any  # int32 (64,)
     own: Any  # float64 (K, 64), as the next
     score: Any
     splits: Any  # float64 (64,)
@@ -118,20 +100,39 @@ def _spread(builder: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def note(typingctx: Any, leaf: Any, rows: Any, value: Any) -> Any:
-    """Set ``leaf[r]`` to ``value`` for every row r of the set."""
+def number(
+    typingctx: Any, leaf: Any, sets: Any, marks: Any, at: Any, count: Any, shift: Any
+) -> Any:
+    """Set bits ``shift`` to ``shift + 7`` of ``leaf[r]``, zero before, to ``marks[at + 4 * i]`` of
+    the last of ``count`` splits i at which row r turns right, which ``sets[2 * i + 1]`` says:
+    int32 (64,), uint64 and uint8.
+
+    The marks of 64 rows stay in a register, which a store for every split would take longer.
+    """
+    signature = types.void(leaf, sets, marks, types.int64, types.int64, types.int32)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        place = builder.bitcast(data, ir.PointerType(ir.VectorType(ir.IntType(8), TILE)))
+        into, turns, first = (
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(sig.args[:3], args[:3], strict=True)
+        )
+        word, flags = ir.IntType(64), ir.VectorType(ir.IntType(1), TILE)
+        last = _cgutils.alloca_once_value(builder, _spread(builder, ir.IntType(8)(0)))
+        with _cgutils.for_range(builder, args[4]) as loop:
+            turn = builder.gep(turns, [builder.add(builder.shl(loop.index, word(1)), word(1))])
+            rows = builder.bitcast(builder.load(turn), flags)
+            mark = builder.gep(first, [builder.add(args[3], builder.shl(loop.index, word(2)))])
+            spread = _spread(builder, builder.load(mark))
+            builder.store(builder.select(rows, spread, builder.load(last)), last)
+        wide = ir.VectorType(ir.IntType(32), TILE)
+        found = builder.shl(builder.zext(builder.load(last), wide), _spread(builder, args[5]))
+        place = builder.bitcast(into, ir.PointerType(wide))
         before = builder.load(place)
-        before.align = 1
-        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), TILE))
-        after = builder.select(chosen, _spread(builder, args[2]), before)
-        builder.store(after, place).align = 1
+        before.align = 4
+        builder.store(builder.or_(before, found), place).align = 4
         return context.get_dummy_value()
 
-    return types.void(leaf, types.uint64, types.uint8), generate
+    return signature, generate
 
 
 @njit(cache=True, nogil=True)
@@ -151,44 +152,49 @@ def _plainly_above_or_missing(cells: Any, at: int, threshold: float) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _plainly_note(leaf: Any, rows: Any, value: int) -> None:
-    for r in range(TILE):
-        if rows >> _I(r) & _ONE:
-            leaf[r] = value
+def _plainly_number(leaf: Any, sets: Any, marks: Any, at: int, count: int, shift: int) -> None:
+    found = np.zeros(TILE, dtype=np.int32)
+    for i in range(count):
+        for r in range(TILE):
+            if sets[2 * i + 1] >> _I(r) & _ONE:
+                found[r] = marks[at + 4 * i]
+    leaf |= found << shift
 
 
 if PLAIN:
-    above, above_or_missing, note = _plainly_above, _plainly_above_or_missing, _plainly_note
+    above, above_or_missing, number = _plainly_above, _plainly_above_or_missing, _plainly_number
 
 
 @njit(cache=True, nogil=True)
 def walk_segment(
-    model: Model, number: int, last: int, X: Any, rows: Any, bought: Any, places: Any, sums: Any
+    model: Model, begin: int, last: int, X: Any, rows: Any, bought: Any, places: Any, sums: Any
 ) -> None:
-    """Take the picked ``rows`` of ``X`` (n, d) through the steps ``number`` to ``last``; the other
+    """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; the other
     arrays are those of ``kernels.walk_rows``. PRICE is the bill up to there."""
     outputs, count = model.gates.shape[1] - 1, len(model.features)
     tile = Tile(
         np.zeros(TILE * count, dtype=np.float32),
         np.zeros(count, dtype=np.uint64),
         np.zeros(len(model.prices), dtype=np.uint64),
-        np.zeros(SLOTS, dtype=np.uint64),
-        np.zeros(TILE, dtype=np.uint8),
+        np.zeros(len(model.splits.cell), dtype=np.uint64),
+        np.zeros(_places(model.splits.root), dtype=np.uint64),
+        np.zeros(TILE, dtype=np.int32),
         np.zeros((outputs, TILE)),
         np.zeros((outputs, TILE)),
         np.zeros(TILE),
     )
-    for begin in range(0, len(rows), TILE):
-        picked = rows[begin : begin + TILE]
-        _fill(model, tile, X, picked, sums, bought, number > 0)
-        live = ~_I(0) >> _I(TILE - len(picked))
+    for at in range(0, len(rows), TILE):
+        picked = rows[at : at + TILE]
+        _fill(model, tile, X, picked, sums, bought, begin > 0)
+        _compare(model.splits, tile, begin)
+        tile.sets[0] = ~_I(0) >> _I(TILE - len(picked))
         trees = 0
-        for p in range(number, last + 1):
-            trees += _add_trees(model, tile, p, live)
+        for p in range(begin, last + 1):
+            trees += _add_trees(model, tile, p)
             _add_columns(model, tile, p)
             _combine(tile, model.steps[p, COMBINE])
         _pay(model, tile, bought, picked)
-        _report(model, tile, picked, trees, places, sums)
+        _report(model, tile, last, picked, trees, places, sums)
 
 
 @njit(cache=True, nogil=True)
@@ -219,51 +225,82 @@ def _fill(model: Any, tile: Any, X: Any, picked: Any, sums: Any, bought: Any, la
 
 
 @njit(cache=True, nogil=True)
-def _descend(splits: Any, t: int, tile: Any, live: Any) -> None:
-    """Send the rows ``live`` down tree t to their ``leaf``."""
-    threshold, cell, mark = splits.threshold, splits.cell, splits.mark
-    left, right, after = splits.left, splits.right, splits.after
-    need, reached, leaf, cells = tile.need, tile.reached, tile.leaf, tile.cells
-    origin = _I(splits.root[t])
-    i, end = origin, _I(splits.root[t + 1])
-    leaf[:] = 0
-    reached[0] = live
-    while i < end:
-        here = reached[i - origin]
-        if here == 0:  # nobody came: past the whole subtree
-            i = origin + _I(after[i])
-            continue
-        c = _I(cell[i])
-        column = (c >> _ONE) * _I(TILE)
-        if c & _ONE:
-            turn = here & above_or_missing(cells, column, threshold[i])
-        else:
-            turn = here & above(cells, column, threshold[i])
-        need[c >> _ONE] |= here
-        note(leaf, turn, mark[i])
-        reached[_I(right[i])] = turn
-        reached[_I(left[i])] = here & ~turn
-        i += _ONE
+def _places(root: Any) -> int:
+    """Of the tree with the most."""
+    most = 0
+    for t in range(len(root) - 1):
+        most = max(most, root[t + 1] - root[t])
+    return 2 * most + 1
 
 
 @njit(cache=True, nogil=True)
-def _add_trees(model: Any, tile: Any, p: int, live: Any) -> int:
+def _compare(splits: Any, tile: Any, begin: int) -> None:
+    """Compare with all thresholds of the segment that begins with a step."""
+    for k in range(splits.first[begin], splits.first[begin + 1]):
+        cut = _I(splits.cuts[k])
+        cell = _I(splits.cell[cut])
+        column = (cell >> _ONE) * _I(TILE)
+        if cell & _ONE:
+            tile.above[cut] = above_or_missing(tile.cells, column, splits.threshold[cut])
+        else:
+            tile.above[cut] = above(tile.cells, column, splits.threshold[cut])
+
+
+@njit(cache=True, nogil=True)
+def _descend(splits: Any, t: int, tile: Any) -> None:
+    """Send the rows of a tile down tree t."""
+    feature, of_cut, source, after = splits.feature, splits.of_cut, splits.source, splits.after
+    need, sets, above_cut = tile.need, tile.sets, tile.above
+    origin, end = _I(splits.root[t]), _I(splits.root[t + 1])
+    i: Any = origin
+    k: Any = _ONE
+    while i < end:
+        here = sets[_I(source[i])]
+        if here == 0 and after[i] > 0:  # nobody came: past the whole subtree
+            i = _I(after[i])
+            while k < _TWO * (i - origin):
+                sets[k] = 0
+                k += _TWO
+            continue
+        turn = here & above_cut[_I(of_cut[i])]
+        sets[k], sets[k + _ONE] = turn, here ^ turn
+        need[_I(feature[i])] |= here
+        i += _ONE
+        k += _TWO
+
+
+@njit(cache=True, nogil=True)
+def _find_leaves(root: Any, marks: Any, t: int, sets: Any, leaf: Any) -> None:
+    """The leaves that the rows came to in tree t; a byte of their numbers after the other."""
+    first, count = root[t], root[t + 1] - root[t]
+    for r in range(TILE):
+        leaf[r] = 0
+    byte = 0
+    while count >> (8 * byte) > 0:
+        number(leaf, sets, marks, 4 * first + byte, count, 8 * byte)
+        byte += 1
+
+
+@njit(cache=True, nogil=True)
+def _add_trees(model: Any, tile: Any, p: int) -> int:
     """Begin step p and add its trees; how many are billed."""
-    splits, leaves, spent, leaf = model.splits, model.splits.leaves, tile.splits, tile.leaf
+    splits, uses, weights = model.splits, model.uses, model.weights
+    root, leaves, marks = splits.root, splits.leaves, splits.mark.view(np.uint8)
+    sets, leaf, own, spent = tile.sets, tile.leaf, tile.own, tile.splits
     billed = 0
-    for k in range(len(tile.own)):
+    for k in range(len(own)):
         if not model.steps[p, CARRY]:
-            tile.own[k] = 0.0
-        tile.own[k] += model.gates[p, 1 + k]
+            own[k] = 0.0
+        own[k] += model.gates[p, 1 + k]
     for u in range(model.steps[p, FIRST_USE], model.steps[p, LAST_USE]):
-        t, weight = model.uses[u, 0], model.weights[u]
-        line, first = tile.own[model.uses[u, 1]], _I(splits.table[t])
-        _descend(splits, t, tile, live)
-        counts = np.float64(model.uses[u, 2])
-        billed += model.uses[u, 2]
+        t, output, weight = uses[u, 0], _I(uses[u, 1]), weights[u]
+        _descend(splits, t, tile)
+        _find_leaves(root, marks, t, sets, leaf)
+        first, counts = _I(root[t] + t), np.float64(uses[u, 2])
+        billed += uses[u, 2]
         for r in range(TILE):
             at = first + _I(leaf[r])
-            line[r] += leaves[at, 0] * weight
+            own[output, _I(r)] += leaves[at, 0] * weight
             spent[r] += leaves[at, 1] * counts
     return billed
 
@@ -301,10 +338,14 @@ def _pay(model: Any, tile: Any, bought: Any, picked: Any) -> None:
     for c in range(len(tile.need)):
         for k in range(model.start[c], model.start[c + 1]):
             paid[model.sensors[k]] |= tile.need[c]
-    for r in range(len(picked)):
-        line = bought[picked[r]]
-        for s in range(len(line)):
-            line[s] = np.uint8(paid[s] >> _I(r) & _ONE)
+    eight = np.empty(len(paid), dtype=np.uint8)  # whether eight rows have paid, by sensor
+    for begin in range(0, len(picked), 8):
+        for s in range(len(paid)):
+            eight[s] = paid[s] >> _I(begin)
+        for r in range(begin, min(begin + 8, len(picked))):
+            line, bit = bought[picked[r]], np.uint8(1 << (r - begin))
+            for s in range(len(paid)):
+                line[s] = (eight[s] & bit) != 0
 
 
 @njit(cache=True, nogil=True)
@@ -327,15 +368,21 @@ def _prices(prices: Any, paid: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _report(model: Any, tile: Any, picked: Any, trees: int, places: Any, sums: Any) -> None:
-    """Where the rows are now, and their bills."""
+def _report(
+    model: Any, tile: Any, last: int, picked: Any, trees: int, places: Any, sums: Any
+) -> None:
+    """The bills of the rows, and where step ``last`` leads them."""
     total = _prices(model.prices, tile.paid)
-    outputs = len(tile.own)
+    outputs, step, value = len(tile.own), model.steps[last], model.gates[last, 0]
     for r in range(len(picked)):
-        i = picked[r]
-        places[i, TREES] += trees
-        evaluated = model.rules[0] * tile.splits[r] + model.rules[1] * np.float64(places[i, TREES])
-        sums[i, SPLITS], sums[i, PRICE] = tile.splits[r], total[r] + evaluated
+        place, own = places[picked[r]], sums[picked[r]]
+        place[TREES] += trees
+        evaluated = model.rules[0] * tile.splits[r] + model.rules[1] * np.float64(place[TREES])
+        own[SPLITS], own[PRICE] = tile.splits[r], total[r] + evaluated
         for k in range(outputs):
-            sums[i, SUMS + k] = tile.own[k, r]
-            sums[i, SUMS + outputs + k] = tile.score[k, r]
+            own[SUMS + k] = tile.own[k, r]
+            own[SUMS + outputs + k] = tile.score[k, r]
+        passes = not step[GATED] or tile.score[0, r] >= value
+        onward = step[THEN] if passes else step[ELSE]
+        place[LAST_STEP], place[STEP] = last, onward
+        place[STOPPED] = REJECTED if onward == -2 else END if passes else GATE

@@ -1,25 +1,21 @@
 """Walking an ensemble: scores, the sensors on each row's path, and the splits evaluated.
 
 One pass over the rows gives all of it for every reported prefix of trees. Rows go through the
-trees in tiles of 64 (``bitmask_traversal``): at a split one vector comparison yields the rows of
-the tile that turn right, and the word of rows that reached the split is also what its sensors are
-billed to, so metering costs one instruction per split and tile. A row's score is summed tree by
-tree in float64 in the order of the trees, whatever rows stand beside it: a block and a single row
-agree bitwise. Threads take disjoint tiles, so their number changes nothing either.
+trees in tiles of 64 (``bitmask_traversal``): each distinct threshold of a column is compared once a
+tile, which yields the rows above it as a word; at a split, that and the word of rows that came to
+it give those that turn right. The latter is also what the split's sensors are billed to, so
+metering costs one instruction per split and tile. A row's score is summed tree by tree in float64
+in the order of the trees, whatever rows stand beside it: a block and a single row agree bitwise.
+Threads take disjoint tiles, so their number changes nothing either.
 
-Only splits are laid out for the walk. Those of a tree stand in preorder, left child first, so that
-a walk goes through them once from front to back and jumps over a subtree that no row has reached::
+Only splits are laid out for the walk. Those of a tree stand in preorder, left child first. The rows
+that turn right and left at split i stand at places 2 i + 1 and 2 i + 2, all rows at place 0; the
+``source`` of a split is the place of those that come to it. A walk goes through the splits once,
+from front to back, and jumps over a large subtree that no row has reached, to the first split
+``after`` it. A small one is walked: the processor would often guess wrong whether to jump.
 
-    split  0      1      2            left, right   where the rows that turn so are noted: at the
-           root   left   right                      next split, or at a place nobody looks at
-           |------+------|    after   after         first split beyond this subtree
-                  |      |    after
-
-A row's turns to the right say which leaf it ends in. In a tree of at most eight levels a turn at
-depth d sets bit d of a code; the ``table`` of leaves has an entry for every code, so that a leaf
-above the last level has several. In deeper trees, and in those whose table would be mostly such
-copies, leaves are numbered from left to right and each turn names the first one of the right
-subtree: the last turn of a row holds.
+Leaves are numbered from left to right, and ``mark`` is the number of the first leaf of a split's
+right subtree: the last turn of a row to the right names its leaf.
 """
 
 from __future__ import annotations
@@ -32,15 +28,14 @@ from numpy.typing import NDArray
 
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.ensemble import Ensemble
-from bench_trees.kernels.bitmask_traversal import PLANES, ROWS_PER_WORD, walk_tiles
+from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, walk_tiles
 from bench_trees.kernels.cells import add_cells
-from bench_trees.kernels.records import Layout, Placed, Steps, Walked, depths, preorder
+from bench_trees.kernels.records import Layout, Placed, Steps, Walked, preorder
 from bench_trees.threads import workers
 
 __all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
 _CHUNK = 16  # tiles a thread takes at a time
-_ROOM = 8  # entries of a table of codes per leaf, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,30 +67,28 @@ def lay_out(
     """
     picked = np.asarray(range(ensemble.trees) if chosen is None else chosen, dtype=np.int64)
     nodes = ensemble.start, ensemble.feature, ensemble.left, ensemble.right
-    depth = depths(nodes, picked)
-    inner = (np.diff(ensemble.start)[picked].astype(np.int64) - 1) // 2
-    codes = 1 << np.minimum(depth, PLANES)
-    coded = (depth <= PLANES) & (codes <= _ROOM * (inner + 1))
-    leaves = np.where(coded, codes, inner + 1)
-    root, table = (np.cumsum([0, *sizes], dtype=np.int64) for sizes in (inner, leaves))
-    left, right, after, turn = (np.zeros(root[-1], np.int32) for _ in range(4))
-    split, leaf = np.zeros(root[-1], np.int64), np.zeros(table[-1], np.int64)
-    placed = Placed(split, left, right, after, turn, leaf, np.zeros(table[-1]))
-    multiplier = np.asarray(needs.multiplier, dtype=np.float64)
-    preorder(nodes, multiplier, picked, root, table, coded, placed)
+    leaves = (np.diff(ensemble.start)[picked].astype(np.int64) + 1) // 2
+    root = np.cumsum([0, *(leaves - 1)], dtype=np.int64)
+    split, leaf = np.zeros(root[-1], np.int64), np.zeros(leaves.sum(), np.int64)
+    source, after, mark = (np.zeros(root[-1], np.int32) for _ in range(3))
+    placed = Placed(split, source, after, mark, leaf, np.zeros(len(leaf)))
+    preorder(nodes, np.asarray(needs.multiplier, dtype=np.float64), picked, root, placed)
     columns, column = np.unique(ensemble.feature[split], return_inverse=True)
+    threshold, missing_left = ensemble.threshold[split], ensemble.missing_left[split]
+    kinds = column << 33 | threshold.view(np.uint32).astype(np.int64) << 1 | missing_left
+    _, one, of_cut = np.unique(kinds, return_index=True, return_inverse=True)
     sensors = [needs.needed[needs.start[c] : needs.start[c + 1]] for c in columns]
     return Layout(
         root=root,
-        table=table,
-        coded=coded,
+        widest=int(np.diff(root).max(initial=0)),
         column=column.astype(np.int32),
-        threshold=ensemble.threshold[split],
-        missing_left=ensemble.missing_left[split],
-        left=left,
-        right=right,
+        of_cut=of_cut.astype(np.int32),
+        source=source,
         after=after,
-        turn=turn,
+        mark=mark,
+        cut_column=column[one].astype(np.int32),
+        cut=threshold[one],
+        missing_left=missing_left[one],
         value=ensemble.value[leaf] * (1.0 if weights is None else np.repeat(weights, leaves)),
         splits=placed.path * (1.0 if billed is None else np.repeat(billed, leaves)),
         output=ensemble.output[picked],

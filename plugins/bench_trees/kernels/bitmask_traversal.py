@@ -6,20 +6,21 @@ reach; here it stands for a row that reaches a split, because that set is also w
 split's sensors. A tile is 64 rows, a set of its rows a ``uint64``, and a split divides one set::
 
     row                 63 ........................ 0
-    reached[i]           0 1 1 0 1 1 ...      1 0 1 1     rows that arrive at split i
-    x > threshold        0 1 0 1 1 0 ...      0 0 1 1     one vector comparison
-    reached[right[i]]    0 1 0 0 1 0 ...      0 0 1 1     their conjunction
-    reached[left[i]]     0 0 1 0 0 1 ...      1 0 0 0     the rest
+    here                 0 1 1 0 1 1 ...      1 0 1 1     rows that arrive at split i of a tree
+    x > threshold        0 1 0 1 1 0 ...      0 0 1 1     the same for all splits like it
+    sets[2 i + 1]        0 1 0 0 1 0 ...      0 0 1 1     turn right: their conjunction
+    sets[2 i + 2]        0 0 1 0 0 1 ...      1 0 0 0     turn left: the rest
 
     tile   float32   | 64 cells of column 0 | 64 cells of column 1 | ...    columns that are used
-    got    uint64    rows that have paid sensor 0 | ... sensor 1 | ...
+    need   uint64    rows that have read column 0 | ... column 1 | ...
 
-Comparing a whole column of the tile is a handful of vector instructions when it is written as one
-vector comparison (LLVM picks what the machine has); the same loop in plain numba is 10 to 15
-times slower, because its result would have to be packed bit by bit. The plain loops are here too:
-they are what runs without compilation, and with ``BENCH_PLAIN_KERNELS=1``, should a newer numba not
-take the hand-written LLVM any more (numba keeps what it compiled, so with an empty
-``NUMBA_CACHE_DIR``).
+As in RapidScorer, equal splits are merged: each distinct threshold of a column is compared once a
+tile, and what is left of a split are a few operations on words, without a branch.
+A column is compared by a handful of vector instructions when it is written as one comparison (LLVM
+picks what the machine has); the same loop in plain numba is 10 to 15 times slower, because its
+result would have to be packed bit by bit. The plain loops are here too: they are what runs without
+compilation, and with ``BENCH_PLAIN_KERNELS=1``, should a newer numba not take the hand-written LLVM
+any more (numba keeps what it compiled, so with an empty ``NUMBA_CACHE_DIR``).
 """
 
 import os
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import config, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bench_trees.arrays import Float32Array, Int32Array, Int64Array, UInt64Array
@@ -35,10 +37,11 @@ from bench_trees.kernels.calling import inner
 from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = 64
-PLANES = 8  # bits of a leaf's code
-_ONE, _WIDE = np.uint64(1), np.uint64(ROWS_PER_WORD)  # unsigned places are never negative
+_ONE, _TWO = np.uint64(1), np.uint64(2)  # unsigned places are never negative
+_WIDE = np.uint64(ROWS_PER_WORD)
 _intrinsic: Any = intrinsic
 _config: Any = config
+_cgutils: Any = cgutils
 PLAIN = bool(_config.DISABLE_JIT or os.environ.get("BENCH_PLAIN_KERNELS"))
 
 
@@ -61,11 +64,7 @@ def _comparing(missing: bool) -> Any:
         place = builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(vector))
         column = builder.load(place)
         column.align = 4
-        unset = ir.Constant(vector, ir.Undefined)
-        index = ir.IntType(32)
-        single = builder.insert_element(unset, args[2], ir.Constant(index, 0))
-        spread = ir.Constant(ir.VectorType(index, ROWS_PER_WORD), [0] * ROWS_PER_WORD)
-        limit = builder.shuffle_vector(single, unset, spread)
+        limit = _spread(builder, args[2])
         word = ir.IntType(ROWS_PER_WORD)
         compare = builder.fcmp_unordered if missing else builder.fcmp_ordered
         return builder.bitcast(compare(">", column, limit), word)
@@ -73,48 +72,46 @@ def _comparing(missing: bool) -> Any:
     return generate
 
 
+def _spread(builder: Any, value: Any) -> Any:
+    """The same for all rows."""
+    unset = ir.Constant(ir.VectorType(value.type, ROWS_PER_WORD), ir.Undefined)
+    index = ir.IntType(32)
+    single = builder.insert_element(unset, value, index(0))
+    zeros = ir.Constant(ir.VectorType(index, ROWS_PER_WORD), [0] * ROWS_PER_WORD)
+    return builder.shuffle_vector(single, unset, zeros)
+
+
 @_intrinsic
-def mark(typingctx: Any, leaf: Any, rows: Any, value: Any) -> Any:
-    """Set ``leaf[r]`` to ``value`` for every row r of the set; ``leaf`` int32 (64,)."""
-    signature = types.void(leaf, types.uint64, types.int32)
+def number(
+    typingctx: Any, leaf: Any, sets: Any, marks: Any, at: Any, count: Any, shift: Any
+) -> Any:
+    """Set bits ``shift`` to ``shift + 7`` of ``leaf[r]``, zero before, to ``marks[at + 4 * i]`` of
+    the last of ``count`` splits i at which row r turns right, which ``sets[2 * i + 1]`` says:
+    int32 (64,), uint64 and uint8.
+
+    The marks of 64 rows stay in a register, which a store for every split would take longer.
+    """
+    signature = types.void(leaf, sets, marks, types.int64, types.int64, types.int32)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        index = ir.IntType(32)
-        vector = ir.VectorType(index, ROWS_PER_WORD)
-        place = builder.bitcast(data, ir.PointerType(vector))
+        into, turns, first = (
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(sig.args[:3], args[:3], strict=True)
+        )
+        word, flags = ir.IntType(64), ir.VectorType(ir.IntType(1), ROWS_PER_WORD)
+        last = _cgutils.alloca_once_value(builder, _spread(builder, ir.IntType(8)(0)))
+        with _cgutils.for_range(builder, args[4]) as loop:
+            turn = builder.gep(turns, [builder.add(builder.shl(loop.index, word(1)), word(1))])
+            rows = builder.bitcast(builder.load(turn), flags)
+            mark = builder.gep(first, [builder.add(args[3], builder.shl(loop.index, word(2)))])
+            spread = _spread(builder, builder.load(mark))
+            builder.store(builder.select(rows, spread, builder.load(last)), last)
+        wide = ir.VectorType(ir.IntType(32), ROWS_PER_WORD)
+        found = builder.shl(builder.zext(builder.load(last), wide), _spread(builder, args[5]))
+        place = builder.bitcast(into, ir.PointerType(wide))
         before = builder.load(place)
         before.align = 4
-        unset = ir.Constant(vector, ir.Undefined)
-        single = builder.insert_element(unset, args[2], ir.Constant(index, 0))
-        spread = builder.shuffle_vector(single, unset, ir.Constant(vector, [0] * ROWS_PER_WORD))
-        chosen = builder.bitcast(args[1], ir.VectorType(ir.IntType(1), ROWS_PER_WORD))
-        builder.store(builder.select(chosen, spread, before), place).align = 4
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@_intrinsic
-def spell(typingctx: Any, leaf: Any, planes: Any) -> Any:
-    """Set ``leaf[r]`` to the number whose bit b is bit r of ``planes[b]``: int32 (64,) from
-    uint64 (8,)."""
-    signature = types.void(leaf, planes)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        code = ir.VectorType(ir.IntType(8), ROWS_PER_WORD)
-        flags = ir.VectorType(ir.IntType(1), ROWS_PER_WORD)
-        into = context.make_array(sig.args[0])(context, builder, args[0]).data
-        source = context.make_array(sig.args[1])(context, builder, args[1]).data
-        zero = number = ir.Constant(code, [0] * ROWS_PER_WORD)
-        for b in range(PLANES):
-            plane = builder.load(builder.gep(source, [ir.Constant(ir.IntType(32), b)]))
-            bit = ir.Constant(code, [1 << b] * ROWS_PER_WORD)
-            chosen = builder.select(builder.bitcast(plane, flags), bit, zero)
-            number = builder.or_(number, chosen)
-        wide = ir.VectorType(ir.IntType(32), ROWS_PER_WORD)
-        place = builder.bitcast(into, ir.PointerType(wide))
-        builder.store(builder.zext(number, wide), place).align = 4
+        builder.store(builder.or_(before, found), place).align = 4
         return context.get_dummy_value()
 
     return signature, generate
@@ -202,19 +199,15 @@ def _plainly_above_or_missing(tile: Float32Array, at: int, threshold: float) -> 
 
 
 @njit(cache=True, nogil=True)
-def _plainly_mark(leaf: Int32Array, rows: np.uint64, value: int) -> None:
-    for r in range(ROWS_PER_WORD):
-        if rows >> np.uint64(r) & _ONE:
-            leaf[r] = value
-
-
-@njit(cache=True, nogil=True)
-def _plainly_spell(leaf: Int32Array, planes: UInt64Array) -> None:
-    for r in range(ROWS_PER_WORD):
-        number = np.uint64(0)
-        for b in range(PLANES):
-            number |= (planes[b] >> np.uint64(r) & _ONE) << np.uint64(b)
-        leaf[r] = number
+def _plainly_number(
+    leaf: Int32Array, sets: UInt64Array, marks: Any, at: int, count: int, shift: int
+) -> None:
+    found = np.zeros(ROWS_PER_WORD, dtype=np.int32)
+    for i in range(count):
+        for r in range(ROWS_PER_WORD):
+            if sets[2 * i + 1] >> np.uint64(r) & _ONE:
+                found[r] = marks[at + 4 * i]
+    leaf |= found << shift
 
 
 @njit(cache=True, nogil=True)
@@ -228,16 +221,7 @@ def _plainly_transpose(squares: UInt64Array, at: int) -> None:
 
 if PLAIN:
     above, above_or_missing = _plainly_above, _plainly_above_or_missing
-    mark, spell, transpose = _plainly_mark, _plainly_spell, _plainly_transpose
-
-
-@inner
-def _widest(root: Int64Array) -> int:
-    """The most splits of a tree."""
-    widest = 0
-    for t in range(len(root) - 1):
-        widest = max(widest, root[t + 1] - root[t])
-    return widest
+    number, transpose = _plainly_number, _plainly_transpose
 
 
 @inner
@@ -276,52 +260,51 @@ def _fill(
 
 
 @inner
-def _descend(
-    layout: Layout,
-    t: int,
-    tile: Float32Array,
-    live: np.uint64,
-    reached: UInt64Array,
-    planes: UInt64Array,
-    got: UInt64Array,
-    leaf: Int32Array,
-) -> None:
-    """Send the ``live`` rows of a tile down tree t: their ``leaf`` (64,), sensors ``got``.
-
-    ``reached`` and ``planes`` are room to work in: rows per split, and bit planes of codes.
-    """
-    column, threshold, missing_left = layout.column, layout.threshold, layout.missing_left
-    left, right, after, turns = layout.left, layout.right, layout.after, layout.turn
-    start, needed = layout.start, layout.needed
-    origin, end = np.uint64(layout.root[t]), np.uint64(layout.root[t + 1])
-    by_code = layout.coded[t]
-    reached[0] = live
-    leaf[:] = 0
-    planes[:] = 0
-    i = origin
-    while i < end:
-        here = reached[i - origin]
-        if here == 0:  # nobody came: past the whole subtree
-            i = np.uint64(after[i])
-            continue
-        c = np.uint64(column[i])
-        if missing_left[i]:
-            turn = here & above(tile, c * _WIDE, threshold[i])
+def _compare(layout: Layout, tile: Float32Array, above_cut: UInt64Array) -> None:
+    """The rows of a tile that are above each distinct threshold of a column."""
+    column, threshold, missing_left = layout.cut_column, layout.cut, layout.missing_left
+    for k in range(len(threshold)):
+        at = np.uint64(column[k]) * _WIDE
+        if missing_left[k]:
+            above_cut[k] = above(tile, at, threshold[k])
         else:
-            turn = here & above_or_missing(tile, c * _WIDE, threshold[i])
-        if by_code:
-            planes[np.uint64(turns[i])] |= turn
-        else:  # the last mark of a row holds
-            mark(leaf, turn, turns[i])
-        reached[np.uint64(right[i])] = turn
-        reached[np.uint64(left[i])] = here & ~turn
-        k, stop = np.uint64(start[c]), np.uint64(start[c + _ONE])
-        while k < stop:  # everybody who is here pays the split's sensors
-            got[np.uint64(needed[k])] |= here
-            k += _ONE
+            above_cut[k] = above_or_missing(tile, at, threshold[k])
+
+
+@inner
+def _descend(
+    layout: Layout, t: int, above_cut: UInt64Array, sets: UInt64Array, need: UInt64Array
+) -> None:
+    """Send the rows ``sets[0]`` of a tile down tree t: those that turn right at its split i are
+    ``sets[2 i + 1]``, left ``sets[2 i + 2]``; ``need``: those that have read a column."""
+    column, cut, source, after = layout.column, layout.of_cut, layout.source, layout.after
+    origin, end = np.uint64(layout.root[t]), np.uint64(layout.root[t + 1])
+    i, k = origin, _ONE
+    while i < end:
+        here = sets[np.uint64(source[i])]
+        if here == 0 and after[i] > 0:  # nobody came: past the whole subtree
+            i = np.uint64(after[i])
+            while k < _TWO * (i - origin):
+                sets[k] = 0
+                k += _TWO
+            continue
+        turn = here & above_cut[np.uint64(cut[i])]
+        sets[k], sets[k + _ONE] = turn, here ^ turn
+        need[np.uint64(column[i])] |= here
         i += _ONE
-    if by_code:
-        spell(leaf, planes)
+        k += _TWO
+
+
+@inner
+def _find_leaves(layout: Layout, marks: Any, t: int, sets: UInt64Array, leaf: Int32Array) -> None:
+    """The leaves that the rows of a tile came to in tree t, counted from left to right."""
+    first, count = layout.root[t], layout.root[t + 1] - layout.root[t]
+    for r in range(ROWS_PER_WORD):
+        leaf[r] = 0
+    byte = 0
+    while count >> (8 * byte) > 0:
+        number(leaf, sets, marks, 4 * first + byte, count, 8 * byte)
+        byte += 1
 
 
 @njit(cache=True, nogil=True)
@@ -338,12 +321,14 @@ def walk_tiles(
     """Walk the tiles ``start:stop`` through all steps, from the last step of ``before``, into
     ``done``; see ``inference.walk``."""
     ends, bias, carry = steps
-    table, value, cost = layout.table, layout.value, layout.splits
+    value, cost = layout.value, layout.splits
     rows, outputs, words = len(picked), bias.shape[1], done.bits.shape[2]
     last = len(before.splits) - 1
     tile = np.zeros(len(layout.columns) * ROWS_PER_WORD, dtype=np.float32)
-    reached = np.zeros(_widest(layout.root) + 1, dtype=np.uint64)  # the last for leaves
-    planes = np.zeros(PLANES, dtype=np.uint64)
+    above_cut = np.zeros(len(layout.cut), dtype=np.uint64)
+    sets = np.zeros(2 * layout.widest + 1, dtype=np.uint64)
+    need = np.zeros(len(layout.columns), dtype=np.uint64)
+    marks = layout.mark.view(np.uint8)
     got = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
     turned = np.zeros(words * ROWS_PER_WORD, dtype=np.uint64)
     leaf = np.zeros(ROWS_PER_WORD, dtype=np.int32)
@@ -354,7 +339,10 @@ def walk_tiles(
         count = min(ROWS_PER_WORD, rows - begin)
         live = ~np.uint64(0) >> np.uint64(ROWS_PER_WORD - count)
         _fill(tile, X, picked, layout.columns, begin, count)
+        _compare(layout, tile, above_cut)
         got[:] = 0
+        need[:] = 0
+        sets[0] = live
         for r in range(count):
             spent[r] = before.splits[last, begin + r]
             for k in range(outputs):
@@ -369,8 +357,9 @@ def walk_tiles(
                 for r in range(ROWS_PER_WORD):
                     total[k, r] = (total[k, r] if carry[p] else 0.0) + bias[p, k]
             while t < ends[p]:
-                _descend(layout, t, tile, live, reached, planes, got, leaf)
-                line, first = total[layout.output[t]], np.uint64(table[t])
+                _descend(layout, t, above_cut, sets, need)
+                _find_leaves(layout, marks, t, sets, leaf)
+                line, first = total[layout.output[t]], np.uint64(layout.root[t] + t)
                 for r in range(ROWS_PER_WORD):
                     at = first + np.uint64(leaf[r])
                     line[r] += value[at]
@@ -380,7 +369,16 @@ def walk_tiles(
                 done.splits[p, begin + r] = spent[r]
                 for k in range(outputs):
                     done.scores[p, begin + r, k] = total[k, r]
+            _pay(layout, need, got)
             _report_bits(done.bits[p], got, turned, begin, count)
+
+
+@inner
+def _pay(layout: Layout, need: UInt64Array, got: UInt64Array) -> None:
+    """Who has read a column has paid its sensors."""
+    for c in range(len(need)):
+        for k in range(layout.start[c], layout.start[c + 1]):
+            got[layout.needed[k]] |= need[c]
 
 
 @inner

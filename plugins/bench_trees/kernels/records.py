@@ -22,16 +22,17 @@ class Layout(NamedTuple):
     """Chosen trees of an ensemble in walking order, weights included."""
 
     root: Int64Array  # (T+1,) bounds the splits of each tree
-    table: Int64Array  # (T+1,) bounds its leaves
-    coded: BoolArray  # (T,) trees whose leaves are found by code
+    widest: int  # the most splits of a tree
     # per split
     column: Int32Array  # position in ``columns``
-    threshold: Float32Array
+    of_cut: Int32Array  # position in ``cut``
+    source: Int32Array  # where the rows that come to it stand: see ``inference``
+    after: Int32Array  # first split beyond the subtree, 0 where that is not worth a look
+    mark: Int32Array  # number of the first leaf of the right subtree
+    # per distinct threshold of a column
+    cut_column: Int32Array  # position in ``columns``
+    cut: Float32Array
     missing_left: BoolArray
-    left: Int32Array  # counted from the tree's first split, as ``right``
-    right: Int32Array
-    after: Int32Array  # first split beyond the subtree
-    turn: Int32Array  # depth, or number of a leaf
     # per leaf
     value: Float64Array  # output times the tree's weight
     splits: Float64Array  # sum of the multipliers on its path, 0 where the tree is not billed
@@ -45,6 +46,11 @@ class Layout(NamedTuple):
     def trees(self) -> int:
         """Number of trees T."""
         return len(self.output)
+
+    @property
+    def table(self) -> Int64Array:
+        """(T+1,) bounds the leaves of each tree, of which it has one more than splits."""
+        return self.root + np.arange(len(self.root))
 
     @property
     def words(self) -> int:
@@ -91,82 +97,54 @@ class Placed(NamedTuple):
     its node and the sum of the multipliers on its path."""
 
     split: Int64Array
-    left: Int32Array
-    right: Int32Array
+    source: Int32Array
     after: Int32Array
-    turn: Int32Array
+    mark: Int32Array
     leaf: Int64Array
     path: Float64Array
 
 
-@njit(cache=True, nogil=True)
-def depths(nodes: Nodes, picked: Int64Array) -> Int64Array:
-    """The most splits on a path of each picked tree."""
-    start, feature, left, right = nodes
-    deepest = np.zeros(len(picked), dtype=np.int64)
-    for t in range(len(picked)):
-        first, end = start[picked[t]], start[picked[t] + 1]
-        level = np.zeros(end - first, dtype=np.int64)
-        for i in range(end - first):
-            if feature[first + i] >= 0:
-                level[left[first + i] - first] = level[i] + 1
-                level[right[first + i] - first] = level[i] + 1
-            deepest[t] = max(deepest[t], level[i])
-    return deepest
+SMALL = 16  # splits of a subtree that is walked though nobody comes to it: a guess costs more
 
 
 @njit(cache=True, nogil=True)
 def preorder(
-    nodes: Nodes,
-    multiplier: Float64Array,
-    picked: Int64Array,
-    root: Int64Array,
-    table: Int64Array,
-    coded: BoolArray,
-    out: Placed,
+    nodes: Nodes, multiplier: Float64Array, picked: Int64Array, root: Int64Array, out: Placed
 ) -> None:
     """Fill ``out``, one picked tree after the other.
 
-    A stack holds the nodes to come; of each, the code of the turns to it, its depth, the split of
-    which it is the right child (-1: of none), and the multipliers so far.
+    A stack holds the nodes to come; of each, where its rows stand, the split of which it is the
+    right child (-1: of none), and the multipliers so far.
     """
     start, feature, left, right = nodes
     for t in range(len(picked)):
-        nowhere = root[t + 1] - root[t]
-        first, entries = table[t], table[t + 1] - table[t]
-        stack = np.zeros((4, nowhere + 2), dtype=np.int64)
-        node, code, level, parent = stack[0], stack[1], stack[2], stack[3]
-        spent = np.zeros(nowhere + 2)
+        size = root[t + 1] - root[t]
+        stack = np.zeros((3, size + 2), dtype=np.int64)
+        node, source, parent = stack[0], stack[1], stack[2]
+        spent = np.zeros(size + 2)
         node[0], parent[0] = start[picked[t]], -1
-        height, place, leaves = 1, root[t], 0
+        height, place, leaf = 1, root[t], root[t] + t
         while height > 0:
             height -= 1
-            i, mine, depth, cost = node[height], code[height], level[height], spent[height]
-            above = parent[height]  # where this is a right child
-            inner = feature[i] >= 0
+            i, cost, above = node[height], spent[height], parent[height]
             if above >= 0:
-                out.right[above] = place - root[t] if inner else nowhere
-                out.turn[above] = depth - 1 if coded[t] else leaves
-            if inner:
-                out.split[place] = i
-                out.left[place] = place + 1 - root[t] if feature[left[i]] >= 0 else nowhere
-                for side in range(2):  # the left child is on top
-                    at = height + side
-                    node[at] = left[i] if side else right[i]
-                    code[at] = mine | ((1 - side) << depth) if coded[t] else 0
-                    level[at], spent[at] = depth + 1, cost + multiplier[feature[i]]
-                    parent[at] = -1 if side else place
-                height += 2
-                place += 1
-            elif coded[t]:  # every code that begins with these turns
-                for entry in range(first + mine, first + entries, 1 << depth):
-                    out.leaf[entry], out.path[entry] = i, cost
-            else:
-                out.leaf[first + leaves], out.path[first + leaves] = i, cost
-            leaves += not inner
-        for i in range(root[t + 1] - 1, root[t] - 1, -1):  # back to front: children first
-            out.after[i] = i + 1
-            if out.left[i] < nowhere:
-                out.after[i] = out.after[i + 1]
-            if out.right[i] < nowhere:
-                out.after[i] = out.after[root[t] + out.right[i]]
+                out.mark[above] = leaf - root[t] - t
+            if feature[i] < 0:
+                out.leaf[leaf], out.path[leaf] = i, cost
+                leaf += 1
+                continue
+            out.split[place], out.source[place] = i, source[height]
+            for side in range(2):  # the left child is on top
+                at = height + side
+                node[at] = left[i] if side else right[i]
+                source[at] = 2 * (place - root[t]) + 1 + side
+                spent[at] = cost + multiplier[feature[i]]
+                parent[at] = -1 if side else place
+            height += 2
+            place += 1
+        within = np.ones(size, dtype=np.int32)  # splits of each subtree
+        for k in range(size - 1, -1, -1):  # back to front: children first
+            if within[k] >= SMALL:
+                out.after[root[t] + k] = root[t] + k + within[k]
+            if k > 0:
+                within[(out.source[root[t] + k] - 1) // 2] += within[k]

@@ -18,7 +18,6 @@ from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 
 from bench_core import Queries, UsageError
 from bench_core.serving import Answer, Answers, Folder, Predictor, kernels, tiles
-from bench_core.serving.compiled import preorder
 from bench_core.serving.engine import MANY
 
 KNOWN = ("chain", "outputs", "gated", "rejected")
@@ -63,10 +62,9 @@ def test_rows_at_hand(name: str, cap: float | None) -> None:
         equal(plain.predict_rows(rows, cap=cap), fast.predict_rows(rows, cap=cap))
 
 
-def test_many_rows_of_trees_with_too_many_splits_for_tiles() -> None:
-    large = trees(count=2, leaves=2000)
-    plain, fast = pair(folder_of(large))
-    assert preorder(large, large.features) is None
+def test_many_rows_through_trees_of_many_leaves() -> None:
+    """Their numbers take two bytes, and subtrees that no row comes to are left out."""
+    plain, fast = pair(folder_of(trees(count=2, leaves=2000)))
     equal(plain.predict_rows(X), fast.predict_rows(X))
 
 
@@ -98,6 +96,29 @@ def test_rows_on_demand(name: str, cap: float | None) -> None:
         again: list[list[str]] = []
         assert same(expected, fast.predict(asking(row, place, again), cap=cap))
         assert asked == again
+
+
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_on_demand_by_number(name: str, cap: float | None) -> None:
+    """The same answers; a value that is not written is missing."""
+    for model in pair(folder_of(programs()[name])):
+        place = {n: j for j, n in enumerate(model.names)}
+        for row in FEW[:5]:
+            asked: list[list[str]] = []
+            expected = model.predict(asking(row, place, asked), cap=cap)
+            again: list[list[int]] = []
+
+            def fill(numbers: Any, values: Any, row: Any = row, again: Any = again) -> None:
+                again.append(numbers.tolist())
+                known = ~np.isnan(row[numbers])
+                assert np.isnan(values).all()
+                values[known] = row[numbers[known]]
+
+            found = model.predict_into(fill, cap=cap)
+            assert [[model.names[j] for j in numbers] for numbers in again] == asked
+            bought = tuple(model.names[j] for j in found.bought)
+            assert same(expected, replace(found, bought=bought))
 
 
 def test_documents_of_a_query_and_coroutines() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bench_trees.kernels.bitmask_traversal import (
-    PLANES,
     ROWS_PER_WORD,
     above,
     above_or_missing,
-    mark,
-    spell,
+    number,
     transpose,
 )
 from numba import njit
@@ -22,13 +20,8 @@ def compare(tile, at, threshold):  # type: ignore[no-untyped-def]
 
 
 @njit
-def set_leaf(leaf, rows, value):  # type: ignore[no-untyped-def]
-    mark(leaf, rows, value)
-
-
-@njit
-def spelled(leaf, planes):  # type: ignore[no-untyped-def]
-    spell(leaf, planes)
+def numbered(leaf, sets, marks, at, count, shift):  # type: ignore[no-untyped-def]
+    number(leaf, sets, marks, at, count, shift)
 
 
 @njit
@@ -45,21 +38,17 @@ def test_rows_above_the_threshold_without_or_with_missing_ones(at: int) -> None:
         assert [bool(int(got) >> r & 1) for r in range(ROWS_PER_WORD)] == wanted
 
 
-def test_a_number_is_set_for_the_rows_of_a_set_and_no_others() -> None:
-    rows = int(np.random.default_rng(1).integers(0, 2**64, dtype=np.uint64))
-    leaf = np.arange(ROWS_PER_WORD, dtype=np.int32)
-    set_leaf(leaf, np.uint64(rows), np.int32(-70_000))
-    assert leaf.tolist() == [-70_000 if rows >> r & 1 else r for r in range(ROWS_PER_WORD)]
-
-
-def test_planes_spell_the_number_of_each_row() -> None:
-    numbers = np.random.default_rng(2).integers(0, 1 << PLANES, ROWS_PER_WORD)
-    planes = [
-        sum(1 << r for r in range(ROWS_PER_WORD) if numbers[r] >> b & 1) for b in range(PLANES)
-    ]
-    leaf = np.full(ROWS_PER_WORD, -1, dtype=np.int32)
-    spelled(leaf, np.array(planes, dtype=np.uint64))
-    assert leaf.tolist() == numbers.tolist()
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_the_mark_of_a_rows_last_turn_to_the_right_is_its_number(count: int) -> None:
+    rng = np.random.default_rng(count)
+    right = rng.random((6, ROWS_PER_WORD)) < 0.3
+    sets = np.full(13, 2**64 - 1, dtype=np.uint64)  # of which every second one counts
+    sets[1::2] = [sum(1 << r for r in range(ROWS_PER_WORD) if row[r]) for row in right]
+    marks = rng.integers(0, 256, 40).astype(np.uint8)
+    leaf = np.full(ROWS_PER_WORD, 5, dtype=np.int32)
+    numbered(leaf, sets, marks, 3, count, 8)
+    last = [max((i for i in range(count) if right[i, r]), default=None) for r in range(64)]
+    assert leaf.tolist() == [5 + (0 if i is None else 256 * int(marks[3 + 4 * i])) for i in last]
 
 
 def test_a_square_of_bits_is_turned_about_its_diagonal() -> None:
