@@ -1,7 +1,7 @@
 """Whether code of others, while it was imported, changed functions or classes of Budget Bench.
 
-Plugins are imported in the process that writes results. What one replaces there is put back, and
-the plugin is refused: it adds, and changes nothing.
+Without ``--isolate`` plugins are imported in the process that writes results. What one replaces
+there is put back, and the plugin is refused: it adds, and changes nothing.
 """
 
 import sys

@@ -131,10 +131,13 @@ class PluginProcesses:
             return True
         process = self._processes[plugin]
         given = process.given()
-        for kind, name, _ in given:
-            if kind not in ("learner", "suite"):
-                self._wait(plugin, kind, name, registry)
+        named = [(kind, name) for kind, name, _ in given if kind not in ("learner", "suite")]
+        for kind, name in named:
+            if (kind, name) in registry.origin or (kind, name) in registry.waiting:
+                fault = f"{kind} {name!r} is registered by another plugin too"
+                raise UsageError(f"{fault}: uninstall or rename one")
         registry.add(plugin, unimported(plugin, given, partial(process.chosen, of=self)))
+        registry.waiting |= dict.fromkeys(named, partial(_import, plugin, registry))
         self.given[plugin] = given
         return True
 
@@ -143,21 +146,13 @@ class PluginProcesses:
         for process in self._processes.values():
             process.close()
 
-    @staticmethod
-    def _wait(plugin: PluginInfo, kind: str, name: str, registry: Registry) -> None:
-        other = registry.origin.get((kind, name))
-        if other or (kind, name) in registry.waiting:
-            fault = f"{kind} {name!r} is registered by another plugin too"
-            raise UsageError(f"{fault}: uninstall or rename one")
-        registry.waiting[kind, name] = partial(_import, plugin, registry)
-
 
 def _import(plugin: PluginInfo, registry: Registry) -> None:
     """Import a plugin that a run names, for all that it brings but learners and suites."""
     alone = load_alone(plugin)
     for kind, name in alone.origin:
-        if kind not in ("learner", "suite"):
-            registry.waiting.pop((kind, name), None)
+        registry.waiting.pop((kind, name), None)
+        if kind not in ("learner", "suite") and (kind, name) not in registry.origin:
             registry.of_kind(kind)[name] = alone.of_kind(kind)[name]
             registry.origin[kind, name] = plugin
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from bench_core.execution.isolation import check_possible
 from bench_core.execution.trial import find_metric
 from bench_core.planning.facts import Facts
 from bench_core.planning.resolve_learners import Wanted
+from bench_core.plugins import load_registry, of_module
 
 MINE = """from dataclasses import dataclass
 from typing import ClassVar
@@ -114,6 +116,17 @@ def test_a_judge_imports_the_plugins_of_its_metrics_alone(home: Path) -> None:
     assert find_metric("their", plugins, ("confined_metric",)).name == "their"
     with pytest.raises(UsageError, match="cannot import it"):
         find_metric("their", plugins, plugins)
+
+
+def test_a_plugin_with_a_name_of_others_is_refused_whole() -> None:
+    registry, plugin = load_registry(), of_module("confined_mine")
+    given = [("learner", "fine", "m:C"), ("metric", "mine", ""), ("cost model", "sensor", "")]
+    processes = plugin_process.PluginProcesses([], [], ())
+    processes._processes[plugin] = SimpleNamespace(given=lambda: given, chosen=None)  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="cost model 'sensor' is registered by another plugin too"):
+        processes.register(plugin, registry)
+    assert "fine" not in registry.learners
+    assert registry.waiting == {}
 
 
 def test_the_report_of_an_isolated_run_imports_no_plugin_of_others() -> None:
