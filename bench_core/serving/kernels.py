@@ -88,21 +88,21 @@ def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
     must then stand in ``given``, else they are missing; 0 at the end of a row, when PRICE is its
     bill. ``room``: ``asked`` (f,), the ``order`` (f,) of all that the row asked for, by number in
     the data, ``given`` float32 (f,), the next row's cap (1,), the last three fields of ``Row``."""
-    asked, order, given, cap, bought, place, sums = room
-    features, bits = ints[ints[FEATURES] :], given.view(np.uint32)
-    cells, count, total = _cells(ints), 0, 0
-    row = Row(cells, asked, bought, place, sums)
+    order, given, cap = room[1:4]
+    row = Row(_cells(ints), room[0], room[4], room[5], room[6])
+    count = total = 0
     while True:
         if count == 0:
-            bought[:], place[:], sums[:], total = 0, 0, 0.0, 0
+            row.bought[:], row.place[:], row.sums[:], total = 0, 0, 0.0, 0
             _begin(row, cap[0])
         for k in range(count):
-            c = _I(asked[k])
-            cells.values[c] = given[k]
-            _put(cells.keys, c, bits[k])
+            c = _I(row.asked[k])
+            row.cells.values[c] = given[k]
+            _put(row.cells.keys, c, given.view(np.uint32)[k])
         count = _advance(ints, links, floats, row)
         for k in range(count):
-            order[total + k], given[k] = features[_I(asked[k])], np.nan
+            order[total + k] = ints[_I(ints[FEATURES]) + _I(row.asked[k])]
+            given[k] = np.nan
         total += count
         if count == 0:
             _bill(ints, floats, row)
@@ -164,7 +164,7 @@ def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")  # else numba counts its arrays
 def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     """Take all trees of a segment to their leaves; how many features are asked for before."""
     cells, place = row.cells, row.place
@@ -195,7 +195,7 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _need_cells(links: Any, cells: Any, first: int, stop: int) -> None:
     at, need = cells.at, cells.need
     for u in range(first, stop):
@@ -220,7 +220,7 @@ def _need_columns(ints: Any, cells: Any, first: int, stop: int) -> None:
         cells.need[2 * ints[ints[COLUMNS] + 3 * c] + 1] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _needed(row: Any) -> Any:
     """Note the needed features that are not there; how many."""
     asked, have, need, count = row.asked, row.cells.have, row.cells.need, _I(0)
@@ -285,7 +285,7 @@ def _evaluated(ints: Any, floats: Any, splits: float, trees: int) -> Any:
     return floats[ints[RULES]] * splits + floats[ints[RULES] + 1] * np.float64(trees)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _buy(ints: Any, floats: Any, row: Any, count: int, splits: float, trees: int) -> int:
     """Buy the sensors of ``count`` features; how many features are asked for: those that can be
     read from then on and could not before. 0, and the row stops, where a cap forbids it."""
