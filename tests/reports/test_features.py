@@ -31,6 +31,7 @@ def test_shares_times_prices_are_the_feature_cost_of_the_point(
     learner: str, budget: list[str], done: Path, bench: Run
 ) -> None:
     ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
+    assert ended.err == "wrote bought.csv\n"
     if ended.status == 1:
         assert "nothing is affordable" in ended.err
         return

@@ -352,6 +352,7 @@ def test_a_learner_looks_the_same_on_all_data_sets(html: str) -> None:
 
 def test_no_two_of_64_learners_share_colour_and_mark() -> None:
     looks = [svg.Look(k, baseline=False) for k in range(64)]
+    assert len({svg.Look(k, baseline=True).dash for k in range(3, 7)}) == 4  # all are grey
     assert len({(look.colour, look.mark) for look in looks}) == 64
 
 
