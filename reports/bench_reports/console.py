@@ -259,9 +259,10 @@ def _saving_lines(board: Board) -> list[str]:
     share = f"its {board.metric} on test as a share of {name}'s"
     if not board.higher_is_better:
         share = f"{name}'s best {board.metric} on test as a share of its"
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
         f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
-        f"saving = cost of {name}'s best point / cost of that point; kept: {share}."
+        f"saving = cost of {name}'s best point / cost of that point{mean}; kept: {share}."
     ]
     if any(row.saved and row.saved.lost for row in board.rows):
         lines.append(

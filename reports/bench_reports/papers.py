@@ -83,7 +83,9 @@ def _saving(summary: Summary, row: Row) -> list[str]:
 def _about_saving(summary: Summary) -> list[str]:
     board = summary.board
     how = f"what {board.reference}'s best point costs over the cheapest that keeps {SHARE:.0%} of"
-    return [f"Saving: {how} its {board.metric}, with its 95% interval."] if summary.saves else []
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
+    line = f"Saving: {how} its {board.metric}{mean}, with its 95% interval."
+    return [line] if summary.saves else []
 
 
 def _md_row(cells: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
 from bench_reports.payload import Packed, gathered, packed_rows
 from bench_reports.pictures import Groups, Step, followed, purchases_value
-from bench_reports.rows import overview
+from bench_reports.rows import overview, saving_sentences
 from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
@@ -263,6 +264,13 @@ def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) 
         r"3\d% of what that pays \(.*; 95%: 3\d% to",
         text,
     )
+
+
+def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving() -> None:
+    (board, *_) = boards(page_run.run().info, page_run.run().frame)
+    kept = [replace(r, saving=4.0) if r.learner == "miser" else r for r in board.rows]
+    (sentence,) = saving_sentences(replace(board, repeats=3, rows=kept))
+    assert sentence.endswith("cost, 25% of what that pays (by the mean saving of 3 repeats).")
 
 
 def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> None:
