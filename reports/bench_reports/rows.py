@@ -218,13 +218,18 @@ def saving_sentences(board: Board) -> Iterator[str]:
     if not (kept and board.reference and whole > 0):
         return
     cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
-    surest = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
+    surest = max(kept, key=lambda r: (_surely(r), r is cheapest, r.learner))
     yield (
         f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
         f"{board.metric} at the least cost, {_paid(board, cheapest, whole)}."
     )
     if surest is not cheapest:
         yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest, whole)}."
+
+
+def _surely(row: Row) -> float:
+    """The saving that a row surely reaches."""
+    return row.saved.interval.low if row.saved else row.saving
 
 
 def _paid(board: Board, row: Row, whole: float) -> str:

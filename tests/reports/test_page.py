@@ -273,6 +273,14 @@ def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving() -> Non
     assert sentence.endswith("cost, 25% of what that pays (by the mean saving of 3 repeats).")
 
 
+def test_who_saves_most_is_not_named_twice_for_savings_that_are_as_sure() -> None:
+    (board, *_) = boards(page_run.run().info, page_run.run().frame)
+    (miser,) = [row for row in board.rows if row.learner == "miser"]
+    other = replace(miser, learner="other")  # sorts behind miser
+    (sentence,) = saving_sentences(replace(board, rows=[*board.rows, other]))
+    assert sentence.startswith("miser keeps 99%")
+
+
 def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> None:
     text = " ".join(Elements(sure).text.split())
     assert "rank: what the data leave open (95%)" in text
