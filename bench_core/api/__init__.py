@@ -137,7 +137,8 @@ def run(
     name                what boards call these data
     costs               by feature (mapping, series), one for each in order, a cost model, a file
                         or the content of one; else every feature costs 1, or the data set's own
-    learners            names, instances, ``"all"``, or names with parameters (lists are grids)
+    learners            names, instances, ``"all"``, or names with parameters (lists are grids);
+                        else the suite's, or five for a first board
     settings            ``"miser.trees=300"``, or ``{"miser.trees": 300}``
     reference           the learner that savings are measured against; it joins the board
     configs             settings tried of each learner from its declared ranges; 0: grids

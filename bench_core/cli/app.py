@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from bench_core.plugins import PluginInfo
 
 ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
+
+_NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since click 8.2
 
 SECTIONS = {
     "Measure": ("run", "plan", "work", "merge", "audit", "rerun", "reprice"),
@@ -232,6 +234,11 @@ def _invoke(arguments: list[str]) -> int:
             result = bench.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
+    except click.UsageError as error:
+        if not isinstance(error, _NO_COMMAND):
+            raise
+        click.echo(error.format_message())  # its message is the help, as of `bench` alone
+        return ALL_WELL
     return result if isinstance(result, int) else ALL_WELL
 
 

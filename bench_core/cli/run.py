@@ -105,8 +105,9 @@ request_options = options.together(
         "-l",
         "--learners",
         shell_complete=names_of("learners"),
-        help="Learners by name, or 'all': 'bench list learners'. What a suite leaves out on a "
-        "data set runs there if --data names that too.",
+        help="Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a "
+        "suite five for a first board. What a suite leaves out on a data set runs there if --data "
+        "names that too.",
     ),
     _text(
         "--reference",

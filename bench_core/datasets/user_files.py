@@ -36,6 +36,9 @@ from bench_core.errors import InputError, one_line, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
+CUT = "split: "
+"""How the note begins that says which parts were cut off, and how."""
+
 MOST_CLASSES = 20
 LARGEST_GRADE = 1000.0
 """The gain 2^grade of a larger one is no float64."""
@@ -245,7 +248,7 @@ def _by_hash(
     how = f"a quarter of {first.path.name} as {missing[0]}"
     if len(missing) == 2:
         how = "/".join(f"{100 * share:.3g}" for share in shares)
-    notes.append(f"split: {how}, by a hash of the {unit}")
+    notes.append(f"{CUT}{how}, by a hash of the {unit}")
     return made
 
 

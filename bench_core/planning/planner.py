@@ -1,7 +1,7 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -14,6 +14,7 @@ from bench_core.datasets.groups import under_groups
 from bench_core.datasets.priced import with_costs
 from bench_core.datasets.remote import fetched
 from bench_core.datasets.search import DataFolder
+from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.foresight import Durations, foresee
@@ -197,13 +198,15 @@ class _Planner:
             splits = splits.in_unit(self.request.unit)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
-        for line in splits.all_notes:
+        notes = (*splits.all_notes, *_flattered(splits, learners))
+        for line in notes:
             self.note(f"{label}: {line}")
         names = tuple(metric.name for metric in self.metrics(splits, label))
         use = _use(chosen, splits, fold, seed, size, names, learners, own_prices=not costs)
         suite, name = self.suite, chosen.replaces or chosen.dataset.name
         use = replace(
             use,
+            notes=notes,
             caps=as_caps(self.request.caps or suite.caps_on(name)),
             budgets=tuple(map(str, suite.budgets_on(name))),
             accounting=suite.accounting[0],
@@ -289,6 +292,16 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     return ""
 
 
+def _flattered(splits: Splits, learners: Sequence[ChosenLearner]) -> Iterator[str]:
+    """A note where rows that a user's model was trained on may judge it, as they were cut off."""
+    own = [learner.name for learner in learners if learner.cls.role == "own"]
+    if own and any(note.startswith(CUT) for note in splits.notes):
+        yield (
+            f"{own[0]} is flattered by validation and test rows that it was trained on: give rows "
+            "that it has not seen with --valid and --test"
+        )
+
+
 def _use(
     chosen: ChosenDataset,
     splits: Splits,
@@ -317,7 +330,6 @@ def _use(
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
         metrics=metrics,
-        notes=splits.all_notes,
         optimum=dict(chosen.dataset.optimum) if own_prices else {},
         ends={x.name: x.ends for x in learners},
     )

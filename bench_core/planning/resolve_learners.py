@@ -17,6 +17,9 @@ from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 
 ALL = "all"
+FIRST = ("gbrt", "cegb", "miser", "budget-prune", "greedy-order")
+"""A first board: what is run of own data where nobody says which learners."""
+
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
 so it fits any costs."""
@@ -95,7 +98,7 @@ def choose_learners(
     user named both, learner and data set. A learner whose package or file is missing (see ``stamp``
     in protocols) raises if the user named it, and is left out otherwise.
     """
-    asked = list(request.learners or suite.learners or [ALL])
+    asked = list(request.learners or suite.learners or _first_board(registry, settings, notify))
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
     named = {*(by_name if request.learners else ()), request.reference}
     if ALL in asked:
@@ -145,6 +148,17 @@ def choose(wanted: Wanted, registry: Registry) -> ChosenLearner | str:
     if not named and (lack := _lack(instances)):
         return lack
     return ChosenLearner(wanted.name, instances, named, wanted.configs > 0)
+
+
+def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
+    """``FIRST``, learners of ``-p`` modules and those that a setting is for; all learners where
+    none of these is registered."""
+    own = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
+    wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
+    if not (found := [name for name in wanted if name in registry.learners]):
+        return [ALL]
+    notify(f"learners: {', '.join(found)} (a first board); --learners all: every one", False)
+    return found
 
 
 def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) -> str:

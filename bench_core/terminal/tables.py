@@ -182,13 +182,21 @@ def deliver(table: Table, output: Path | None) -> None:
     check_text(output, csv=True)
     if output is None:
         show(table, console())
-    elif output.suffix.lower() == ".csv":
+        return
+    if output.suffix.lower() == ".csv":
         lines = StringIO()
         rows = ([no_formula(one_line(cell)) for cell in row] for row in table.rows)
         csv.writer(lines, lineterminator="\n").writerows([table.titles, *rows])
         write_text(output, lines.getvalue())
     else:
         write_text(output, "\n".join(plain_lines(table)) + "\n")
+    written(output)
+
+
+def written(output: Path) -> None:
+    """Say on stderr that a file was written."""
+    if str(output) != "-":
+        console(stderr=True).out(f"wrote {output}", highlight=False)
 
 
 def check_output(output: Path | None) -> None:

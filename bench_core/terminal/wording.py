@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
+TINY = 0.001
+"""Below this four decimals show at most one digit of a metric."""
+
 
 def quality(value: float) -> str:
-    """A metric: four decimals, so that a column lines up; four digits from ten on."""
+    """A metric: four decimals, so that a column lines up; four digits from ten on, two where four
+    decimals would show one or none."""
     if math.isnan(value):
         return "-"
+    if 0 < abs(value) < TINY:
+        return f"{value:.1e}"
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.4g}"
 
 

@@ -16,7 +16,15 @@ from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, unknown
 from bench_core.planning.commands import given_from_python, python_call, toml_literal, words
-from bench_core.terminal.tables import Table, check_text, console, plain_lines, show, write_text
+from bench_core.terminal.tables import (
+    Table,
+    check_text,
+    console,
+    plain_lines,
+    show,
+    write_text,
+    written,
+)
 from bench_core.terminal.wording import cost, notices, quality
 from bench_reports.board_tables import half, starred
 from bench_reports.budgets import asked, costs_in, stored, unaffordable
@@ -85,6 +93,7 @@ def command(
     if output is not None:
         parts = [[*(plain_lines(table) if table else ()), *advice] for table, advice in answers]
         write_text(output, "\n".join(chain.from_iterable(parts)) + "\n")
+        written(output)
     else:
         screen = console()
         for table, advice in answers:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing
 from bench_core.terminal.tables import GAP, Table
-from bench_core.terminal.wording import cost, quality, times
+from bench_core.terminal.wording import TINY, cost, quality, times
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.ranks import Ranked
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PERCENT = f"{SHARE:.0%}"
 LEAST_NAME = 8
 _TITLE = 8  # a metric of a longer name is headed "quality"
+
+LEAST_HALF = 0.00005
+"""Below this four decimals would show half an interval as 0."""
 
 Column = tuple[str, list[str]]
 
@@ -210,6 +213,8 @@ def _with_half(standing: Standing | None, row: Row, k: int) -> str:
     if math.isnan(half):
         return _without(standing, row, k)
     value = standing.quality if standing else math.nan
+    if abs(value) < TINY:
+        return starred(f"{quality(value)}±{_small(half)}", standing)
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
     shown = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}"
@@ -238,7 +243,7 @@ def _span(ranks: tuple[int, int]) -> str:
 
 
 def _tier(standing: Standing | None) -> str:
-    return str(standing.tier) if standing else "-"
+    return str(standing.tier) if standing and standing.tier else "-"
 
 
 def _edges(standing: Standing | None) -> tuple[float, float]:
@@ -258,6 +263,8 @@ def half(standing: Standing | None) -> str:
 def _small(half: float) -> str:
     if math.isnan(half):
         return "-"
+    if 0 < half < LEAST_HALF:
+        return f"{half:.0e}"
     return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
 
 

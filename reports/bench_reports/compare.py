@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from itertools import chain, product
+from itertools import chain, product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from bench_core.cli import options
 from bench_core.cli.complete import names_of
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, no_formula, one_line, unknown
-from bench_core.terminal.tables import Table, console, plain_lines, show, write_text
+from bench_core.terminal.tables import Table, console, plain_lines, show, write_text, written
 from bench_core.terminal.wording import count, notices, quality
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 
-MIXED = "each mixes two points to cost just the budget; 'bench best' and the board show one"
+MIX = "to cost just the budget"
+MIXED = f"each mixes two points {MIX}; 'bench best' and the board show one"
 
 
 @click.command(
@@ -118,7 +119,7 @@ def command(
         raise UsageError("; ".join(lines))
     else:
         write_text(output, SUFFIXES[output.suffix.lower()](parts, interest))
-        options.note(f"wrote {output}")
+        written(output)
     return 0
 
 
@@ -148,10 +149,16 @@ def _as_latex(parts: Parts, interest: float) -> str:
         "of this table. Alike: the probability that the two differ by less than "
         f"{interest:.3g} of the better quality."
     )
+    notes = [one_line(str(part)) for part in takewhile(lambda p: isinstance(p, str), parts)]
     lines = ["% needs \\usepackage{booktabs}"]
-    for part in parts:
+    for part, following in zip_longest(parts, parts[1:]):
         if isinstance(part, Table):
-            lines += ["", *latex_table(part, f"{part.title}. {how}")]
+            mixed = f"Each learner mixes two of its points {MIX}." if following == MIXED else ""
+            caption = " ".join([f"{part.title}.", how, mixed, *notes])
+            lines += [
+                "",
+                *latex_table(part, caption.strip(), f"pairs-{part.title.partition(',')[0]}"),
+            ]
         elif part:
             lines.append(f"% {one_line(part)}")
     return "\n".join([*lines, ""])

@@ -145,15 +145,15 @@ def _over_datasets(boards: Sequence[Board], width: int) -> Iterator[tuple[str, s
 
 
 def mark_lines(board: Board) -> list[str]:
-    """What is said of single rows, and audits where they differ."""
+    """A line for each mark with the rows that have it, and audits where they differ."""
     known = {"reference", "baseline", *board.marks}
     audits = {row.audit for row in board.rows}
-    lines = []
+    marked: dict[str, list[str]] = {}
     for row in board.rows:
         own = [mark for mark in board.marks_of(row) if mark not in known]
-        own += [f"audit {row.audit}"] if len(audits) > 1 else []
-        lines += [one_line(f"{row.learner}: {', '.join(own)}")] if own else []
-    return lines
+        for mark in own + ([f"audit {row.audit}"] if len(audits) > 1 else []):
+            marked.setdefault(mark, []).append(row.learner)
+    return [one_line(f"{mark}: {', '.join(names)}") for mark, names in marked.items()]
 
 
 def heading(info: RunInfo) -> list[str]:
@@ -256,10 +256,13 @@ def _saving_lines(board: Board) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
     name = one_line(board.reference)
+    share = f"its {board.metric} on test as a share of {name}'s"
+    if not board.higher_is_better:
+        share = f"{name}'s best {board.metric} on test as a share of its"
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
         f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
-        f"saving = cost of {name}'s best point / cost of that point; kept: its {board.metric} on "
-        f"test as a share of {name}'s."
+        f"saving = cost of {name}'s best point / cost of that point{mean}; kept: {share}."
     ]
     if any(row.saved and row.saved.lost for row in board.rows):
         lines.append(

@@ -78,7 +78,7 @@ def command(
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
             _show(name, str(chosen["learner"].iloc[0]), within, bought, costs_in(own))
-    if output is not None:
+    if output is not None and rows:
         deliver(Table(("data set", *Purchase._fields), rows), output)
     return 0 if rows else 1
 

@@ -83,7 +83,9 @@ def _saving(summary: Summary, row: Row) -> list[str]:
 def _about_saving(summary: Summary) -> list[str]:
     board = summary.board
     how = f"what {board.reference}'s best point costs over the cheapest that keeps {SHARE:.0%} of"
-    return [f"Saving: {how} its {board.metric}, with its 95% interval."] if summary.saves else []
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
+    line = f"Saving: {how} its {board.metric}{mean}, with its 95% interval."
+    return [line] if summary.saves else []
 
 
 def _md_row(cells: Sequence[str]) -> str:
@@ -117,7 +119,7 @@ def _latex_table(summary: Summary) -> Iterator[str]:
     yield "\\begin{table}"
     yield "  \\centering\\small\\setlength{\\tabcolsep}{4pt}"
     yield f"  \\caption{{{tex(caption(summary))}}}"
-    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', board.dataset).strip('-')}}}"
+    yield _label(board.dataset)
     yield f"  \\begin{{tabular}}{{l*{{{numbers + 1 + summary.saves}}}{{r}}}}"
     yield "    \\toprule"
     saving = ["saving"] if summary.saves else []
@@ -139,11 +141,12 @@ def _latex_table(summary: Summary) -> Iterator[str]:
     yield "\\end{table}"
 
 
-def latex_table(table: Table, caption: str) -> Iterator[str]:
+def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
     """A table of text and signed numbers, as ``booktabs`` sets it."""
     yield "\\begin{table}"
     yield "  \\centering\\small"
     yield f"  \\caption{{{tex(caption)}}}"
+    yield _label(label)
     yield f"  \\begin{{tabular}}{{{''.join('lr'[t in table.right] for t in table.titles)}}}"
     yield "    \\toprule"
     yield _tex_row([tex(title) for title in table.titles])
@@ -153,6 +156,10 @@ def latex_table(table: Table, caption: str) -> Iterator[str]:
     yield "    \\bottomrule"
     yield "  \\end{tabular}"
     yield "\\end{table}"
+
+
+def _label(text: str) -> str:
+    return f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', text).strip('-')}}}"
 
 
 def _tex_row(cells: Sequence[str]) -> str:

@@ -63,8 +63,8 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
         raise UsageError(f"run {run.run} has no curves to draw")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": run.run}):
         figure = Figure(figsize=(6.6, 3.6 * len(made)), layout="constrained")
-        learners = [row.learner for board in made for row in board.rows if not row.baseline]
-        looks = {name: k for k, name in enumerate(dict.fromkeys(learners))}
+        rows = sorted((row for board in made for row in board.rows), key=lambda row: row.baseline)
+        looks = {name: k for k, name in enumerate(dict.fromkeys(row.learner for row in rows))}
         panels = figure.subplots(len(made), squeeze=False)[:, 0]
         for axes, board in zip(panels, made, strict=True):
             _panel(axes, board, looks, _bands(run, store, board, frame))
@@ -153,10 +153,11 @@ def _panel(
 
 
 def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
-    """Colour and dash of a learner, the same on every panel; baselines are grey."""
-    if row.baseline:
-        return GREY, ":"
+    """Colour and dash of a learner, the same on every panel; baselines are grey, each with a dash
+    of its own."""
     place = looks[row.learner]
+    if row.baseline:
+        return GREY, DASHES[place % len(DASHES)]
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
 
 

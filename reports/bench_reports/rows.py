@@ -150,11 +150,12 @@ def _marks(board: Board, row: Row) -> list[str]:
 def legend(board: Board, view: View) -> list[str]:
     """The table's columns explained, those that it has."""
     name, metric = one_line(board.reference), board.metric
+    mean = "the mean of repeats, " if board.repeats > 1 else ""
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
         f"{name}'s best {metric}; saving: what {name}'s best point costs over that "
-        "(with its 95% interval).",
+        f"({mean}with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
@@ -187,7 +188,7 @@ def story(board: Board, view: View) -> str:
     ]
     if others and not unbeaten:
         words += _ahead(top, sure, others)
-    return " ".join([*words, *_saving(board)])
+    return " ".join([*words, *saving_sentences(board)])
 
 
 def _ahead(
@@ -208,7 +209,7 @@ def _ahead(
             yield f"It is better than {name}, {gap} behind, with 95% certainty."
 
 
-def _saving(board: Board) -> Iterator[str]:
+def saving_sentences(board: Board) -> Iterator[str]:
     """Who keeps the quality at the least cost, and who surely saves most where that is another; a
     saving that was found by luck on validation does not count."""
     kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
@@ -217,22 +218,31 @@ def _saving(board: Board) -> Iterator[str]:
     if not (kept and board.reference and whole > 0):
         return
     cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
-    surest = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
+    surest = max(kept, key=lambda r: (_surely(r), r is cheapest, r.learner))
     yield (
         f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
-        f"{board.metric} at the least cost, {_paid(cheapest, whole)}."
+        f"{board.metric} at the least cost, {_paid(board, cheapest, whole)}."
     )
     if surest is not cheapest:
-        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(surest, whole)}."
+        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest, whole)}."
 
 
-def _paid(row: Row, whole: float) -> str:
-    """What the learner pays of what the reference does, with its interval."""
+def _surely(row: Row) -> float:
+    """The saving that a row surely reaches."""
+    return row.saved.interval.low if row.saved else row.saving
+
+
+def _paid(board: Board, row: Row, whole: float) -> str:
+    """What the learner pays of what the reference does, with its interval. The saving of several
+    repeats is the mean of theirs, which is not the ratio of mean costs."""
     paid, sure = row.cheap.cost if row.cheap else math.nan, ""
+    of = f"{cost(paid)} of {cost(whole)}"
+    if board.repeats > 1:
+        of = f"by the mean saving of {board.repeats} repeats"
     if row.saved and not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
         sure = f"; 95%: {low:.0%} to {high:.0%}"
-    return f"{paid / whole:.0%} of what that pays ({cost(paid)} of {cost(whole)}{sure})"
+    return f"{1 / row.saving:.0%} of what that pays ({of}{sure})"
 
 
 def listed(names: Sequence[str]) -> str:

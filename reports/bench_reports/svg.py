@@ -48,7 +48,8 @@ class Look:
     @property
     def dash(self) -> str:
         """A dash pattern, "" for a solid line."""
-        return DASHES[self.index // len(COLOURS) % len(DASHES)]
+        place = self.index if self.baseline else self.index // len(COLOURS)
+        return DASHES[place % len(DASHES)]
 
     @property
     def glyph(self) -> int:

@@ -304,6 +304,20 @@ def test_a_run_meters_a_file_without_training_and_notices_a_change(
     assert frame["point"].nunique() == 5
 
 
+def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path: Path) -> None:
+    from bench_core import plan
+
+    file, mine = tmp_path / "model.txt", str(table(tmp_path))
+    boosted(examples(Task.BINARY), "binary", 4, names=list(NAMES)).save_model(file)
+    here: dict[str, Any] = {"data": mine, "label": "label", "store": str(tmp_path / "x.db")}
+    asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
+    (cut,) = plan(**here, **asked).datasets
+    assert [note for note in cut.notes if note.startswith("imported is flattered by ")]
+    (given,) = plan(**here, **asked, valid=mine, test=mine).datasets
+    (other,) = plan(**here, learners=["constant"]).datasets
+    assert not [note for note in (*given.notes, *other.notes) if "flattered" in note]
+
+
 def test_a_run_by_name_without_a_file_ends_at_once(run: Any) -> None:
     with pytest.raises(UsageError, match="which model"):
         run(learners=["imported"])

@@ -49,6 +49,7 @@ def test_pairs_are_written_for_a_paper(done: Path, bench: Run) -> None:
     assert cells[4:6] == [p, adjusted]
     assert cells[2][0] == cells[2][-1] == "$"
     assert [line for line in table if line.count("&") != 6 and " & " in line] == []
+    assert "  \\label{tab:pairs-data-csv-accuracy-at-their-best}" in table
     rows = list(csv.DictReader((done / "pairs.csv").read_text().splitlines()))
     assert [(row["p"], row["p adjusted"]) for row in rows] == [(p, adjusted)]
     assert (done / "pairs.txt").read_text() == bench("compare", "toy", "gbrt").out
@@ -79,6 +80,8 @@ def test_those_within_a_budget_are_compared_and_the_others_named(done: Path, ben
     row = next(line for line in text.splitlines() if line.count("&") == 6 and "$" in line)
     assert {cell.split()[0] for cell in row.split(" & ")[:2]} == {*least.index} - {dearest}
     assert "each mixes two points to cost just the budget" in text
+    (caption,) = [line for line in text.splitlines() if "caption" in line]
+    assert "Each learner mixes two of its points to cost just the budget." in caption
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from bench_reports.board_tables import budget_table, main_table, plain_tables, s
 from bench_reports.console import (
     failure_lines,
     legend,
+    mark_lines,
     search_lines,
     show_boards,
     text_boards,
@@ -220,6 +221,32 @@ def test_names_that_are_too_long_are_shortened_with_a_legend(
     assert len(set(shortened(["abcdefghij", "abcdeXghij"], 6).values())) == 2
 
 
+def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier() -> None:
+    rng, run = np.random.default_rng(3), ValuedRun(reference="gbrt")
+    run.add("gbrt", *learner_of(rng, [0.9], [9], 300), marks="not converged")
+    run.add("a", *learner_of(rng, [0.7], [1], 300), marks="at edge: x, not converged")
+    held: Any = run
+    (board,) = boards(run.info, run.frame)
+    board = certified(run.info, held, board, run.frame, resamples=50)
+    first, second = mark_lines(board)
+    assert {first, second} <= {
+        "not converged: gbrt, a", "not converged: a, gbrt", "at edge: x: a"
+    }  # fmt: skip
+    _, budgets = plain_tables(board)
+    (cells,) = [row for row in budgets.rows if row[1] == "gbrt"]
+    assert list(cells[2:5]) == ["-", "-", "-"]  # nothing for the least budget
+
+
+def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
+    (board, *_) = of_example()
+    (of_quality,) = [line for line in legend(board) if "kept: " in line]
+    assert f"its {board.metric} on test as a share of {board.reference}'s" in of_quality
+    (of_error,) = [
+        line for line in legend(replace(board, higher_is_better=False)) if "kept" in line
+    ]
+    assert f"{board.reference}'s best {board.metric} on test as a share of its." in of_error
+
+
 def everything(name: str) -> Iterator[Board]:
     """Boards of a shipped suite: its learners and baselines, its metrics, its data sets."""
     suite = find_suite(name, load_registry())
@@ -255,7 +282,15 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0.79904, "0.7990"), (-1.5, "-1.5000"), (123.456, "123.5"), (math.nan, "-")],
+    [
+        (0.79904, "0.7990"),
+        (-1.5, "-1.5000"),
+        (123.456, "123.5"),
+        (math.nan, "-"),
+        (0.0, "0.0000"),
+        (2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
+        (0.001, "0.0010"),
+    ],
 )
 def test_qualities_in_words(value: float, words: str) -> None:
     assert quality(value) == words

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,7 @@ from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
 from bench_reports.payload import Packed, gathered, packed_rows
 from bench_reports.pictures import Groups, Step, followed, purchases_value
-from bench_reports.rows import overview
+from bench_reports.rows import overview, saving_sentences
 from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
@@ -265,6 +266,21 @@ def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) 
     )
 
 
+def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving() -> None:
+    (board, *_) = boards(page_run.run().info, page_run.run().frame)
+    kept = [replace(r, saving=4.0) if r.learner == "miser" else r for r in board.rows]
+    (sentence,) = saving_sentences(replace(board, repeats=3, rows=kept))
+    assert sentence.endswith("cost, 25% of what that pays (by the mean saving of 3 repeats).")
+
+
+def test_who_saves_most_is_not_named_twice_for_savings_that_are_as_sure() -> None:
+    (board, *_) = boards(page_run.run().info, page_run.run().frame)
+    (miser,) = [row for row in board.rows if row.learner == "miser"]
+    other = replace(miser, learner="other")  # sorts behind miser
+    (sentence,) = saving_sentences(replace(board, rows=[*board.rows, other]))
+    assert sentence.startswith("miser keeps 99%")
+
+
 def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> None:
     text = " ".join(Elements(sure).text.split())
     assert "rank: what the data leave open (95%)" in text
@@ -352,6 +368,7 @@ def test_a_learner_looks_the_same_on_all_data_sets(html: str) -> None:
 
 def test_no_two_of_64_learners_share_colour_and_mark() -> None:
     looks = [svg.Look(k, baseline=False) for k in range(64)]
+    assert len({svg.Look(k, baseline=True).dash for k in range(3, 7)}) == 4  # all are grey
     assert len({(look.colour, look.mark) for look in looks}) == 64
 
 

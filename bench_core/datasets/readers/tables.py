@@ -109,7 +109,7 @@ class Table:
         cell = str(column.iloc[row])
         remedy = "correct it, encode the column as numbers, or remove it"
         if _is_decimal_comma(cell):
-            remedy = "write decimal points instead of commas"
+            remedy = "write decimal points instead of commas, and nothing between thousands"
         return f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}"
 
     def categories(self, name: str) -> NDArray[np.str_]:

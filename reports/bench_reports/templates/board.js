@@ -28,7 +28,7 @@ function ranking(data, view, place) {
     };
   });
   const sign = view.higher ? -1 : 1;
-  rows.sort((a, b) => (a.at < 0) - (b.at < 0) || sign * (a.quality - b.quality) || (a.cost ?? 0) - (b.cost ?? 0));
+  rows.sort((a, b) => (a.at < 0) - (b.at < 0) || sign * (a.quality - b.quality) || (a.cost ?? 0) - (b.cost ?? 0) || a.first - b.first);
   rows.forEach((row, i) => {
     const level = i > 0 && row.quality === rows[i - 1].quality && row.at >= 0;
     row.position = row.at < 0 ? 0 : level ? rows[i - 1].position : i + 1;

@@ -16,6 +16,7 @@ const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 function quality(value) {
   if (value === null || value === undefined) return "-";
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1).replace(/e-(\d)$/, "e-0$1");
   return Math.abs(value) < 10 ? value.toFixed(4) : String(Number(value.toPrecision(4)));
 }
 
@@ -33,7 +34,7 @@ function look(data, learner) {
   return {
     colour: baseline ? GREY : COLOURS[learner % 8],
     css: baseline ? "kb" : `k${learner % 8}`,
-    dash: DASHES[Math.floor(learner / 8) % 4],
+    dash: DASHES[(baseline ? learner : Math.floor(learner / 8)) % 4],
     mark: MARKS[(learner + Math.floor(learner / 8)) % 8],
     width: baseline ? 1.2 : 1.8,
   };

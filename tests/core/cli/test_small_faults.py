@@ -71,6 +71,15 @@ def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
     assert bench("best", "--budget", "3", "-o", "best.txt").status == 0
 
 
+@pytest.mark.parametrize("verb", ["data", "model"])
+def test_a_verb_of_several_commands_alone_shows_its_help(
+    verb: str,
+    bench: Run,  # noqa: F811
+) -> None:
+    alone = bench(verb)
+    assert (alone.status, alone.err, alone.out) == (0, "", bench(verb, "--help").out)
+
+
 def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
     tmp_path: Path,
     bench: Run,  # noqa: F811

@@ -9,10 +9,10 @@ import pytest
 
 from bench_core import BudgetedLearner, InputError, Task, UsageError, param
 from bench_core.contracts import check
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, read_settings
 from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, described
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
-from bench_core.plugins import Registry
+from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteLearner
 
 
@@ -75,6 +75,25 @@ def chosen(
         lambda line, warning: heard.append((line, warning)),
     )
     return found, heard
+
+
+def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_set() -> None:
+    registry = load_registry()
+    settings = read_settings(RunRequest(settings=("l1.tolerance=0.1",)), registry)
+    registry.origin["learner", "cost-tree"] = PluginInfo("mine", "-p", "", "mine")
+    heard: list[str] = []
+    found = choose_learners(
+        RunRequest(), NO_SUITE, registry, settings, lambda line, warning: heard.append(line)
+    )
+    names = ["gbrt", "cegb", "miser", "budget-prune", "greedy-order", "cost-tree", "l1"]
+    assert [c.name for c in found] == names
+    assert heard == [f"learners: {', '.join(names)} (a first board); --learners all: every one"]
+    assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
+
+
+def test_without_the_learners_of_a_first_board_all_are_taken(registry: Registry) -> None:
+    found, _ = chosen(registry)
+    assert [c.name for c in found] == ["on-trees", "trees"]
 
 
 def test_all_leaves_out_what_lacks_something_and_notes_what(registry: Registry) -> None:
