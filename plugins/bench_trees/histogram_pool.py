@@ -16,10 +16,11 @@ from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import Sums
-from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts
+from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 from bench_trees.kernels.tree import ROOT, Carried
+from bench_trees.row_order import RowOrder
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
