@@ -7,6 +7,8 @@ After two splits, of the root and of its smaller child::
     slot 1   root, then its larger child
     slot 2   smaller child, then ITS larger one
     slot 3   the smaller one of these
+
+With hessians no root is kept, and the slots begin with the root's own.
 """
 
 import numpy as np
@@ -102,7 +104,7 @@ class HistogramPool:
             if root and carried.known:
                 add_counts(self.hist, carried.counted, bins.start, bins.stop, units[0], ROOT)
             accumulate(self.words, rows, *values, pairs, groups, self.first, self.hist)
-            if root:
+            if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
             rules = self.first, units, self.limits

@@ -242,7 +242,9 @@ class LambdaRank:
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
         gain = np.exp2(labels.y) - 1
-        best_first = np.lexsort((-gain, each))
+        best_first = np.argsort(-gain)
+        number = each[best_first].astype(np.min_scalar_type(len(queries)))  # short: by its digits
+        best_first = best_first[np.argsort(number, kind="stable")]
         ideal = best_first.repeat(copies[best_first])
         lengths = np.bincount(each[ideal], minlength=len(queries) - 1)
         discount = np.array([1 / math.log2(2 + k) for k in range(lengths.max(initial=0))])

@@ -158,22 +158,23 @@ def cut_up(moves: Int64Array, size: int) -> Int64Array:
 def partition(words: UInt64Array, parts: Int64Array, rows: UInt32Array, spare: UInt32Array) -> None:
     """Rows of every part that go left, in order from its begin on in ``spare``, the others in
     reverse order from its end on."""
-    low = np.uint64(255)
+    low, one = np.uint64(255), np.uint64(1)
     for part in parts:
         begin, end, feature, missing, cut, missing_left = part[:6]
         column = words[feature // CODES_PER_WORD]
         by = np.uint64(8 * (feature % CODES_PER_WORD))
-        left, right = begin, end - 1
+        gone = missing if missing_left else np.int64(-1)
+        left, right = np.uint64(begin), np.uint64(end - 1)  # unsigned: never from the array's end
         for i in range(begin, end):
             prefetch(column, rows[min(i + AHEAD, end - 1)])
             r = rows[i]
             code = np.int64((column[r] >> by) & low)
-            goes = int((code <= cut) | ((missing_left != 0) & (code == missing)))
+            goes = np.uint64((code <= cut) | (code == gone))
             spare[left] = r
             spare[right] = r
             left += goes
-            right -= 1 - goes
-        part[7] = left - begin
+            right -= one - goes
+        part[7] = np.int64(left) - begin
 
 
 @njit(cache=True, nogil=True)

@@ -78,8 +78,8 @@ def best_cuts(
                 sums, weights, lost = V[low : low + cuts + 1], W[low : low + cuts + 1], packed[-1]
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
-                    moved = side * lost, side * hessian[-1]
-                    above = above or _exceeds(sums, weights, plain, moved, units, limits.l2, least)
+                    shift = side * lost, side * hessian[-1]
+                    above = above or _exceeds(sums, weights, plain, shift, units, limits.l2, least)
                 if not above:
                     continue
                 for k in range(cuts + 1):
