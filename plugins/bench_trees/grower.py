@@ -18,7 +18,7 @@ from bench_trees.histogram_pool import SMALL, HistogramPool
 from bench_trees.kernels import growth
 from bench_trees.kernels.gradients import add_up, add_values
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
-from bench_trees.kernels.leaves import RowOrder, add_to_rows
+from bench_trees.kernels.leaves import add_to_rows
 from bench_trees.kernels.tree import (
     COUNT,
     DONE,
@@ -38,6 +38,7 @@ from bench_trees.kernels.tree import (
     grow,
 )
 from bench_trees.penalties import Account, Ledger
+from bench_trees.row_order import RowOrder
 from bench_trees.threads import PIECE, Piece, Workers
 
 INFINITE = 1 << 62

@@ -7,6 +7,8 @@ After two splits, of the root and of its smaller child::
     slot 1   root, then its larger child
     slot 2   smaller child, then ITS larger one
     slot 3   the smaller one of these
+
+With hessians no root is kept, and the slots begin with the root's own.
 """
 
 import numpy as np
@@ -16,10 +18,11 @@ from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import Sums
-from bench_trees.kernels.leaves import RowOrder, accumulate, add_counts
+from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 from bench_trees.kernels.tree import ROOT, Carried
+from bench_trees.row_order import RowOrder
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
@@ -101,7 +104,7 @@ class HistogramPool:
             if root and carried.known:
                 add_counts(self.hist, carried.counted, bins.start, bins.stop, units[0], ROOT)
             accumulate(self.words, rows, *values, pairs, groups, self.first, self.hist)
-            if root:
+            if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
             rules = self.first, units, self.limits

@@ -180,15 +180,16 @@ class Softmax:
         factor, y = self.outputs / (self.outputs - 1), labels.y.astype(np.int64)
 
         def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
-            p, weight = scores[:, rows], 1.0 if labels.weights is None else labels.weights[rows]
-            p = p - p.max(axis=0)
+            p, h = gradient[:, rows], hessian[:, rows]
+            np.subtract(scores[:, rows], scores[:, rows].max(axis=0), out=p)
             np.exp(p, out=p)
             p /= p.sum(axis=0)
-            rest = 1 - p
-            rest *= p
-            np.multiply(rest, factor * weight, out=hessian[:, rows])
+            np.subtract(1, p, out=h)
+            h *= p
+            h *= factor if labels.weights is None else factor * labels.weights[rows]
             p[y[rows], np.arange(p.shape[1])] -= 1
-            np.multiply(p, weight, out=gradient[:, rows])
+            if labels.weights is not None:
+                p *= labels.weights[rows]
 
         return _by_piece(derive, scores, crew, NEAR // self.outputs + 1)
 
@@ -242,7 +243,9 @@ class LambdaRank:
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
         gain = np.exp2(labels.y) - 1
-        best_first = np.lexsort((-gain, each))
+        best_first = np.argsort(-gain)
+        number = each[best_first].astype(np.min_scalar_type(len(queries)))  # short: by its digits
+        best_first = best_first[np.argsort(number, kind="stable")]
         ideal = best_first.repeat(copies[best_first])
         lengths = np.bincount(each[ideal], minlength=len(queries) - 1)
         discount = np.array([1 / math.log2(2 + k) for k in range(lengths.max(initial=0))])

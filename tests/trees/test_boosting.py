@@ -106,7 +106,7 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("histogram_pool.CHUNK", 1),
         ("penalties.SMALL", 0),
         ("penalties.SENSORS", 3),
-        ("kernels.leaves.PIECE", 7),
+        ("row_order.PIECE", 7),
         ("grower.PIECE", 1),
         ("grower.SMALL", 0),
         ("fixed_point.PIECE", 7),

@@ -56,14 +56,18 @@ def test_both_children_have_the_sums_of_a_plain_loop(
         assert out[0, channel].tolist() == large
 
 
-def test_rows_far_apart_are_summed_alike() -> None:
-    """Few of many rows: the way to memory is asked for ahead."""
-    codes, packed, hessian = random_case(0, 2000, 9, False)
-    rows = np.arange(0, 2000, 7, dtype=np.uint32)
-    first, out = np.arange(0, 46, 5), np.zeros((1, 1, 45), np.int64)
-    work = np.array([[0, len(rows), 0, -1, 1]])
-    accumulate(words_of(codes), rows, packed[rows], hessian, work, np.arange(2), first, out)
-    assert out[0, 0].tolist() == naive(codes, packed[rows], rows, first)
+@pytest.mark.parametrize(("step", "far"), [(7, 1), (1, 0)])
+@pytest.mark.parametrize("hessians", [False, True])
+def test_many_rows_and_rows_far_apart_are_summed_alike(step: int, far: int, hessians: bool) -> None:
+    """The way to memory is asked for ahead."""
+    codes, packed, hessian = random_case(0, 5000, 9, hessians)
+    rows = np.arange(0, 5000, step, dtype=np.uint32)
+    first, values = np.arange(0, 46, 5), [packed[rows], hessian[rows] if hessians else hessian]
+    out = np.zeros((1, 1 + hessians, 45), np.int64)
+    work = np.array([[0, len(rows), 0, -1, far]])
+    accumulate(words_of(codes), rows, *values, work, np.arange(2), first, out)
+    for channel in range(1 + hessians):
+        assert out[0, channel].tolist() == naive(codes, values[channel], rows, first)
 
 
 def test_only_the_features_of_the_asked_words_are_touched() -> None:

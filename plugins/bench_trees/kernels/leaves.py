@@ -25,9 +25,9 @@ from numba.extending import intrinsic
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.calling import inner
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.threads import PIECE, Workers
 
 AHEAD = 128  # rows: about as many requests as memory answers while their adds are done
+NEAR = 4096  # rows side by side that need no request: their codes stay in the nearest cache
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
 
@@ -36,65 +36,54 @@ if TYPE_CHECKING or config.DISABLE_JIT:
     def prefetch(array: Any, index: Any) -> None:
         """Fetch array[index] towards the cache; changes nothing that a program can see."""
 
+    def add_pair(table: Any, at: Any, v: Any, h: Any) -> None:
+        """Add v to table[at] and h to table[at + 1]."""
+        table[at] += v
+        table[at + np.uint64(1)] += h
+
 else:
     from llvmlite import ir
+
+    def _place(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+        """A pointer of that kind to the item of the first argument that the second one numbers."""
+        array = signature.args[0]
+        view = context.make_array(array)(context, builder, arguments[0])
+        item = cgutils.get_item_pointer(
+            context, builder, array, view, [arguments[1]], wraparound=False
+        )
+        return builder.bitcast(item, kind.as_pointer())
 
     @intrinsic
     def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         """Fetch array[index] towards the cache; changes nothing that a program can see."""
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kind = signature.args[0]
-            view = context.make_array(kind)(context, builder, arguments[0])
-            place = cgutils.get_item_pointer(
-                context, builder, kind, view, [arguments[1]], wraparound=False
-            )
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-            call = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0i8")
+        def generate(context: Any, builder: Any, *call: Any) -> Any:
+            byte, number = ir.IntType(8), ir.IntType(32)
+            wanted = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
+            fetch = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0i8")
+            place = _place(context, builder, *call, byte)
             # for reading, to be kept in every level, data
-            builder.call(call, [builder.bitcast(place, byte), number(0), number(3), number(1)])
+            builder.call(fetch, [place, number(0), number(3), number(1)])
             return context.get_dummy_value()
 
         return types.void(array, index), generate
 
+    @intrinsic
+    def add_pair(typing_context: Any, table: Any, at: Any, v: Any, h: Any) -> Any:
+        """Add v to table[at] and h to table[at + 1] with one load and one store, which the compiler
+        does not do by itself: pairs might overlap."""
 
-Values = tuple[Int64Array, Int64Array]
-"""Packed gradients and hessians (or none) of rows."""
+        def generate(context: Any, builder: Any, *call: Any) -> Any:
+            pair = ir.VectorType(ir.IntType(64), 2)
+            place = _place(context, builder, *call, pair)
+            both = ir.Constant(pair, ir.Undefined)
+            for lane, value in enumerate(call[1][2:]):
+                both = builder.insert_element(both, value, ir.IntType(32)(lane))
+            sums = builder.load(place, align=8)
+            builder.store(builder.add(sums, both), place, align=8)
+            return context.get_dummy_value()
 
-
-class RowOrder:
-    """Row numbers in leaf order, rising within every leaf."""
-
-    def __init__(self, words: UInt64Array, crew: Workers) -> None:
-        self.words = words
-        self.crew = crew
-        self.rows = np.empty(words.shape[1], np.uint32)
-        self.spare = np.empty(words.shape[1], np.uint32)  # room to work in
-
-    def reset(self) -> None:
-        """All rows in one leaf."""
-        self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
-
-    def divide(self, moves: Int64Array, fixed: Values, gathered: Values) -> None:
-        """Move the rows of every split's left child before those of its right child; the border to
-        the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
-        split, go from ``fixed`` to its positions in ``gathered``."""
-        few = self.crew.threads == 1 or int((moves[:, 2] - moves[:, 1]).sum()) <= PIECE
-        if few:
-            divide(self.words, moves, self.rows, self.spare, *fixed, *gathered)
-            return
-        parts = cut_up(moves, PIECE)
-
-        def count(start: int, stop: int) -> None:
-            partition(self.words, parts[start:stop], self.rows, self.spare)
-
-        def move(start: int, stop: int) -> None:
-            settle(parts[start:stop], self.spare, self.rows, *fixed, *gathered)
-
-        self.crew.run(count, len(parts), 1)
-        arrange(parts, moves)
-        self.crew.run(move, len(parts), 1)
+        return types.void(table, at, v, h), generate
 
 
 @njit(cache=True, nogil=True)
@@ -169,22 +158,23 @@ def cut_up(moves: Int64Array, size: int) -> Int64Array:
 def partition(words: UInt64Array, parts: Int64Array, rows: UInt32Array, spare: UInt32Array) -> None:
     """Rows of every part that go left, in order from its begin on in ``spare``, the others in
     reverse order from its end on."""
-    low = np.uint64(255)
+    low, one = np.uint64(255), np.uint64(1)
     for part in parts:
         begin, end, feature, missing, cut, missing_left = part[:6]
         column = words[feature // CODES_PER_WORD]
         by = np.uint64(8 * (feature % CODES_PER_WORD))
-        left, right = begin, end - 1
+        gone = missing if missing_left else np.int64(-1)
+        left, right = np.uint64(begin), np.uint64(end - 1)  # unsigned: never from the array's end
         for i in range(begin, end):
             prefetch(column, rows[min(i + AHEAD, end - 1)])
             r = rows[i]
             code = np.int64((column[r] >> by) & low)
-            goes = int((code <= cut) | ((missing_left != 0) & (code == missing)))
+            goes = np.uint64((code <= cut) | (code == gone))
             spare[left] = r
             spare[right] = r
             left += goes
-            right -= 1 - goes
-        part[7] = left - begin
+            right -= one - goes
+        part[7] = np.int64(left) - begin
 
 
 @njit(cache=True, nogil=True)
@@ -277,34 +267,37 @@ def accumulate(
         for pair in range(len(pairs)):
             begin, end = pairs[pair, 0], pairs[pair, 1]
             small, large = pairs[pair, 2], pairs[pair, 3]
-            far = pairs[pair, 4] != 0
+            far = pairs[pair, 4] != 0 or end - begin > NEAR
             own, g_own = rows[begin:end], packed[begin:end]
             if channels == 1:
                 _add_packed(words[g], own, g_own, far, table)
             else:
                 _add_with_hessians(words[g], own, g_own, hessian[begin:end], far, table)
             for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
-                at, bins = (j - 8 * g) * step, first[j + 1] - first[j]
+                at = (j - 8 * g) * step
                 for channel in range(channels):
                     child = hist[small, channel, first[j] : first[j + 1]]
                     parent = hist[large, channel, first[j] : first[j + 1]]
-                    if channels == 1:  # a stride of one, which the compiler must see
-                        _take(table[at : at + bins], child, parent, large >= 0)
+                    sums = table[at + channel : at + channels * len(child)]
+                    if channels == 1:  # literal strides, which the compiler must see
+                        _take(sums, 1, child, parent, large >= 0)
                     else:
-                        sums = table[at + channel : at + 2 * bins : 2]
-                        _take(sums, child, parent, large >= 0)
+                        _take(sums, 2, child, parent, large >= 0)
+                for b in range(at, at + channels * (first[j + 1] - first[j])):
+                    table[b] = 0
 
 
 @njit(inline="always")
-def _take(sums: Int64Array, child: Int64Array, parent: Int64Array, sibling: bool) -> None:
-    """A feature's sums to the child's bins and, with a sibling, off the parent's; zeros instead."""
+def _take(
+    sums: Int64Array, stride: int, child: Int64Array, parent: Int64Array, sibling: bool
+) -> None:
+    """A feature's sums, ``stride`` numbers apart, to the child's bins and, with a sibling, off the
+    parent's."""
     if sibling:
         for b in range(len(child)):
-            parent[b] -= sums[b]
+            parent[b] -= sums[stride * b]
     for b in range(len(child)):
-        child[b] = sums[b]
-    for b in range(len(child)):
-        sums[b] = 0
+        child[b] = sums[stride * b]
 
 
 @inner
@@ -345,20 +338,16 @@ def _add_with_hessians(
     """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line."""
     low = np.uint64(255)
     one = np.uint64(1)
-    eight = np.uint64(8)
     stride = np.uint64(2 * STRIDE)
     last = len(rows) - 1
     for i in range(len(rows)):
         if far:
             prefetch(words, rows[min(i + AHEAD, last)])
         c = words[rows[i]]
-        v = packed[i]
-        h = hessian[i]
+        v, h = packed[i], hessian[i]
         for k in range(8):
-            at = np.uint64(k) * stride + ((c & low) << one)
-            table[at] += v
-            table[at + one] += h
-            c >>= eight
+            code = (c >> np.uint64(8 * k)) & low
+            add_pair(table, np.uint64(k) * stride + (code << one), v, h)
 
 
 @njit(cache=True, nogil=True)

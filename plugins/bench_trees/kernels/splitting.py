@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
-from bench_trees.kernels.calling import inner
+from bench_trees.kernels.calling import inner, inner_dividing
 
 
 class Units(NamedTuple):
@@ -68,31 +68,27 @@ def best_cuts(
             for j in features:
                 gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
+                hessian = hist[slot, -1, first[j] : first[j + 1]]
                 low, cuts = _cumulate(packed, limits.min_rows, mask, V)
                 if cuts == 0:
                     continue
-                sums, lost = V[low : low + cuts + 1], packed[-1]
+                if not plain:
+                    _cumulate_hessians(packed, hessian, W)
+                    W[low + cuts] = hessian.sum()
+                sums, weights, lost = V[low : low + cuts + 1], W[low : low + cuts + 1], packed[-1]
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
-                    above = above or _exceeds(sums, side * lost, units, limits.l2, least)
+                    shift = side * lost, side * hessian[-1]
+                    above = above or _exceeds(sums, weights, plain, shift, units, limits.l2, least)
                 if not above:
                     continue
                 for k in range(cuts + 1):
                     G[k] = (sums[k] >> units.count_bits) * units.gradient
                     N[k] = sums[k] & mask
+                    H[k] = N[k] if plain else weights[k] * units.hessian
                 missing_rows = float(lost & mask)
                 missing_g = (lost >> units.count_bits) * units.gradient
-                missing_h = missing_rows
-                if plain:
-                    for k in range(cuts + 1):
-                        H[k] = N[k]
-                else:
-                    hessian = hist[slot, 1, first[j] : first[j + 1]]
-                    missing_h = hessian[-1] * units.hessian
-                    _cumulate_hessians(packed, hessian, W)
-                    for k in range(cuts):
-                        H[k] = W[low + k] * units.hessian
-                    H[cuts] = hessian.sum() * units.hessian
+                missing_h = missing_rows if plain else hessian[-1] * units.hessian
                 total = G[cuts], H[cuts], N[cuts]
                 best, where, rows = -np.inf, -1, 0.0
                 for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
@@ -113,7 +109,7 @@ def best_cuts(
                     side = 1
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
-                if limits.free and plain:
+                if limits.free:
                     least = max(least, _terms(best, total, limits.l2))
 
 
@@ -172,32 +168,46 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 @inner
 def _terms(gain: float, node: tuple[float, float, float], l2: float) -> float:
     """What the two terms of eq. 12 exceed at a cut with a higher raw gain: those at a cut with this
-    one, less what rounding can hide many times over; 0 where squares are too large or small."""
+    one, less what rounding can hide many times over; 0 where products of ``_exceeds`` could be too
+    large or small."""
     g, h, _ = node
-    terms = 2 * gain + g * g / (h + l2) if h + l2 > 0 else 0.0
-    return terms * (1 - 1e-12) if 1e-200 < terms < 1e200 else 0.0
+    if not 1e-60 < h + l2 < 1e60:
+        return 0.0
+    terms = 2 * gain + g * g / (h + l2)
+    return terms * (1 - 1e-12) if 1e-60 < terms < 1e60 else 0.0
 
 
 @inner
-def _exceeds(sums: Int64Array, moved: np.int64, units: Units, l2: float, least: float) -> bool:
-    """Whether the two terms of eq. 12 exceed ``least`` at any cut, however few rows it leaves.
+def _exceeds(
+    sums: Int64Array,
+    hessians: Int64Array,
+    plain: bool,
+    moved: tuple[int, int],
+    units: Units,
+    l2: float,
+    least: float,
+) -> bool:
+    """Whether the two terms of eq. 12 exceed ``least`` at any cut, however small its children.
 
-    The last of ``sums`` is the node's; ``moved`` goes left with every other. Both sides of the
-    comparison are multiplied by H_l + l2 and H_r + l2, since a division takes longer.
+    The last of ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved``
+    goes left with every other. Both sides of the comparison are multiplied by H_l + l2 and
+    H_r + l2, since a division takes longer.
     """
     mask = (np.int64(1) << units.count_bits) - 1
     whole = sums[-1]
-    g, n = (whole >> units.count_bits) * units.gradient, float(whole & mask)
-    above = 0
+    g = (whole >> units.count_bits) * units.gradient
+    h = float(whole & mask) if plain else hessians[-1] * units.hessian
+    below = 0
     for k in range(len(sums) - 1):
-        v = sums[k] + moved
-        gl, nl = (v >> units.count_bits) * units.gradient, float(v & mask)
-        gr, dl, dr = g - gl, nl + l2, n - nl + l2
-        above += int(gl * gl * dr + gr * gr * dl > least * (dl * dr))
-    return above > 0
+        v, w = sums[k] + moved[0], hessians[k] + moved[1]
+        gl = (v >> units.count_bits) * units.gradient
+        hl = float(v & mask) if plain else w * units.hessian
+        gr, dl, dr = g - gl, hl + l2, h - hl + l2
+        below += int(gl * gl * dr + gr * gr * dl <= least * (dl * dr))
+    return below < len(sums) - 1
 
 
-@inner
+@inner_dividing
 def _raw_gains(
     G: Float64Array,
     H: Float64Array,

@@ -36,7 +36,8 @@ from bench_trees.kernels.splitting import Limits, Units, best_cuts
 DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
 COUNT, SLOTS, FOUND, WAITING = range(4)  # of ``Growing.state``
 ROOT = 0
-"""The slot of the root's histogram, which outlasts the tree."""
+"""The slot of the root's histogram, which outlasts the tree where the next one follows from it:
+without hessians."""
 
 
 class Growing(NamedTuple):
@@ -167,14 +168,15 @@ def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
         order[i] = i
     root = tree.nodes.integers[0]
     root[:] = 0
-    root[END], root[SLOT] = len(order), ROOT + 1
+    slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
+    root[END], root[SLOT] = len(order), slot
     root[PACKED], root[HESSIAN] = rows.packed.sum(), rows.hessian.sum()
     zero = int(np.int64(0))  # no literal, for which ``begin_node`` would be compiled once more
     begin_node(tree.nodes, zero, zero, sums, rules)
     work = tree.work[0]
     work[:] = 0
-    work[1], work[2], work[3], work[6] = len(order), ROOT + 1, -1, -1
-    tree.state[COUNT], tree.state[SLOTS] = 1, ROOT + 2
+    work[1], work[2], work[3], work[6] = len(order), slot, -1, -1
+    tree.state[COUNT], tree.state[SLOTS] = 1, slot + 1
     tree.state[FOUND], tree.state[WAITING] = -1, 1
 
 
@@ -209,7 +211,7 @@ def _score(
             g, h = rows.packed, rows.hessian
             pairs[0, 2] = ROOT
     accumulate(rows.words, order, g, h, pairs, columns.groups, sums.first, hist)
-    if work[0, 3] < 0:
+    if work[0, 3] < 0 and work[0, 2] != ROOT:
         for channel in range(hist.shape[1]):
             for b in range(hist.shape[2]):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
