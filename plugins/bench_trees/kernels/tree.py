@@ -1,12 +1,20 @@
-"""A whole tree in one call: leaves are scored, chosen and split until something has to be done
-outside, which ``grow`` returns: payments, more room, or work that is worth several threads."""
+"""Whole trees in one call: leaves are scored, chosen and split until something has to be done
+outside, which ``grow`` returns: payments, more room, or work that is worth several threads. Under
+squared loss the rows' gradients are brought up to date, and the next tree begins."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array
+from bench_trees.arrays import (
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    UInt64Array,
+)
 from bench_trees.kernels import growth, leaves, splitting
 from bench_trees.kernels.calling import calling
 from bench_trees.kernels.growth import (
@@ -28,13 +36,16 @@ from bench_trees.kernels.growth import (
     begin_node,
     carry,
     choose,
+    finish,
     value_leaves,
 )
 from bench_trees.kernels.leaves import accumulate, add_counts, add_to_rows, collect, divide
+from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 
 DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
-COUNT, SLOTS, FOUND, WAITING = range(4)  # of ``Growing.state``
+COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN = range(6)  # of ``Growing.state``
+KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree."""
 
@@ -43,8 +54,10 @@ class Growing(NamedTuple):
     """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
 
     state: (
-        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``
+        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
+        # trees that are done, and their nodes
     )
+    sizes: Int64Array  # (trees,) nodes of each that is done
     nodes: Nodes
     gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
     cut: Int32Array
@@ -62,14 +75,18 @@ class Rows(NamedTuple):
     hessian: Int64Array
     packed_in_order: Int64Array
     hessian_in_order: Int64Array
+    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
 
 
 class Columns(NamedTuple):
-    """What may be split: words and features with more than one value; bins (d,) for numbers."""
+    """What may be split: words and features with more than one value; bins (d,) for numbers, and
+    their edges, those of feature j from offset[j] on."""
 
     groups: Int64Array
     features: Int64Array
     bins: Int64Array
+    edges: Float32Array
+    offset: Int64Array
 
 
 class Owed(NamedTuple):
@@ -81,17 +98,28 @@ class Owed(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What takes the histogram in slot ROOT from one tree's root to that of the next one, as
-    ``descend`` left it; ``known``: whether this is done, or all rows counted."""
+    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
 
-    known: bool
-    counted: Int64Array  # (slots, 2), as ``add_counts`` reads them
-    rows: int  # that begin ``spare``, with what they have too much in ``packed_in_order``
+    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
+    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
+    # what the rows have too much is in ``packed_in_order``
+
+
+class Descent(NamedTuple):
+    """How the leaves of squared loss step: down the mean gradient of their rows."""
+
+    learning_rate: float
+    alone: bool  # one thread does all
+    share: float  # of a squared unit of the gradient in ``squares``
+    least: float  # a finer unit is out of the question while ``squares`` is above this
+    squares: Float64Array  # (1,) sum of the squares of gradients; (0,) for other losses
 
 
 class Extent(NamedTuple):
-    """How far to go: leaves of the tree; what one thread does, rows of a split, cells to score."""
+    """How far to go: trees, and leaves of each; what one thread does, rows of a split, cells to
+    score."""
 
+    trees: int
     leaves: int
     rows: int
     cells: int
@@ -108,12 +136,44 @@ def grow(
     limits: Limits,
     carried: Carried,
     extent: Extent,
+    descent: Descent,
+    out: GrownTree,
 ) -> int:
-    """Grow a tree, a new one where it has no nodes, until it is DONE or needs something outside.
+    """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
+    something outside. They are written to ``out`` one behind the other; a root that is not split
+    ends them. Only squared loss gives them values, and goes on to the next one.
 
     SPLIT: the splits of ``moves`` are to be paid and made; SCORE: those of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need.
     """
+    state = tree.state
+    while True:
+        asked = _grow(tree, rows, columns, sums, owed, rules, limits, carried, extent)
+        if asked != DONE or state[COUNT] == 1:
+            return asked
+        grown = _write(tree, columns, rules, out)
+        if len(descent.squares) == 0:
+            return DONE
+        _descend(tree, grown, rows, columns, sums, limits, carried, descent)
+        room = len(out.feature) - state[WRITTEN] - state[TREES] > len(tree.work)
+        if not room or state[TREES] == extent.trees or descent.squares[0] <= descent.least:
+            return DONE
+        state[COUNT] = 0
+
+
+@njit(inline="always")
+def _grow(
+    tree: Growing,
+    rows: Rows,
+    columns: Columns,
+    sums: Sums,
+    owed: Owed,
+    rules: Rules,
+    limits: Limits,
+    carried: Carried,
+    extent: Extent,
+) -> int:
+    """One tree, or what it needs."""
     state = tree.state
     if state[COUNT] == 0:
         _begin(tree, rows, sums, rules)
@@ -184,8 +244,8 @@ def _cells(tree: Growing, columns: Columns, carried: Carried) -> int:
     waiting = tree.state[WAITING]
     total = 512 * waiting
     for pair in tree.work[:waiting]:
-        if pair[3] < 0 and carried.known:
-            total += carried.rows + 256 * len(carried.counted)
+        if pair[3] < 0 and carried.state[KNOWN]:
+            total += carried.state[MOVED] + 256 * carried.state[COUNTED]
         else:
             total += pair[1] - pair[0]
     cells: int = total * len(columns.features)
@@ -201,10 +261,11 @@ def _score(
     order, g, h = rows.rows, rows.packed_in_order, rows.hessian_in_order
     pairs = work.copy()
     if work[0, 3] < 0:
-        if carried.known:
-            order = rows.spare
-            pairs[0, 1], pairs[0, 3], pairs[0, 4] = carried.rows, ROOT, 1  # far: rows with gaps
-            add_counts(hist, carried.counted, 0, hist.shape[2], sums.count_bits, ROOT)
+        if carried.state[KNOWN]:
+            order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
+            pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT
+            pairs[0, 4] = 1  # far: rows with gaps
+            add_counts(hist, counted, 0, hist.shape[2], sums.count_bits, ROOT)
         else:
             g, h = rows.packed, rows.hessian
             pairs[0, 2] = ROOT
@@ -250,36 +311,58 @@ def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     state[WAITING] += pairs
 
 
-class Descent(NamedTuple):
-    """How the leaves of squared loss step: down the mean gradient of their rows."""
+@njit(inline="always")
+def _write(tree: Growing, columns: Columns, rules: Rules, out: GrownTree) -> GrownTree:
+    """The tree without values, in its place behind those before it."""
+    state = tree.state
+    nodes = slice(state[WRITTEN], state[WRITTEN] + state[COUNT])
+    first = (state[WRITTEN] + state[TREES]) // 2  # every tree has one leaf more than splits
+    ends = slice(first, first + (state[COUNT] + 1) // 2)
+    grown = GrownTree(
+        out.feature[nodes],
+        out.threshold[nodes],
+        out.missing_left[nodes],
+        out.left[nodes],
+        out.right[nodes],
+        out.value[nodes],
+        out.leaves[ends],
+        out.ends[ends],
+        out.spans[ends],
+    )
+    finish(tree.nodes, state[COUNT], rules.every, columns.edges, columns.offset, grown)
+    tree.sizes[state[TREES]] = state[COUNT]
+    state[TREES] += 1
+    state[WRITTEN] += state[COUNT]
+    return grown
 
-    learning_rate: float
-    l2: float
-    count_bits: int
-    unit: float
-    alone: bool  # one thread does all
 
-
-@calling(growth, leaves, splitting)
-def descend(
-    nodes: Nodes,
-    tree: GrownTree,
+@njit(inline="always")
+def _descend(
+    tree: Growing,
+    grown: GrownTree,
     rows: Rows,
-    copies: Int64Array,
+    columns: Columns,
+    sums: Sums,
+    limits: Limits,
+    carried: Carried,
     how: Descent,
-    own: Int64Array,
-    counted: Int64Array,
-) -> tuple[float, int, int]:
-    """Give the leaves their values, in units of the gradient in ``own``; bring the gradients of
-    rows up to date, if alone. The change of the sum of squares; and what ``Carried`` has for the
-    next tree: how many slots, in ``counted``, and rows."""
-    bits, count = how.count_bits, len(tree.feature)
-    change = value_leaves(nodes, tree.ends, how.learning_rate, how.l2, bits, own)
-    for k in range(len(own)):
-        tree.value[tree.leaves[k]] = own[k] * how.unit
+) -> None:
+    """Give the leaves their values; bring the gradients of rows up to date, if alone, and note what
+    the next tree's root differs by, if that is less to count than all rows."""
+    bits, count, state = sums.count_bits, tree.state[COUNT], carried.state
+    steps = np.empty(len(grown.ends), np.int64)  # in units of the gradient
+    change = value_leaves(tree.nodes, grown.ends, how.learning_rate, limits.l2, bits, steps)
+    how.squares[0] += how.share * change
+    for k in range(len(steps)):
+        grown.value[grown.leaves[k]] = steps[k] * sums.gradient
     moved = np.empty((count, 3), np.int64)
-    slots, ranges = carry(nodes, count, tree.ends, own, counted, moved)
-    total = collect(moved[:ranges], rows.rows, copies, bits, rows.spare, rows.packed_in_order)
+    slots, ranges = carry(tree.nodes, count, grown.ends, steps, carried.counted, moved)
+    more = moved[:ranges], rows.rows, rows.copies, bits
+    total = collect(*more, rows.spare, rows.packed_in_order)
+    adds = CODES_PER_WORD * len(columns.groups)
+    known = total * adds + slots * sums.hist.shape[2] < len(rows.rows) * adds
+    state[KNOWN], state[COUNTED], state[MOVED] = known, slots, total
     if how.alone:
-        add_to_rows(rows.packed, rows.rows, tree.spans, own << bits, copies)
-    return change, slots, total
+        for k in range(len(steps)):
+            steps[k] <<= bits
+        add_to_rows(rows.packed, rows.rows, grown.spans, steps, rows.copies)
