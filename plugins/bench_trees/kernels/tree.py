@@ -18,6 +18,7 @@ from bench_trees.arrays import (
 from bench_trees.kernels import growth, leaves, splitting
 from bench_trees.kernels.calling import calling
 from bench_trees.kernels.growth import (
+    BEGIN,
     COLUMN,
     END,
     FIRST_ROW,
@@ -146,110 +147,102 @@ def grow(
     SPLIT: the splits of ``moves`` are to be paid and made; SCORE: those of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need.
     """
-    state = tree.state
+    state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
-        asked = _grow(tree, rows, columns, sums, owed, rules, limits, carried, extent)
-        if asked != DONE or state[COUNT] == 1:
-            return asked
-        grown = _write(tree, columns, rules, out)
-        if len(descent.squares) == 0:
-            return DONE
-        _descend(tree, grown, rows, columns, sums, limits, carried, descent)
-        room = len(out.feature) - state[WRITTEN] - state[TREES] > len(tree.work)
-        if not room or state[TREES] == extent.trees or descent.squares[0] <= descent.least:
-            return DONE
-        state[COUNT] = 0
+        if state[COUNT] == 0:
+            _begin(state, nodes.integers[0], work[0], rows.rows, rows.packed, rows.hessian)
+            zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
+            begin_node(nodes, zero, zero, sums, rules)
+        found = 0
+        if state[COUNT] < 2 * extent.leaves - 1:
+            if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
+                if _cells(state, work, carried.state) * len(columns.features) > extent.cells:
+                    return SCORE
+                _score(tree, rows, columns, sums, limits, carried)
+            found = choose(
+                nodes,
+                state[COUNT],
+                tree.gain,
+                tree.cut,
+                owed.coupled,
+                owed.lazy,
+                owed.split,
+                columns.bins,
+                rules,
+                tree.moves,
+            )
+        state[FOUND] = found
+        if found > 0:
+            moves = tree.moves[:found]
+            charged, touched, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
+            if state[COUNT] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
+                return ROOM
+            if charged or touched > extent.rows:
+                return SPLIT
+            divide(
+                rows.words,
+                moves,
+                rows.rows,
+                rows.spare,
+                rows.packed,
+                rows.hessian,
+                rows.packed_in_order,
+                rows.hessian_in_order,
+            )
+            add_children(tree, sums, rules)
+        elif found == 0:
+            if state[COUNT] == 1:
+                return DONE
+            first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
+            finish(
+                nodes, state[COUNT], rules.every, columns.edges, columns.offset, first, leaf, out
+            )
+            tree.sizes[state[TREES]] = state[COUNT]
+            state[TREES] += 1
+            state[WRITTEN] += state[COUNT]
+            if len(squares) == 0:
+                return DONE
+            _descend(nodes, first, leaf, state[COUNT], rows, sums, limits.l2, descent, out, carried)
+            cells = (len(rows.rows) - carried.state[MOVED]) * CODES_PER_WORD * len(columns.groups)
+            carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
+            room = len(out.feature) - state[WRITTEN] - state[TREES] > len(work)
+            if not room or state[TREES] == extent.trees or squares[0] <= descent.least:
+                return DONE
+            state[COUNT] = 0
 
 
 @njit(inline="always")
-def _grow(
-    tree: Growing,
-    rows: Rows,
-    columns: Columns,
-    sums: Sums,
-    owed: Owed,
-    rules: Rules,
-    limits: Limits,
-    carried: Carried,
-    extent: Extent,
-) -> int:
-    """One tree, or what it needs."""
-    state = tree.state
-    if state[COUNT] == 0:
-        _begin(tree, rows, sums, rules)
-    while state[COUNT] < 2 * extent.leaves - 1:
-        if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-            if _cells(tree, columns, carried) > extent.cells:
-                return SCORE
-            _score(tree, rows, columns, sums, limits, carried)
-        state[FOUND] = choose(
-            tree.nodes,
-            state[COUNT],
-            tree.gain,
-            tree.cut,
-            owed.coupled,
-            owed.lazy,
-            owed.split,
-            columns.bins,
-            rules,
-            tree.moves,
-        )
-        found = state[FOUND]
-        if found == 0:
-            break
-        if found < 0:
-            continue
-        moves = tree.moves[:found]
-        charged, touched, slots = _demands(moves, owed)
-        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + slots > len(sums.hist):
-            return ROOM
-        if charged or touched > extent.rows:
-            return SPLIT
-        divide(
-            rows.words,
-            moves,
-            rows.rows,
-            rows.spare,
-            rows.packed,
-            rows.hessian,
-            rows.packed_in_order,
-            rows.hessian_in_order,
-        )
-        add_children(tree, sums, rules)
-    return DONE
-
-
-@njit(inline="always")
-def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
+def _begin(
+    state: Int64Array,
+    root: Int64Array,
+    work: Int64Array,
+    order: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+) -> None:
     """A new root alone, which waits for its gains."""
-    order = rows.rows
+    root[PACKED] = root[HESSIAN] = 0
     for i in range(len(order)):
         order[i] = i
-    root = tree.nodes.integers[0]
-    root[:] = 0
-    root[END], root[SLOT] = len(order), ROOT + 1
-    root[PACKED], root[HESSIAN] = rows.packed.sum(), rows.hessian.sum()
-    zero = int(np.int64(0))  # no literal, for which ``begin_node`` would be compiled once more
-    begin_node(tree.nodes, zero, zero, sums, rules)
-    work = tree.work[0]
-    work[:] = 0
-    work[1], work[2], work[3], work[6] = len(order), ROOT + 1, -1, -1
-    tree.state[COUNT], tree.state[SLOTS] = 1, ROOT + 2
-    tree.state[FOUND], tree.state[WAITING] = -1, 1
+        root[PACKED] += packed[i]
+    for h in hessian:
+        root[HESSIAN] += h
+    root[BEGIN], root[END], root[SLOT] = 0, len(order), ROOT + 1
+    work[0], work[1], work[2], work[3] = 0, len(order), ROOT + 1, -1
+    work[4], work[5], work[6] = 0, 0, -1
+    state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, ROOT + 2, -1, 1
 
 
 @njit(inline="always")
-def _cells(tree: Growing, columns: Columns, carried: Carried) -> int:
-    """Cells that are counted, and bins that are read, to score what waits."""
-    waiting = tree.state[WAITING]
-    total = 512 * waiting
-    for pair in tree.work[:waiting]:
-        if pair[3] < 0 and carried.state[KNOWN]:
-            total += carried.state[MOVED] + 256 * carried.state[COUNTED]
+def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
+    """Cells of a feature that are counted, and bins that are read, to score what waits."""
+    total: int = 512 * state[WAITING]
+    for i in range(state[WAITING]):
+        if work[i, 3] < 0 and carried[KNOWN]:
+            total += carried[MOVED] + 256 * carried[COUNTED]
         else:
-            total += pair[1] - pair[0]
-    cells: int = total * len(columns.features)
-    return cells
+            total += work[i, 1] - work[i, 0]
+    return total
 
 
 @njit(inline="always")
@@ -276,27 +269,27 @@ def _score(
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
     best_cuts(hist, work, columns.features, sums.first, units, limits, tree.gain, tree.cut)
-    _scored(tree)
+    _scored(tree.state, work, tree.nodes.integers)
 
 
 @njit(inline="always")
-def _scored(tree: Growing) -> None:
+def _scored(state: Int64Array, work: Int64Array, table: Int64Array) -> None:
     """What waited has its gains."""
-    for pair in tree.work[: tree.state[WAITING]]:
-        for node in pair[5:7]:
-            if node >= 0:
-                tree.nodes.integers[node, STATE] = SCORED
-    tree.state[WAITING], tree.state[FOUND] = 0, 0
+    for i in range(len(work)):
+        for column in range(5, 7):
+            if work[i, column] >= 0:
+                table[work[i, column], STATE] = SCORED
+    state[WAITING], state[FOUND] = 0, 0
 
 
 @njit(inline="always")
-def _demands(moves: Int64Array, owed: Owed) -> tuple[bool, int, int]:
+def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int, int]:
     """Whether a split is to be paid; rows that are moved; slots that children may need."""
-    charged, touched, slots = len(owed.lazy) > 0, 0, 0
-    for move in moves:
-        charged |= owed.coupled[move[COLUMN]] > 0
-        touched += move[LAST_ROW] - move[FIRST_ROW]
-        slots += move[SCORABLE]
+    charged, touched, slots = lazy, 0, 0
+    for i in range(len(moves)):
+        charged |= coupled[moves[i, COLUMN]] > 0
+        touched += moves[i, LAST_ROW] - moves[i, FIRST_ROW]
+        slots += moves[i, SCORABLE]
     return charged, touched, slots
 
 
@@ -312,57 +305,33 @@ def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
 
 
 @njit(inline="always")
-def _write(tree: Growing, columns: Columns, rules: Rules, out: GrownTree) -> GrownTree:
-    """The tree without values, in its place behind those before it."""
-    state = tree.state
-    nodes = slice(state[WRITTEN], state[WRITTEN] + state[COUNT])
-    first = (state[WRITTEN] + state[TREES]) // 2  # every tree has one leaf more than splits
-    ends = slice(first, first + (state[COUNT] + 1) // 2)
-    grown = GrownTree(
-        out.feature[nodes],
-        out.threshold[nodes],
-        out.missing_left[nodes],
-        out.left[nodes],
-        out.right[nodes],
-        out.value[nodes],
-        out.leaves[ends],
-        out.ends[ends],
-        out.spans[ends],
-    )
-    finish(tree.nodes, state[COUNT], rules.every, columns.edges, columns.offset, grown)
-    tree.sizes[state[TREES]] = state[COUNT]
-    state[TREES] += 1
-    state[WRITTEN] += state[COUNT]
-    return grown
-
-
-@njit(inline="always")
 def _descend(
-    tree: Growing,
-    grown: GrownTree,
+    nodes: Nodes,
+    first: int,
+    leaf: int,
+    count: int,
     rows: Rows,
-    columns: Columns,
     sums: Sums,
-    limits: Limits,
-    carried: Carried,
+    l2: float,
     how: Descent,
+    out: GrownTree,
+    carried: Carried,
 ) -> None:
-    """Give the leaves their values; bring the gradients of rows up to date, if alone, and note what
-    the next tree's root differs by, if that is less to count than all rows."""
-    bits, count, state = sums.count_bits, tree.state[COUNT], carried.state
-    steps = np.empty(len(grown.ends), np.int64)  # in units of the gradient
-    change = value_leaves(tree.nodes, grown.ends, how.learning_rate, limits.l2, bits, steps)
+    """Give the leaves their values; bring the gradients of rows up to date, if alone, and note by
+    what the next tree's root differs."""
+    bits, end = sums.count_bits, leaf + (count + 1) // 2
+    ends = out.ends[leaf:end]
+    steps = np.empty(len(ends), np.int64)  # in units of the gradient
+    change = value_leaves(nodes, ends, how.learning_rate, l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
-        grown.value[grown.leaves[k]] = steps[k] * sums.gradient
+        out.value[first + out.leaves[leaf + k]] = steps[k] * sums.gradient
     moved = np.empty((count, 3), np.int64)
-    slots, ranges = carry(tree.nodes, count, grown.ends, steps, carried.counted, moved)
-    more = moved[:ranges], rows.rows, rows.copies, bits
-    total = collect(*more, rows.spare, rows.packed_in_order)
-    adds = CODES_PER_WORD * len(columns.groups)
-    known = total * adds + slots * sums.hist.shape[2] < len(rows.rows) * adds
-    state[KNOWN], state[COUNTED], state[MOVED] = known, slots, total
+    slots, ranges = carry(nodes, count, ends, steps, carried.counted, moved)
+    moved = moved[:ranges]
+    total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.packed_in_order)
+    carried.state[COUNTED], carried.state[MOVED] = slots, total
     if how.alone:
         for k in range(len(steps)):
             steps[k] <<= bits
-        add_to_rows(rows.packed, rows.rows, grown.spans, steps, rows.copies)
+        add_to_rows(rows.packed, rows.rows, out.spans[leaf:end], steps, rows.copies)
