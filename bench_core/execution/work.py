@@ -20,6 +20,7 @@ from bench_core.datasets.search import DataFolder, data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
+from bench_core.execution.loading import loading
 from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import Kept, RunResult, carry_out, result_of
 from bench_core.metrics import parse_metric
@@ -46,10 +47,11 @@ def warming(
         def say(line: str) -> None:
             emit(Event("note", line))
 
-        registry.warm_up(learners, say)
-        for name in metrics:
-            registry.ask("metric", name)
-        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
+        with loading():
+            registry.warm_up(learners, say)
+            for name in metrics:
+                registry.ask("metric", name)
+            warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
 
     return warm_up
 

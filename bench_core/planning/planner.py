@@ -292,9 +292,9 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     return ""
 
 
-def _flattered(splits: Splits, learners: Sequence[ChosenLearner]) -> Iterator[str]:
+def _flattered(splits: Splits, learners: Sequence[Chosen]) -> Iterator[str]:
     """A note where rows that a user's model was trained on may judge it, as they were cut off."""
-    own = [learner.name for learner in learners if learner.cls.role == "own"]
+    own = [learner.name for learner in learners if learner.role == "own"]
     if own and any(note.startswith(CUT) for note in splits.notes):
         yield (
             f"{own[0]} is flattered by validation and test rows that it was trained on: give rows "

@@ -73,14 +73,17 @@ def boost(
         words = pack(frozen(codes, np.uint8), crew) if codes.dtype == np.uint8 else codes
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
         iterate, diverges = _iterations(grower, loss, data, base)
-        for done in range(settings.trees):
-            grown = iterate()
+        done = 0
+        while done < settings.trees:
+            grown = iterate(settings.trees - done)
             diverged = diverges()
             if diverged or not grown:
                 break
             trees += grown
+            before, done = done, len(trees) // loss.outputs
             if progress is not None:
-                progress(done + 1, settings.trees)
+                for each in range(before, done):
+                    progress(each + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
     ensemble = Ensemble.of_trees(trees, output, base, bins.features)
     return replace(ensemble, diverged=True) if diverged else ensemble
@@ -88,15 +91,16 @@ def boost(
 
 def _iterations(
     grower: Grower, loss: Loss, data: Labels, base: Float64Array
-) -> tuple[Callable[[], list[GrownTree]], Callable[[], bool]]:
-    """What grows one tree per output, none at all if no root is split; and whether the training
-    loss is then above the constant's, which squared loss at a learning rate up to 1 never is."""
+) -> tuple[Callable[[int], list[GrownTree]], Callable[[], bool]]:
+    """What grows one tree per output, for one or up to so many iterations, none at all if no root
+    is split; and whether the training loss is then above the constant's, which squared loss at a
+    learning rate up to 1 never is."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
-        return lambda: list(filter(None, [grower.grow_on(residuals)])), lambda: False
+        return lambda most: grower.grow_on(residuals, most), lambda: False
     descent = _Descent(grower, loss, data, base)
-    return descent.iterate, descent.diverges
+    return lambda _: descent.iterate(), descent.diverges
 
 
 class _Descent:

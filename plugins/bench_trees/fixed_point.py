@@ -137,9 +137,18 @@ class Residuals:
         """What an integer gradient counts."""
         return self.fixed.gradient_unit
 
-    def stepped(self, change: float) -> None:
-        """The sum of squares changes by this, in units, as the rows' own integers are moved."""
-        self.squares += (self.unit / self.most) ** 2 * change
+    @property
+    def share(self) -> float:
+        """Of a squared unit in ``squares``."""
+        return (self.unit / self.most) ** 2 if self.most > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        """No finer unit has room while ``squares`` is above this."""
+        if self.most == 0 or self.exponent >= self._single():
+            return -math.inf
+        bound = self._room() - math.log2(self.most) - self.exponent - 1
+        return math.exp2(2 * bound + 1e-6) / self.total
 
     def refine(self) -> bool:
         """Go to a finer unit if there is room for one; whether there was."""
@@ -161,12 +170,19 @@ class Residuals:
 
     def _finest(self) -> int:
         """The finest unit, as a power of 1/2, in which no sum can overflow."""
-        bits = sum_bits(self.count_bits)
-        room = max(2.0**bits - self.total, 2.0 ** (bits - 1))  # rounding adds 1/2 per copy at most
         bound = math.log2(self.most) + math.log2(self.total * self.squares) / 2
-        exponent = math.floor(math.log2(room) - bound - 1e-9)
-        single = math.floor(math.log2(LARGEST) - math.log2(self.most)) - 1
-        return min(max(min(exponent, single), -1000), 1000)
+        exponent = math.floor(self._room() - bound - 1e-9)
+        return min(max(min(exponent, self._single()), -1000), 1000)
+
+    def _room(self) -> float:
+        """The logarithm of what sums may reach."""
+        bits = sum_bits(self.count_bits)
+        # rounding adds 1/2 per copy at most
+        return math.log2(max(2.0**bits - self.total, 2.0 ** (bits - 1)))
+
+    def _single(self) -> int:
+        """The finest unit, likewise, in which no single label can overflow."""
+        return math.floor(math.log2(LARGEST) - math.log2(self.most)) - 1
 
     def _rounded(self, exponent: int) -> Int64Array:
         return np.rint(np.ldexp(self.start, exponent)).astype(np.int64)

@@ -8,6 +8,8 @@ sensor bought in one leaf is at once refunded in all others, and nothing is ever
 gain.
 """
 
+from typing import Any
+
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt64Array, frozen, grown
@@ -26,7 +28,9 @@ from bench_trees.kernels.tree import (
     SCORE,
     SLOTS,
     SPLIT,
+    TREES,
     WAITING,
+    WRITTEN,
     Columns,
     Descent,
     Extent,
@@ -34,7 +38,6 @@ from bench_trees.kernels.tree import (
     Owed,
     Rows,
     add_children,
-    descend,
     grow,
 )
 from bench_trees.penalties import Account, Ledger
@@ -43,6 +46,8 @@ from bench_trees.threads import PIECE, Piece, Workers
 
 INFINITE = 1 << 62
 LEVELS = 6  # of splits for which there is room from the start
+CELLS = 2_000_000  # codes of so many trees' rows: a few milliseconds in one call
+OTHER = Descent(0.0, True, 0.0, 0.0, np.empty(0))  # losses other than squared give values later
 
 
 class Grower:
@@ -71,10 +76,11 @@ class Grower:
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         self.leaves = min(settings.max_leaves or 1 << levels, 1 << levels)
-        self.state = np.zeros(4, np.int64)
+        self.state = np.zeros(6, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
+        self.out = GrownTree.leaf(0)
 
     def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
         """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
@@ -84,9 +90,10 @@ class Grower:
         """
         self.pool.count_root()
         copies = self.multiplicity
-        tree = self._grow(to_fixed_point(gradient, hessian, copies, self.total, self.crew))
-        if tree is None:
+        fixed = to_fixed_point(gradient, hessian, copies, self.total, self.crew)
+        if not (trees := self._grow(fixed, OTHER, 1)):
             return None
+        tree = trees[0]
         sums = self._sums_of_leaves(gradient, hessian, tree.spans)
         denominator = sums[:, 1] + self.settings.l2
         if hessian is None:
@@ -122,45 +129,54 @@ class Grower:
     def _over_leaves(self, piece: Piece, leaves: int) -> None:
         self.crew.run(piece, leaves, leaves if len(self.order.rows) < PIECE else 1)
 
-    def grow_on(self, residuals: Residuals) -> GrownTree | None:
-        """One tree fitted to the residuals, which are brought up to date, or None likewise.
+    def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
+        """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
+        where a root is not split.
 
-        Its values are whole multiples of the residuals' unit. To be called with the same
+        Their values are whole multiples of the residuals' unit. To be called with the same
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
             self.pool.count_root()
-        tree = self._grow(residuals.fixed)
-        if tree is None:
-            return None
-        s, bits = self.settings, residuals.count_bits
         alone = self.crew.threads == 1 or len(self.order.rows) < PIECE
-        how = Descent(float(s.learning_rate), float(s.l2), bits, residuals.unit, alone)
-        own, counted = np.empty(len(tree.ends), np.int64), np.empty((self.count, 2), np.int64)
-        change, slots, moved = descend(
-            self.nodes, tree, self._rows(), self.copies, how, own, counted
-        )
-        residuals.stepped(change)
-        self.pool.carry(counted[:slots], moved)
-        if not alone:
+        rate, squares = float(self.settings.learning_rate), np.array([residuals.squares])
+        descent = Descent(rate, alone, residuals.share, residuals.least, squares)
+        trees = self._grow(residuals.fixed, descent, min(most, self._at_once(alone)))
+        residuals.squares = float(squares[0])
+        if trees and not alone:
+            self._step(trees[-1], residuals)
+        return trees
 
-            def piece(start: int, stop: int) -> None:
-                some = tree.spans[start:stop], own[start:stop] << bits
-                add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
+    def _at_once(self, alone: bool) -> int:
+        """How many trees one call may grow: none that changes what the next one owes."""
+        if not alone or self.account.lazy or self.account.per_node:
+            return 1
+        return max(1, CELLS // (len(self.order.rows) * max(1, len(self.pool.features))))
 
-            self.crew.run(piece, len(own), 1)
-        return tree
+    def _step(self, tree: GrownTree, residuals: Residuals) -> None:
+        """Bring the gradients of rows up to date with the tree grown last, on several threads."""
+        steps = np.rint(tree.value[tree.leaves] / residuals.unit).astype(np.int64)
+        steps <<= residuals.count_bits
 
-    def _grow(self, fixed: FixedPoint) -> GrownTree | None:
-        """A tree without values, or None where the root is not split."""
+        def piece(start: int, stop: int) -> None:
+            some = tree.spans[start:stop], steps[start:stop]
+            add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
+
+        self.crew.run(piece, len(steps), 1)
+
+    def _grow(self, fixed: FixedPoint, descent: Descent, most: int) -> list[GrownTree]:
+        """Up to so many trees, with values under squared loss alone."""
         self.fixed = fixed
         self.pool.begin(fixed)
         self.account.begin()
         self.state[:] = 0
-        self._reserve(2 * self.leaves - 1)
+        nodes = max(2 * self.leaves - 1, len(self.work))
+        self.sizes = np.empty(most, np.int64)
+        self.out = GrownTree.leaf(most * (nodes + 1))
+        self._reserve(nodes)
         self.pool.reserve(2 + self.leaves // 2, 0)  # as many as pairs, a level at a time
         rules = self._rules()
-        while (asked := self._advance(rules)) != DONE:
+        while (asked := self._advance(rules, descent, most)) != DONE:
             found = int(self.state[FOUND])
             if asked == SPLIT:
                 self._split(rules)
@@ -169,7 +185,9 @@ class Grower:
             else:
                 self.pool.reserve(int(self.state[SLOTS]) + found, 0)
                 self._reserve(self.count + 2 * found)
-        return self._finish(rules.every)
+        if self.count == 1:
+            self.pool.count_root()
+        return self._grown()
 
     def _score(self) -> None:
         """Score what waits, on several threads."""
@@ -179,7 +197,7 @@ class Grower:
         self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         self.state[[WAITING, FOUND]] = 0
 
-    def _advance(self, rules: Rules) -> int:
+    def _advance(self, rules: Rules, descent: Descent, trees: int) -> int:
         """What ``tree.grow`` asks for when it can go no further by itself."""
         pool, account = self.pool, self.account
         free = account.ledger.penalty.split
@@ -188,24 +206,27 @@ class Grower:
         asked: int = grow(
             self._growing(),
             self._rows(),
-            Columns(pool.groups, pool.features, self.counts),
+            Columns(pool.groups, pool.features, self.counts, *self.edges),
             pool.sums(),
             Owed(account.coupled_owed, account.lazy_owed, free),
             rules,
             pool.limits,
             pool.carried,
-            Extent(n if most is None else most, *few),
+            Extent(trees, n if most is None else most, *few),
+            descent,
+            self.out,
         )
         return asked
 
     def _rows(self) -> Rows:
         order, pool, fixed = self.order, self.pool, self.fixed
         gradients = fixed.packed, fixed.hessian, pool.values, pool.hessians
-        return Rows(order.words, order.rows, order.spare, *gradients)
+        return Rows(order.words, order.rows, order.spare, *gradients, self.copies)
 
     def _growing(self) -> Growing:
         pool = self.pool
-        return Growing(self.state, self.nodes, pool.gain, pool.cut, self.moves, self.work)
+        scores = pool.gain, pool.cut
+        return Growing(self.state, self.sizes, self.nodes, *scores, self.moves, self.work)
 
     def _rules(self) -> Rules:
         s = self.settings
@@ -227,6 +248,12 @@ class Grower:
         self.moves = grown(self.moves, nodes, 0)
         self.work = grown(self.work, nodes, 0)
         self.pool.reserve(0, nodes)
+        needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
+        if needed > len(self.out.feature):
+            longer = GrownTree.leaf(needed)
+            for old, new in zip(self.out, longer, strict=True):
+                new[: len(old)] = old
+            self.out = longer
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,
@@ -265,10 +292,17 @@ class Grower:
         counts = (int(table[parent, growth.COUNT]), int(table[small, growth.COUNT]))
         self.account.divide(parent, small, large, counts, rows)
 
-    def _finish(self, best_first: bool) -> GrownTree | None:
-        if self.count == 1:
-            return None
-        tree = GrownTree.leaf(self.count)
-        growth.finish(self.nodes, self.count, best_first, *self.edges, tree)
-        self.account.end(tree.feature)
-        return tree
+    def _grown(self) -> list[GrownTree]:
+        """The trees that are done; they buy what is free."""
+        o, trees, node, leaf = self.out, [], 0, 0
+        written = int(self.state[WRITTEN])
+        if 2 * written < len(o.feature):  # what is kept is not mostly room
+            kept: list[Any] = [array[: written + 1].copy() for array in o]
+            o = GrownTree(*kept)
+        for count in self.sizes[: self.state[TREES]].tolist():
+            a, b = slice(node, node + count), slice(leaf, leaf + (count + 1) // 2)
+            splits = o.feature[a], o.threshold[a], o.missing_left[a], o.left[a], o.right[a]
+            trees.append(GrownTree(*splits, o.value[a], o.leaves[b], o.ends[b], o.spans[b]))
+            node, leaf = a.stop, b.stop
+        self.account.end(o.feature[:node])
+        return trees

@@ -21,7 +21,7 @@ from bench_trees.kernels.growth import Sums
 from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
-from bench_trees.kernels.tree import ROOT, Carried
+from bench_trees.kernels.tree import KNOWN, ROOT, Carried
 from bench_trees.row_order import RowOrder
 from bench_trees.threads import Piece, Workers
 
@@ -62,7 +62,7 @@ class HistogramPool:
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))  # (nodes, d), as ``best_cuts`` leaves them, like ``cut``
         self.cut = np.empty((0, d), np.int32)
-        self.count_root()
+        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
 
     def begin(self, fixed: FixedPoint) -> None:
         """Room for a new tree's root."""
@@ -82,6 +82,7 @@ class HistogramPool:
 
     def reserve(self, slots: int, nodes: int) -> None:
         """Room for so many slots, and for the gains of so many nodes."""
+        self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes, 0))
         self.hist = grown(self.hist, slots, 0)
         self.gain = grown(self.gain, nodes, -np.inf)
         self.cut = grown(self.cut, nodes, -1)
@@ -89,20 +90,22 @@ class HistogramPool:
     def score(self, work: Int64Array) -> None:
         """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``
         read it: pairs of siblings, or the root alone."""
-        root, carried = work[0, 3] < 0, self.carried
+        root = work[0, 3] < 0
+        known, slots, moved = self.carried.state.tolist()
+        counted = self.carried.counted[:slots]
         rows, values = self.order.rows, (self.values, self.hessians)
         pairs, units = work.copy(), Units(*self.sums()[2:])
-        if root and carried.known:
+        if root and known:
             rows = self.order.spare
-            pairs[0, 1:5] = carried.rows, ROOT + 1, ROOT, 1  # far: the rows have gaps between them
+            pairs[0, 1:5] = moved, ROOT + 1, ROOT, 1  # far: the rows have gaps between them
         elif root:
             values = self.fixed.packed, self.fixed.hessian
             pairs[0, 2] = ROOT
 
         def piece(start: int, stop: int) -> None:
             bins, groups = self._bins(start, stop), self.groups[start:stop]
-            if root and carried.known:
-                add_counts(self.hist, carried.counted, bins.start, bins.stop, units[0], ROOT)
+            if root and known:
+                add_counts(self.hist, counted, bins.start, bins.stop, units[0], ROOT)
             accumulate(self.words, rows, *values, pairs, groups, self.first, self.hist)
             if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
@@ -110,20 +113,12 @@ class HistogramPool:
             rules = self.first, units, self.limits
             best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
 
-        slots = 2 * len(work) + root * len(carried.counted)
+        slots = 2 * len(work) + root * len(counted)
         self._run(piece, int((pairs[:, 1] - pairs[:, 0]).sum()), slots)
 
     def count_root(self) -> None:
         """The next root's histogram has nothing to do with the last one's."""
-        self.carry(np.empty((0, 2), np.int64), len(self.values))
-
-    def carry(self, counted: Int64Array, rows: int) -> None:
-        """What ``tree.descend`` found is to bring the root's histogram up to date, if that is less
-        than counting all rows: the gradient of every copy counted in a slot grows by the slot's
-        step, that of rows that begin ``spare`` falls by what ``values`` has."""
-        adds = 8 * len(self.groups)
-        cells = rows * adds + len(counted) * self.hist.shape[2]
-        self.carried = Carried(cells < len(self.values) * adds, counted, rows)
+        self.carried.state[KNOWN] = False
 
     def _bins(self, start: int, stop: int) -> slice:
         """Where the bins of some usable words lie."""

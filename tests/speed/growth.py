@@ -1,10 +1,11 @@
 """How time and memory grow with rows, features and trees: a picture and exponents for the docs.
 
-    python tests/speed/growth.py [--sizes 4] [-o docs/growth.svg]
+    python tests/speed/growth.py [--sizes 6] [-o docs/growth.svg]   # two minutes, idle
 
-Each figure is the median of three, in seconds of processor time of one thread, in a process of its
-own; memory is the most that the process held. An exponent is the slope between the last two points
-on logarithmic axes: 1 is in proportion, less is better. Needs matplotlib (extra ``plot``).
+Each figure is the median of up to three runs, in seconds of processor time of one thread, in a
+process of its own; memory is the most that the process held, about 200 MB of Python and libraries
+included. An exponent is the slope on logarithmic axes over the last tenfold step: 1 is in
+proportion, less is better. Needs matplotlib (extra ``plot``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import argparse
 import io
 import json
 import os
-import platform
 import resource
 import time
 from collections.abc import Callable
@@ -24,13 +24,11 @@ from typing import Any
 import numpy as np
 
 BASE = {"rows": 10_000, "features": 30, "trees": 100}
-SIZES = {
-    "rows": [1_000, 10_000, 100_000, 1_000_000],
-    "features": [10, 100, 1_000, 10_000],
-    "trees": [10, 100, 1_000, 10_000],
-}
+LEAST = {"rows": 1_000, "features": 10, "trees": 10}
+STEPS = (1, 3, 10, 30, 100, 300)
 WORK = ("training", "prediction", "metering", "reading")
-ROUNDS = 3
+ROUNDS, ENOUGH = 3, 2.0  # runs at most; none begins after so many seconds
+BLOCK = 1_000  # rows that are written out; a longer file repeats them
 
 
 def data(rows: int, features: int) -> tuple[Any, Any]:
@@ -62,8 +60,10 @@ def action(work: str, rows: int, features: int, trees: int) -> Callable[[], Any]
 
         file = Path(f"growth-{os.getpid()}.svm")
         buffer = io.BytesIO()
-        dump_svmlight_file(X, np.round(y, 3), buffer, zero_based=False)
-        file.write_bytes(buffer.getvalue())
+        dump_svmlight_file(X[:BLOCK], np.round(y[:BLOCK], 3), buffer, zero_based=False)
+        with file.open("wb") as out:
+            for _ in range(rows // BLOCK):
+                out.write(buffer.getvalue())
         return lambda: read_svmlight(file)
     if work == "training":
         return trained(X, y, trees)
@@ -86,9 +86,9 @@ def measured(work: str, **size: int) -> dict[str, float]:
     read, write = os.pipe()
     if not os.fork():
         run = action(work, **size)
-        run()  # kernels loaded, pages touched
-        seconds = []
-        for _ in range(ROUNDS):
+        run()  # pages touched
+        seconds: list[float] = []
+        while len(seconds) < ROUNDS and sum(seconds) < ENOUGH:
             start = time.process_time()
             run()
             seconds.append(time.process_time() - start)
@@ -105,58 +105,71 @@ def measured(work: str, **size: int) -> dict[str, float]:
     return found
 
 
+def loaded() -> None:
+    """All that is imported and compiled, for processes to come."""
+    for work in WORK:
+        run = action(work, BLOCK, 10, 2)
+        run()
+    next(Path().glob(f"growth-{os.getpid()}.svm")).unlink()
+
+
 def exponent(sizes: list[int], values: list[float]) -> float:
-    """The slope between the last two points on logarithmic axes."""
-    if len(sizes) < 2:
+    """The slope over the last three sizes, a tenfold step, on logarithmic axes."""
+    if len(sizes) < 3:
         return float("nan")
-    return float(np.log(values[-1] / values[-2]) / np.log(sizes[-1] / sizes[-2]))
+    return float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0])
 
 
 def drawn(found: dict[str, dict[str, list[tuple[int, dict[str, float]]]]], file: Path) -> None:
-    """A panel of seconds for rows, features and trees."""
+    """Panels of seconds and of memory for rows, features and trees."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "growth"
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey="row", layout="constrained")
-    for axis, (by, works) in zip(axes, found.items(), strict=True):
+    shape: dict[str, Any] = {"figsize": (11, 6.4), "sharex": "col", "sharey": "row"}
+    figure, axes = plt.subplots(2, 3, layout="constrained", **shape)
+    for column, (by, works) in zip(axes.T, found.items(), strict=True):
         for (work, points), marker in zip(works.items(), "os^D", strict=False):
-            sizes, seconds = [size for size, _ in points], [p["seconds"] for _, p in points]
-            axis.loglog(sizes, seconds, f"{marker}-", label=work)
-        axis.set_xlabel(by)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("seconds of processor time")
-    axes[0].legend()
+            for axis, name in zip(column, ("seconds", "mb"), strict=True):
+                values = [each[name] for _, each in points]
+                axis.loglog([size for size, _ in points], values, f"{marker}-", label=work)
+                axis.grid(alpha=0.3)
+        column[1].set_xlabel(by)
+    axes[0, 0].set_ylabel("seconds of processor time")
+    axes[1, 0].set_ylabel("MB at most")
+    axes[0, 0].legend()
     figure.savefig(file, metadata={"Date": None})
+
+
+def row(work: str, by: str, points: list[tuple[int, dict[str, float]]]) -> str:
+    """A line of the table."""
+    sizes = [size for size, _ in points]
+    seconds, memory = ([each[name] for _, each in points] for name in ("seconds", "mb"))
+    cells = [f"{s:.3g}" for s in seconds] + [f"{exponent(sizes, seconds):.2f}"]
+    cells += [f"{memory[0]:.0f}", f"{memory[-1]:.0f}", f"{exponent(sizes, memory):.2f}"]
+    return f"| {work}, {by} {sizes[0]} to {sizes[-1]} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Measure, print the table, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, default=4, help="how many of each, from the least")
+    parser.add_argument("--sizes", type=int, default=6, help="how many of each, from the least")
     parser.add_argument("-o", type=Path, default=Path("docs/growth.svg"))
     options = parser.parse_args()
-    found: dict[str, dict[str, Any]] = {by: {work: [] for work in WORK} for by in SIZES}
-    for by, sizes in SIZES.items():
+    loaded()
+    found: dict[str, dict[str, Any]] = {}
+    for by, least in LEAST.items():
+        found[by] = {}
         for work in WORK:
-            if work == "reading" and by == "trees":
-                del found[by][work]
+            if (work, by) == ("reading", "trees"):
                 continue
-            for size in sizes[: options.sizes]:
-                found[by][work].append((size, measured(work, **{**BASE, by: size})))
-            sizes_done = [s for s, _ in found[by][work]]
-            seconds, memory = ([p[name] for _, p in found[by][work]] for name in ("seconds", "mb"))
-            cells = [f"{s:.3g}" for s in seconds]
-            cells += [f"{exponent(sizes_done, seconds):.2f}", f"{memory[-1]:.0f}"]
-            print(
-                f"| {work}, {by} {sizes_done[0]} to {sizes_done[-1]} | {' | '.join(cells)} |",
-                flush=True,
-            )
-    print(
-        f"base {BASE}, {platform.processor() or platform.machine()}, load {os.getloadavg()[0]:.1f}"
-    )
+            sizes = [least * step for step in STEPS[: options.sizes]]
+            points = [(size, measured(work, **{**BASE, by: size})) for size in sizes]
+            found[by][work] = points
+            print(row(work, by, points), flush=True)
+    print(f"base {BASE}, load {os.getloadavg()[0]:.1f}")
     drawn(found, options.o)
 
 

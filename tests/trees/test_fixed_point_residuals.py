@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_trees import grower as grower_module
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
@@ -15,7 +16,7 @@ from bench_trees.fixed_point import Residuals, sum_bits
 from bench_trees.grower import Grower
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.packed_codes import codes_of
-from bench_trees.kernels.tree import ROOT
+from bench_trees.kernels.tree import KNOWN, ROOT
 from bench_trees.losses import Gradients, Labels, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.threads import Workers, workers
@@ -106,9 +107,9 @@ def test_the_carried_histogram_is_that_of_a_fresh_count(
         rounding = 1e-12 * residuals.squares  # of a running sum, which may end below 0
         for tree in range(6):
             squares, unit = residuals.squares, residuals.unit
-            grower.pool.carried = grower.pool.carried._replace(known=tree > 0)
+            grower.pool.carried.state[KNOWN] = tree > 0
             before = counted(grower, residuals)
-            if grower.grow_on(residuals) is None:
+            if not grower.grow_on(residuals):
                 break
             assert residuals.unit != unit or held(grower) == before
             assert residuals.squares <= squares + rounding
@@ -145,6 +146,34 @@ def test_trees_are_those_of_counting_every_root(
     assert ours == pytest.approx(theirs, rel=1e-10)
 
 
+@pytest.mark.parametrize("price", [{}, {"coupled": 5.0}, {"lazy": 0.002}])
+@pytest.mark.parametrize("shape", [{}, {"max_leaves": None, "max_depth": 9, "min_rows": 1}])
+def test_trees_grown_in_one_call_are_those_of_a_call_each(
+    price: dict[str, float], shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through refinements, and to a root that is not split."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 40, (500, 8)).astype(np.float32)
+    y = np.exp(X[:, 0] / 5)
+    bins = find_bins(X)
+    penalty = Penalty.plain(8, **{name: np.full(8, each) for name, each in price.items()})
+    how: dict[str, Any] = {"penalty": penalty, "settings": Settings(60, 0.9, **shape)}
+    calls: list[Any] = []
+    kernel = grower_module.grow
+    monkeypatch.setattr(grower_module, "grow", lambda *a: calls.append(a) or kernel(*a))
+    found = []
+    for cells in (0, 10**9):
+        monkeypatch.setattr(grower_module, "CELLS", cells)
+        calls.clear()
+        done: list[int] = []
+        ensemble = boost(bins.words(X), bins, y, progress=lambda k, _, d=done: d.append(k), **how)
+        assert done == list(range(1, ensemble.trees + 1))
+        assert (len(calls) < ensemble.trees) == (cells > 0 and "lazy" not in price)
+        found.append(ensemble)
+    assert structure(found[0]) == structure(found[1])
+    assert found[0].value.tolist() == found[1].value.tolist()
+
+
 def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
     """Through refinements: full steps on a signal that trees can follow."""
     rng = np.random.default_rng(3)
@@ -159,8 +188,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
     units = [residuals.unit]
     steps = [Fraction(0)] * 400
     for _ in range(12):
-        tree = grower.grow_on(residuals)
-        assert tree is not None
+        (tree,) = grower.grow_on(residuals)
         units.append(residuals.unit)
         for node, (begin, end) in zip(tree.leaves, tree.spans, strict=True):
             assert tree.value[node] % residuals.unit == 0

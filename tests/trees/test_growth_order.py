@@ -90,7 +90,7 @@ def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() ->
     one_bin = np.zeros(0, np.float32), np.zeros(10, np.int64)
     nodes.integers[:, growth.BEGIN] = range(9)
     tree = growth.GrownTree.leaf(9)
-    growth.finish(nodes, 9, True, *one_bin, tree)
+    growth.finish(nodes, 9, True, *one_bin, 0, 0, tree)
     assert tree.leaves.tolist() == [4, 5, 6, 7, 8]
     assert tree.ends.tolist() == tree.spans[:, 0].tolist() == [6, 3, 4, 7, 8]
     assert tree.feature.tolist() == [0, 1, 2, 5, -1, -1, -1, -1, -1]

@@ -316,13 +316,18 @@ def finish(
     best_first: bool,
     edges: Float32Array,
     offset: Int64Array,
+    first: int,
+    leaf: int,
     out: GrownTree,
 ) -> None:
-    """The tree of ``count`` nodes, but for its values. With ``best_first`` nodes are numbered as
+    """The tree of ``count`` nodes, but for its values, from node ``first`` and leaf ``leaf`` of
+    ``out`` on. With ``best_first`` nodes are numbered as
     they appear when the open node of highest net gain, on ties the one that appeared first, is
     always split next."""
     table = nodes.integers[:count]
-    order = np.arange(count)
+    order = np.empty(count, np.int64)
+    for i in range(count):
+        order[i] = i
     if best_first:
         rank = np.zeros(count, np.int64)  # 0: not yet there, -1: split
         order[0], rank[0], filled = 0, 1, 1
@@ -343,17 +348,16 @@ def finish(
     number = np.empty(count, np.int64)
     for new in range(count):
         number[order[new]] = new
-    found = 0
     for new in range(count):
-        node = table[order[new]]
+        node, at = table[order[new]], first + new
         if node[LEFT] < 0:
-            out.leaves[found], out.ends[found] = new, order[new]
-            out.spans[found, 0], out.spans[found, 1] = node[BEGIN], node[END]
-            found += 1
+            out.leaves[leaf], out.ends[leaf] = new, order[new]
+            out.spans[leaf, 0], out.spans[leaf, 1] = node[BEGIN], node[END]
+            leaf += 1
             continue
         j = node[FEATURE]
         edge = offset[j] + node[CUT] // 2
-        out.feature[new] = j
-        out.threshold[new] = edges[edge] if edge < offset[j + 1] else np.inf
-        out.missing_left[new] = node[CUT] % 2 == 1
-        out.left[new], out.right[new] = number[node[LEFT]], number[node[RIGHT]]
+        out.feature[at] = j
+        out.threshold[at] = edges[edge] if edge < offset[j + 1] else np.inf
+        out.missing_left[at] = node[CUT] % 2 == 1
+        out.left[at], out.right[at] = number[node[LEFT]], number[node[RIGHT]]

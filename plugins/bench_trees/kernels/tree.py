@@ -1,15 +1,24 @@
-"""A whole tree in one call: leaves are scored, chosen and split until something has to be done
-outside, which ``grow`` returns: payments, more room, or work that is worth several threads."""
+"""Whole trees in one call: leaves are scored, chosen and split until something has to be done
+outside, which ``grow`` returns: payments, more room, or work that is worth several threads. Under
+squared loss the rows' gradients are brought up to date, and the next tree begins."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array
+from bench_trees.arrays import (
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    UInt64Array,
+)
 from bench_trees.kernels import growth, leaves, splitting
 from bench_trees.kernels.calling import calling
 from bench_trees.kernels.growth import (
+    BEGIN,
     COLUMN,
     END,
     FIRST_ROW,
@@ -28,13 +37,16 @@ from bench_trees.kernels.growth import (
     begin_node,
     carry,
     choose,
+    finish,
     value_leaves,
 )
 from bench_trees.kernels.leaves import accumulate, add_counts, add_to_rows, collect, divide
+from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.splitting import Limits, Units, best_cuts
 
 DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
-COUNT, SLOTS, FOUND, WAITING = range(4)  # of ``Growing.state``
+COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN = range(6)  # of ``Growing.state``
+KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
@@ -44,8 +56,10 @@ class Growing(NamedTuple):
     """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
 
     state: (
-        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``
+        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
+        # trees that are done, and their nodes
     )
+    sizes: Int64Array  # (trees,) nodes of each that is done
     nodes: Nodes
     gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
     cut: Int32Array
@@ -63,14 +77,18 @@ class Rows(NamedTuple):
     hessian: Int64Array
     packed_in_order: Int64Array
     hessian_in_order: Int64Array
+    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
 
 
 class Columns(NamedTuple):
-    """What may be split: words and features with more than one value; bins (d,) for numbers."""
+    """What may be split: words and features with more than one value; bins (d,) for numbers, and
+    their edges, those of feature j from offset[j] on."""
 
     groups: Int64Array
     features: Int64Array
     bins: Int64Array
+    edges: Float32Array
+    offset: Int64Array
 
 
 class Owed(NamedTuple):
@@ -82,17 +100,28 @@ class Owed(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What takes the histogram in slot ROOT from one tree's root to that of the next one, as
-    ``descend`` left it; ``known``: whether this is done, or all rows counted."""
+    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
 
-    known: bool
-    counted: Int64Array  # (slots, 2), as ``add_counts`` reads them
-    rows: int  # that begin ``spare``, with what they have too much in ``packed_in_order``
+    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
+    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
+    # what the rows have too much is in ``packed_in_order``
+
+
+class Descent(NamedTuple):
+    """How the leaves of squared loss step: down the mean gradient of their rows."""
+
+    learning_rate: float
+    alone: bool  # one thread does all
+    share: float  # of a squared unit of the gradient in ``squares``
+    least: float  # a finer unit is out of the question while ``squares`` is above this
+    squares: Float64Array  # (1,) sum of the squares of gradients; (0,) for other losses
 
 
 class Extent(NamedTuple):
-    """How far to go: leaves of the tree; what one thread does, rows of a split, cells to score."""
+    """How far to go: trees, and leaves of each; what one thread does, rows of a split, cells to
+    score."""
 
+    trees: int
     leaves: int
     rows: int
     cells: int
@@ -109,89 +138,114 @@ def grow(
     limits: Limits,
     carried: Carried,
     extent: Extent,
+    descent: Descent,
+    out: GrownTree,
 ) -> int:
-    """Grow a tree, a new one where it has no nodes, until it is DONE or needs something outside.
+    """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
+    something outside. They are written to ``out`` one behind the other; a root that is not split
+    ends them. Only squared loss gives them values, and goes on to the next one.
 
     SPLIT: the splits of ``moves`` are to be paid and made; SCORE: those of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need.
     """
-    state = tree.state
-    if state[COUNT] == 0:
-        _begin(tree, rows, sums, rules)
-    while state[COUNT] < 2 * extent.leaves - 1:
-        if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-            if _cells(tree, columns, carried) > extent.cells:
-                return SCORE
-            _score(tree, rows, columns, sums, limits, carried)
-        state[FOUND] = choose(
-            tree.nodes,
-            state[COUNT],
-            tree.gain,
-            tree.cut,
-            owed.coupled,
-            owed.lazy,
-            owed.split,
-            columns.bins,
-            rules,
-            tree.moves,
-        )
-        found = state[FOUND]
-        if found == 0:
-            break
-        if found < 0:
-            continue
-        moves = tree.moves[:found]
-        charged, touched, slots = _demands(moves, owed)
-        if state[COUNT] + 2 * found > len(tree.work) or state[SLOTS] + slots > len(sums.hist):
-            return ROOM
-        if charged or touched > extent.rows:
-            return SPLIT
-        divide(
-            rows.words,
-            moves,
-            rows.rows,
-            rows.spare,
-            rows.packed,
-            rows.hessian,
-            rows.packed_in_order,
-            rows.hessian_in_order,
-        )
-        add_children(tree, sums, rules)
-    return DONE
+    state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
+    while True:
+        if state[COUNT] == 0:
+            slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
+            _begin(state, nodes.integers[0], work[0], rows.rows, rows.packed, rows.hessian, slot)
+            zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
+            begin_node(nodes, zero, zero, sums, rules)
+        found = 0
+        if state[COUNT] < 2 * extent.leaves - 1:
+            if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
+                if _cells(state, work, carried.state) * len(columns.features) > extent.cells:
+                    return SCORE
+                _score(tree, rows, columns, sums, limits, carried)
+            found = choose(
+                nodes,
+                state[COUNT],
+                tree.gain,
+                tree.cut,
+                owed.coupled,
+                owed.lazy,
+                owed.split,
+                columns.bins,
+                rules,
+                tree.moves,
+            )
+        state[FOUND] = found
+        if found > 0:
+            moves = tree.moves[:found]
+            charged, touched, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
+            if state[COUNT] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
+                return ROOM
+            if charged or touched > extent.rows:
+                return SPLIT
+            divide(
+                rows.words,
+                moves,
+                rows.rows,
+                rows.spare,
+                rows.packed,
+                rows.hessian,
+                rows.packed_in_order,
+                rows.hessian_in_order,
+            )
+            add_children(tree, sums, rules)
+        elif found == 0:
+            if state[COUNT] == 1:
+                return DONE
+            first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
+            finish(
+                nodes, state[COUNT], rules.every, columns.edges, columns.offset, first, leaf, out
+            )
+            tree.sizes[state[TREES]] = state[COUNT]
+            state[TREES] += 1
+            state[WRITTEN] += state[COUNT]
+            if len(squares) == 0:
+                return DONE
+            _descend(nodes, first, leaf, state[COUNT], rows, sums, limits.l2, descent, out, carried)
+            cells = (len(rows.rows) - carried.state[MOVED]) * CODES_PER_WORD * len(columns.groups)
+            carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
+            room = len(out.feature) - state[WRITTEN] - state[TREES] > len(work)
+            if not room or state[TREES] == extent.trees or squares[0] <= descent.least:
+                return DONE
+            state[COUNT] = 0
 
 
 @njit(inline="always")
-def _begin(tree: Growing, rows: Rows, sums: Sums, rules: Rules) -> None:
+def _begin(
+    state: Int64Array,
+    root: Int64Array,
+    work: Int64Array,
+    order: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    slot: int,
+) -> None:
     """A new root alone, which waits for its gains."""
-    order = rows.rows
+    root[PACKED] = root[HESSIAN] = 0
     for i in range(len(order)):
         order[i] = i
-    root = tree.nodes.integers[0]
-    root[:] = 0
-    slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
-    root[END], root[SLOT] = len(order), slot
-    root[PACKED], root[HESSIAN] = rows.packed.sum(), rows.hessian.sum()
-    zero = int(np.int64(0))  # no literal, for which ``begin_node`` would be compiled once more
-    begin_node(tree.nodes, zero, zero, sums, rules)
-    work = tree.work[0]
-    work[:] = 0
-    work[1], work[2], work[3], work[6] = len(order), slot, -1, -1
-    tree.state[COUNT], tree.state[SLOTS] = 1, slot + 1
-    tree.state[FOUND], tree.state[WAITING] = -1, 1
+        root[PACKED] += packed[i]
+    for h in hessian:
+        root[HESSIAN] += h
+    root[BEGIN], root[END], root[SLOT] = 0, len(order), slot
+    work[0], work[1], work[2], work[3] = 0, len(order), slot, -1
+    work[4], work[5], work[6] = 0, 0, -1
+    state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
 
 
 @njit(inline="always")
-def _cells(tree: Growing, columns: Columns, carried: Carried) -> int:
-    """Cells that are counted, and bins that are read, to score what waits."""
-    waiting = tree.state[WAITING]
-    total = 512 * waiting
-    for pair in tree.work[:waiting]:
-        if pair[3] < 0 and carried.known:
-            total += carried.rows + 256 * len(carried.counted)
+def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
+    """Cells of a feature that are counted, and bins that are read, to score what waits."""
+    total: int = 512 * state[WAITING]
+    for i in range(state[WAITING]):
+        if work[i, 3] < 0 and carried[KNOWN]:
+            total += carried[MOVED] + 256 * carried[COUNTED]
         else:
-            total += pair[1] - pair[0]
-    cells: int = total * len(columns.features)
-    return cells
+            total += work[i, 1] - work[i, 0]
+    return total
 
 
 @njit(inline="always")
@@ -203,10 +257,11 @@ def _score(
     order, g, h = rows.rows, rows.packed_in_order, rows.hessian_in_order
     pairs = work.copy()
     if work[0, 3] < 0:
-        if carried.known:
-            order = rows.spare
-            pairs[0, 1], pairs[0, 3], pairs[0, 4] = carried.rows, ROOT, 1  # far: rows with gaps
-            add_counts(hist, carried.counted, 0, hist.shape[2], sums.count_bits, ROOT)
+        if carried.state[KNOWN]:
+            order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
+            pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT
+            pairs[0, 4] = 1  # far: rows with gaps
+            add_counts(hist, counted, 0, hist.shape[2], sums.count_bits, ROOT)
         else:
             g, h = rows.packed, rows.hessian
             pairs[0, 2] = ROOT
@@ -217,27 +272,27 @@ def _score(
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
     best_cuts(hist, work, columns.features, sums.first, units, limits, tree.gain, tree.cut)
-    _scored(tree)
+    _scored(tree.state, work, tree.nodes.integers)
 
 
 @njit(inline="always")
-def _scored(tree: Growing) -> None:
+def _scored(state: Int64Array, work: Int64Array, table: Int64Array) -> None:
     """What waited has its gains."""
-    for pair in tree.work[: tree.state[WAITING]]:
-        for node in pair[5:7]:
-            if node >= 0:
-                tree.nodes.integers[node, STATE] = SCORED
-    tree.state[WAITING], tree.state[FOUND] = 0, 0
+    for i in range(len(work)):
+        for column in range(5, 7):
+            if work[i, column] >= 0:
+                table[work[i, column], STATE] = SCORED
+    state[WAITING], state[FOUND] = 0, 0
 
 
 @njit(inline="always")
-def _demands(moves: Int64Array, owed: Owed) -> tuple[bool, int, int]:
+def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int, int]:
     """Whether a split is to be paid; rows that are moved; slots that children may need."""
-    charged, touched, slots = len(owed.lazy) > 0, 0, 0
-    for move in moves:
-        charged |= owed.coupled[move[COLUMN]] > 0
-        touched += move[LAST_ROW] - move[FIRST_ROW]
-        slots += move[SCORABLE]
+    charged, touched, slots = lazy, 0, 0
+    for i in range(len(moves)):
+        charged |= coupled[moves[i, COLUMN]] > 0
+        touched += moves[i, LAST_ROW] - moves[i, FIRST_ROW]
+        slots += moves[i, SCORABLE]
     return charged, touched, slots
 
 
@@ -252,36 +307,34 @@ def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     state[WAITING] += pairs
 
 
-class Descent(NamedTuple):
-    """How the leaves of squared loss step: down the mean gradient of their rows."""
-
-    learning_rate: float
-    l2: float
-    count_bits: int
-    unit: float
-    alone: bool  # one thread does all
-
-
-@calling(growth, leaves, splitting)
-def descend(
+@njit(inline="always")
+def _descend(
     nodes: Nodes,
-    tree: GrownTree,
+    first: int,
+    leaf: int,
+    count: int,
     rows: Rows,
-    copies: Int64Array,
+    sums: Sums,
+    l2: float,
     how: Descent,
-    own: Int64Array,
-    counted: Int64Array,
-) -> tuple[float, int, int]:
-    """Give the leaves their values, in units of the gradient in ``own``; bring the gradients of
-    rows up to date, if alone. The change of the sum of squares; and what ``Carried`` has for the
-    next tree: how many slots, in ``counted``, and rows."""
-    bits, count = how.count_bits, len(tree.feature)
-    change = value_leaves(nodes, tree.ends, how.learning_rate, how.l2, bits, own)
-    for k in range(len(own)):
-        tree.value[tree.leaves[k]] = own[k] * how.unit
+    out: GrownTree,
+    carried: Carried,
+) -> None:
+    """Give the leaves their values; bring the gradients of rows up to date, if alone, and note by
+    what the next tree's root differs."""
+    bits, end = sums.count_bits, leaf + (count + 1) // 2
+    ends = out.ends[leaf:end]
+    steps = np.empty(len(ends), np.int64)  # in units of the gradient
+    change = value_leaves(nodes, ends, how.learning_rate, l2, bits, steps)
+    how.squares[0] += how.share * change
+    for k in range(len(steps)):
+        out.value[first + out.leaves[leaf + k]] = steps[k] * sums.gradient
     moved = np.empty((count, 3), np.int64)
-    slots, ranges = carry(nodes, count, tree.ends, own, counted, moved)
-    total = collect(moved[:ranges], rows.rows, copies, bits, rows.spare, rows.packed_in_order)
+    slots, ranges = carry(nodes, count, ends, steps, carried.counted, moved)
+    moved = moved[:ranges]
+    total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.packed_in_order)
+    carried.state[COUNTED], carried.state[MOVED] = slots, total
     if how.alone:
-        add_to_rows(rows.packed, rows.rows, tree.spans, own << bits, copies)
-    return change, slots, total
+        for k in range(len(steps)):
+            steps[k] <<= bits
+        add_to_rows(rows.packed, rows.rows, out.spans[leaf:end], steps, rows.copies)

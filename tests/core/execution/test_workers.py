@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -97,7 +98,7 @@ def test_imports_are_no_part_of_what_a_clock_measures(
     clock.now, clock.perf_counter = 0.0, lambda: clock.now
     monkeypatch.setitem(sys.modules, "made_clock", clock)
     monkeypatch.setattr("bench_core.execution.loading.time", clock)
-    passes = "import made_clock\nmade_clock.now += 0.5\n"
+    passes = "import gc, made_clock\nmade_clock.now += 0.5\nassert not gc.isenabled()\n"
     (tmp_path / "slow_outer.py").write_text(f"import slow_inner\n{passes}")
     (tmp_path / "slow_inner.py").write_text(passes)
     monkeypatch.syspath_prepend(tmp_path)
@@ -107,6 +108,7 @@ def test_imports_are_no_part_of_what_a_clock_measures(
         import slow_outer  # type: ignore[import-not-found]  # noqa: F401
 
         during = spent.seconds
+        assert gc.isenabled()
     assert during == 1.0
     import builtins
 
