@@ -258,8 +258,8 @@ def _saving_lines(board: Board) -> list[str]:
     name = one_line(board.reference)
     lines = [
         f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
-        f"saving = cost of {name}'s best point / cost of that point; kept: its {board.metric} on "
-        f"test as a share of {name}'s."
+        f"kept: its {board.metric} on test as a share of {name}'s; saving: what {name} pays for "
+        f"{PERCENT} over what the learner pays for it, between two points in proportion."
     ]
     if any(row.saved and row.saved.lost for row in board.rows):
         lines.append(

@@ -81,9 +81,13 @@ def _saving(summary: Summary, row: Row) -> list[str]:
 
 
 def _about_saving(summary: Summary) -> list[str]:
+    if not summary.saves:
+        return []
     board = summary.board
-    how = f"what {board.reference}'s best point costs over the cheapest that keeps {SHARE:.0%} of"
-    return [f"Saving: {how} its {board.metric}, with its 95% interval."] if summary.saves else []
+    return [
+        f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
+        "the learner pays for it, between two points in proportion, with its 95% interval."
+    ]
 
 
 def _md_row(cells: Sequence[str]) -> str:

@@ -153,8 +153,8 @@ def legend(board: Board, view: View) -> list[str]:
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
-        f"{name}'s best {metric}; saving: what {name}'s best point costs over that "
-        "(with its 95% interval).",
+        f"{name}'s best {metric}; saving: what {name} pays for {SHARE:.0%} over what the learner "
+        "pays for it, between two points in proportion (with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
@@ -213,26 +213,25 @@ def _saving(board: Board) -> Iterator[str]:
     saving that was found by luck on validation does not count."""
     kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
     kept = [row for row in kept if not (row.saved and row.saved.lost)]
-    whole = sum(row.best.cost for row in board.rows if row.reference)
-    if not (kept and board.reference and whole > 0):
+    if not (kept and board.reference):
         return
     cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
     surest = max(kept, key=lambda r: (r.saved.interval.low if r.saved else r.saving, r.learner))
     yield (
         f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
-        f"{board.metric} at the least cost, {_paid(cheapest, whole)}."
+        f"{board.metric} at the least cost, {_paid(cheapest)}."
     )
     if surest is not cheapest:
-        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(surest, whole)}."
+        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(surest)}."
 
 
-def _paid(row: Row, whole: float) -> str:
-    """What the learner pays of what the reference does, with its interval."""
+def _paid(row: Row) -> str:
+    """What the learner pays, and of what the reference pays for as much, with its interval."""
     paid, sure = row.cheap.cost if row.cheap else math.nan, ""
     if row.saved and not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
-        sure = f"; 95%: {low:.0%} to {high:.0%}"
-    return f"{paid / whole:.0%} of what that pays ({cost(paid)} of {cost(whole)}{sure})"
+        sure = f" (95%: {low:.0%} to {high:.0%})"
+    return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{sure}"
 
 
 def listed(names: Sequence[str]) -> str:
