@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.board import SHARE
@@ -102,28 +103,31 @@ def true_saving(skills: FloatArray) -> float:
     return float(paid[0] / paid[1])
 
 
-def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray, float]:
-    """On which boards an interval lies below the truth (-1), holds it (0) or lies above."""
+def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray, float, float]:
+    """On which boards an interval lies below the truth (-1), holds it (0) or lies above; the truth;
+    and the standard deviation of the intervals' widths over their mean."""
     value, low, high = np.array([getattr(one, kind) for one in found]).T
     truth = float(value.mean()) if truth is None else truth
-    return (low > truth).astype(float) - (high < truth), truth
+    width = high - low
+    return (low > truth).astype(float) - (high < truth), truth, float(width.std() / width.mean())
 
 
 def shares(world: str, m: int, blocks: int, boards: int, resamples: int = 1000) -> dict[str, float]:
     """How often the intervals of each kind hold the truth, printed too."""
     rng = np.random.default_rng(m)
     skills = np.array(WORLDS[world])
-    found = [board(rng, skills, m, blocks, resamples) for _ in range(boards)]
+    with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
+        found = [board(rng, skills, m, blocks, resamples) for _ in range(boards)]
     shown, saved = np.array([one.shown for one in found]), true_saving(skills)
     share = {}
     for kind, known in (("own", None), ("difference", None), ("saving", saved), ("wide", saved)):
-        side, truth = held(found, kind, known)
+        side, truth, varies = held(found, kind, known)
         share[kind] = float((side == 0).mean())
         there = float((side[shown] == 0).mean()) if shown.any() else np.nan
         print(
             f"{world:<11}{m:>5}{blocks:>5} {kind:<11}truth {truth:.4f} held {share[kind]:.4f} "
             f"below {(side < 0).mean():.4f} above {(side > 0).mean():.4f} "
-            f"shown {shown.mean():.2f} held {there:.4f}"
+            f"shown {shown.mean():.2f} held {there:.4f} width varies {varies:.3f}"
         )
     return share
 
@@ -134,10 +138,10 @@ def test_intervals_of_a_few_boards_hold_the_truth() -> None:
 
 
 SIZES = [(60, 512), (150, 512), (400, 128)]
-MORE = [(300, 512), (400, 512), (1000, 512), (1000, 128)]
 CASES = [
     *((world, *size) for world in WORLDS for size in SIZES),
-    *((world, *size) for world in ("saturating", "clear", "tie") for size in MORE),
+    *(("saturating", *size) for size in ((300, 512), (400, 512), (1000, 512), (1000, 128))),
+    ("tie", 1000, 512),
 ]
 BEYOND = {"hardly": (0.935, 1.0), "never": (0.935, 1.0), "dearer": (0.84, 0.98)}
 """Where a saving is or jumps to exactly 1, which no interval can hold 95% of the time."""
