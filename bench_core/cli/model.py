@@ -164,7 +164,7 @@ def summary(model: Predictor) -> list[str]:
         f"{metric} {quality(test['quality'])} on test at {cost(test['total_cost'])} {unit} per row "
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
-        *_saving(about),
+        *_beside_reference(about),
         f"asks for at most {count(len(model.features), 'feature')} of {len(model.names)}",
     ]
     if about["stand_in"]:
@@ -172,13 +172,13 @@ def summary(model: Predictor) -> list[str]:
     return lines
 
 
-def _saving(about: Mapping[str, Any]) -> list[str]:
+def _beside_reference(about: Mapping[str, Any]) -> list[str]:
     best, own = about["reference"], about["test"]["total_cost"]
     if best is None or best["learner"] == about["learner"] or not own > 0:
         return []
     name = f"{best['learner']} at its best"
     return [
-        f"expected saving: {times(best['cost'] / own)} against {name} "
+        f"{name} costs {times(best['cost'] / own)} that "
         f"({about['metric']} {quality(best['quality'])} at {cost(best['cost'])})"
     ]
 

@@ -15,7 +15,7 @@ import click
 from bench_core._io.text import is_url
 from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
-from bench_core.results.budgets import KINDS, Budget, as_caps, parse_budgets
+from bench_core.results.budgets import COMMAS, KINDS, Budget, as_caps, parse_budgets
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -135,7 +135,7 @@ def caps_option(help: str) -> Callable[[Command], Command]:
 
 def _caps(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...]:
     with blaming("--caps"):
-        return () if value is None else as_caps(value)
+        return () if value is None else as_caps(parse_budgets(value, "cap"), COMMAS)
 
 
 def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

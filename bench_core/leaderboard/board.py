@@ -15,7 +15,7 @@ from bench_core.statistics.intervals import Interval
 from bench_core.terminal.wording import settings, stand_in_notice
 
 SHARE = 0.99
-"""The part of the reference's best validation quality that a saving must keep."""
+"""The part of the reference's best validation quality at which savings are measured."""
 
 LOST = 1 - 2 * (1 - SHARE)
 """A saving whose test quality is certainly below this part of the reference's was found by luck on
@@ -143,7 +143,8 @@ class Row:
 
     ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
     quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
-    reference costs over what ``cheap`` costs. ``curve`` is the frontier, cheapest first. ``fits``
+    reference pays for just that quality over what the learner pays for it, both as mixtures of two
+    points. ``curve`` is the frontier, cheapest first. ``fits``
     settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
     means over repeats; ``marks`` are those of the models at ``best`` and ``cheap``, and of the
     search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats

@@ -27,7 +27,7 @@ from bench_core.leaderboard.standings import (
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics import pools
-from bench_core.statistics.choices import Choose, at_budget, best, held, keeping
+from bench_core.statistics.choices import Choose, at_budget, best, held, keeping, paying
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -152,10 +152,11 @@ _KEPT = 4  # choices that are drawn before those of the grid and of budgets
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Draws of the learners ``names``, by repeat: quality and cost (choices, learners, 1 +
-    resamples) of each at its best and at the cheapest point that keeps the quality, both also with
-    the points held; then quality within each of the ``budgets``, of mean cost and of that of 95% of
-    rows. ``areas`` are those of the curves, if the board has any."""
+    """Draws of the learners ``names``, by repeat: (choices, learners, 1 + resamples) of the cost of
+    each where it has just the quality of a saving, and of its quality there, at its best, with two
+    points held, its best and the cheapest that keeps the quality, and within each of the
+    ``budgets``, of mean cost and of that of 95% of rows. ``areas`` are those of the curves, if the
+    board has any."""
 
     names: Sequence[str]
     repeats: Sequence[pools.Drawn]
@@ -175,7 +176,7 @@ class Drawn:
             partial(at_budget, cost, higher) for cost in grid_of(board)
         ]
         kept = [*_keeping(reference, higher), *grid, *choices_within(means, higher)]
-        asks = [Ask(kept, priced=2), Ask(choices_within(tails, higher), tails=True, priced=0)]
+        asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
         repeats, areas = [], []
         for of in pools.draws(found, asks if tails else asks[:1], higher, resamples):
             if curves:
@@ -188,7 +189,7 @@ class Drawn:
     @property
     def levels(self) -> dict[Budget | None, Named | None]:
         """The levels of quality at the best point (None) and within the budgets."""
-        places: dict[Budget | None, int] = {None: 0}
+        places: dict[Budget | None, int] = {None: 1}
         places |= {budget: _KEPT + k for k, budget in enumerate(self.budgets)}
         return {b: named(self.names, self.repeats, k) for b, k in places.items()}
 
@@ -198,12 +199,14 @@ class Drawn:
 
 
 def _keeping(reference: int | None, higher: bool) -> list[Callable[[], Choose]]:
-    """The choices of the best, and of the cheapest that keeps the quality; both also held."""
-
-    def keep() -> Choose:
-        return best(higher) if reference is None else keeping(SHARE, reference, higher)
-
-    return [partial(best, higher), keep, lambda: held(best(higher)), lambda: held(keep())]
+    """The choices of just the quality of a saving, of the best, and of the best and the cheapest
+    that keeps the quality, held."""
+    top = partial(best, higher)
+    if reference is None:
+        return [top, top, lambda: held(top()), lambda: held(top())]
+    keep = partial(keeping, SHARE, reference, higher)
+    pay = partial(paying, SHARE, reference, higher)
+    return [pay, top, lambda: held(top()), lambda: held(keep())]
 
 
 def _with_savings(rows: Sequence[Row], board: Board, drawn: Drawn) -> list[Row]:
@@ -238,11 +241,12 @@ _FREE = 1e6  # a saving where nothing is paid any more
 
 
 def _log_savings(cost: Draws, reference: int) -> FloatArray:
-    """What the reference costs at its best over what each learner costs where it keeps the quality;
-    where it does not, the reference is needed and nothing is saved."""
-    paid = np.maximum(cost[1], cost[0, reference] / _FREE)
-    saved: FloatArray = np.log(np.maximum(cost[0, reference], 1e-300) / np.maximum(paid, 1e-300))
-    rounded: FloatArray = np.where(np.isnan(cost[1]), 0.0, saved).round(6)
+    """What the reference pays for the quality over what each learner pays for it; where one does
+    not have it, the reference is needed and nothing is saved."""
+    whole = cost[0, reference]
+    paid = np.maximum(cost[0], whole / _FREE)
+    saved: FloatArray = np.log(np.maximum(whole, 1e-300) / np.maximum(paid, 1e-300))
+    rounded: FloatArray = np.where(np.isnan(cost[0]), 0.0, saved).round(6)
     return rounded
 
 

@@ -51,8 +51,8 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
     )
     if info.reference:
         yield (
-            f"Savings are against {info.reference}: its cost at its best over the least cost that "
-            f"keeps {SHARE:.0%} of that quality."
+            f"A saving is what {info.reference} pays for {SHARE:.0%} of its best quality over what "
+            f"the learner pays for it, between two operating points in proportion."
         )
     yield (
         "Intervals (95%) and ties are from a paired bootstrap over repeats and queries or rows "

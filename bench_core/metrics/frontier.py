@@ -64,10 +64,27 @@ def cheapest_reaching(
 
     Of equally cheap points that reach the target, the best.
     """
+    found = mixture_reaching(cost, quality, target, higher_is_better)
+    return None if found is None else found[0]
+
+
+def mixture_reaching(
+    cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
+) -> tuple[int, int, float] | None:
+    """The point of ``cheapest_reaching``, the one before it on the frontier, and the share of rows
+    that the latter may serve so that their mean quality is ``target``; None if there is none.
+
+    Where no cheaper point is on the frontier, the point is given twice and the share is 0.
+    """
     chosen = frontier(cost, quality, higher_is_better)
     reached = np.asarray(quality, dtype=np.float64)[chosen]
     reaches = reached >= target if higher_is_better else reached <= target
-    return int(chosen[reaches.argmax()]) if reaches.any() else None
+    if not reaches.any():
+        return None
+    if (at := int(reaches.argmax())) == 0:
+        return int(chosen[0]), int(chosen[0]), 0.0
+    part = (reached[at] - target) / (reached[at] - reached[at - 1])
+    return int(chosen[at]), int(chosen[at - 1]), float(part)
 
 
 def share_of(best: Number, share: float, higher_is_better: bool = True) -> Number:

@@ -14,6 +14,10 @@ CAP = "cap"
 COUNT = 5
 """How many budgets are shown where none are named."""
 
+COMMAS = " with commas, as 5,10,20"
+LISTED = ", as 10 or [5, 10, 20]"
+"""How several are written: on the command line, and in Python and in suites."""
+
 _WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"}
 
 
@@ -48,7 +52,7 @@ def parse_budgets(text: str, kind: str = "mean") -> tuple[Budget, ...]:
     A number stands for a budget of this ``kind`` unless a kind precedes it (``p95 20``). Raises
     UsageError for what is no finite number >= 0 and for an unknown kind.
     """
-    return tuple(dict.fromkeys(_parsed(part, kind) for part in text.split(",")))
+    return _several(text, kind, COMMAS)
 
 
 def as_budgets(
@@ -59,18 +63,21 @@ def as_budgets(
     if isinstance(values, Budget) or not isinstance(values, Iterable):
         values = [values]
     if isinstance(values, str):
-        return parse_budgets(values, kind)
-    found = (v if isinstance(v, Budget) else _parsed(str(v), kind) for v in values)
+        return _several(values, kind, LISTED)
+    found = (v if isinstance(v, Budget) else _parsed(str(v), kind, LISTED) for v in values)
     return tuple(dict.fromkeys(found))
 
 
-def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float, ...]:
-    """What no row may cost, from one or several numbers or texts, rising. Raises UsageError."""
+def as_caps(
+    values: float | str | Iterable[float | str | Budget], written: str = LISTED
+) -> tuple[float, ...]:
+    """What no row may cost, from one or several numbers or texts, rising. Raises UsageError, which
+    says how several are ``written``."""
     found = as_budgets(values, "cap")
     for budget in found:
         if budget.kind != "cap" or not budget.amount > 0:
             given = f"{budget.amount:.15g}" if budget.kind == "cap" else str(budget)
-            raise UsageError(f"{given!r} is no cap: write numbers > 0 with commas, as 5,10,20")
+            raise UsageError(f"{given!r} is no cap: write numbers > 0{written}")
     return tuple(sorted(budget.amount for budget in found))
 
 
@@ -90,7 +97,11 @@ def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
     return tuple(dict.fromkeys(Budget(_rounded_up(amount)) for amount in amounts))
 
 
-def _parsed(text: str, kind: str) -> Budget:
+def _several(text: str, kind: str, written: str) -> tuple[Budget, ...]:
+    return tuple(dict.fromkeys(_parsed(part, kind, written) for part in text.split(",")))
+
+
+def _parsed(text: str, kind: str, written: str) -> Budget:
     *before, number = text.split() or [""]
     kind = " ".join(before) or kind
     if kind not in KINDS:
@@ -100,9 +111,7 @@ def _parsed(text: str, kind: str) -> Budget:
     except ValueError:
         amount = math.nan
     if not 0 <= amount < math.inf:
-        raise UsageError(
-            f"budget {text.strip()!r} is not a cost: write numbers >= 0 with commas, as 10,20,40"
-        )
+        raise UsageError(f"budget {text.strip()!r} is not a cost: write numbers >= 0{written}")
     return Budget(amount, kind)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import best_under, cheapest_reaching, frontier, share_of
+from bench_core.metrics.frontier import best_under, frontier, mixture_reaching, share_of
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP, Budget, budget_of
 
@@ -203,32 +203,42 @@ def savings(
     better when lower: at most that quality / share). Each learner, the reference too, takes its
     cheapest point that reaches the target on validation. Added columns: ``target``, ``reached``,
     ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
-    and ``saving`` = reference_cost / test_cost. A repeat that does not reach the target, or has
-    no reference, is a row with ``reached`` False and NaN. A diverged fit is no reference.
+    and ``saving``: what the reference pays on test for just the target over what the learner pays
+    for it, each by the mixture of that point and the one before it on its frontier that has the
+    target on validation. A repeat that does not reach the target, or has no reference, is a row
+    with ``reached`` False and NaN. A diverged fit is no reference.
     """
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     cost, quality = _valid(points)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
-    at, best, target = [], [], []
+    test = points["test_cost"].to_numpy(dtype=np.float64)
+
+    def reaching(rows: IntArray, aim: float) -> tuple[int, float]:
+        found = mixture_reaching(cost[rows], quality[rows], aim, higher)
+        if found is None:
+            return -1 - int(rows[0]), np.nan
+        above, below = rows[found[0]], rows[found[1]]
+        return int(above), test[above] + found[2] * (test[below] - test[above])
+
+    at, best, target, saving = [], [], [], []
     for part in positions(points, repeat):
         own = part[sound[part]]
         first = best_under(cost[own], quality[own], np.inf, higher)
         best_row = -1 if first is None else own[first]
         aim = np.nan if first is None else share_of(quality[best_row], share, higher)
-        for own in positions(points.iloc[part], ["learner"]):
-            rows = part[own]
-            index = cheapest_reaching(cost[rows], quality[rows], aim, higher)
-            at.append(-1 - rows[0] if index is None else rows[index])
+        whole = np.nan if first is None else reaching(own, aim)[1]
+        for rows in positions(points.iloc[part], ["learner"]):
+            row, paid = reaching(part[rows], aim)
+            at.append(row)
             best.append(best_row)
             target.append(aim)
+            saving.append(_over(whole, paid))
     rows, of = np.array(at, dtype=np.int64), np.array(best, dtype=np.int64)
     found = _reached(points, rows)
     for name in ("test_quality", "test_cost"):
         known = points[name].to_numpy(dtype=np.float64)
         found[name.replace("test", "reference")] = np.where(of < 0, np.nan, known[of])
-    found["target"] = target
-    pairs = zip(found["reference_cost"], found["test_cost"], strict=True)
-    return found.assign(saving=[_over(own, paid) for own, paid in pairs])
+    return found.assign(target=target, saving=saving)
 
 
 def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:

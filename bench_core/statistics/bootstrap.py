@@ -118,9 +118,10 @@ def _stacked(choices: Sequence[Choice]) -> Choice:
     """Several choices (draws,) as one (choices, draws)."""
     if not any(one.mixed for one in choices):
         return single(np.stack([one.point for one in choices]))
-    draws = len(choices[0].point)
-    columns = zip(*choices, strict=True)
-    return Choice(*(np.stack([np.broadcast_to(v, draws) for v in column]) for column in columns))
+    point = np.stack([one.point for one in choices])
+    mixed = choices[: 1 + max(k for k, one in enumerate(choices) if one.mixed)]
+    part = np.stack([np.broadcast_to(one.part, point.shape[1:]) for one in mixed])
+    return Choice(point, np.stack([one.other for one in mixed]), part)
 
 
 def _joined(parts: Sequence[Choice]) -> Choice:
@@ -128,10 +129,7 @@ def _joined(parts: Sequence[Choice]) -> Choice:
     point = np.concatenate([one.point for one in parts], axis=1)
     if not any(one.mixed for one in parts):
         return single(point)
-    other, part = (
-        np.concatenate([np.broadcast_to(one[k], one.point.shape) for one in parts], axis=1)
-        for k in (1, 2)
-    )
+    other, part = (np.concatenate([one[k] for one in parts], axis=1) for k in (1, 2))
     return Choice(point, other, part)
 
 

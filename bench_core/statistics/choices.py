@@ -15,7 +15,8 @@ _ROUNDING = 1e-6  # of sums in 32 bits
 
 class Choice(NamedTuple):
     """By draw the chosen point, -1 for none. The share ``part`` of the units is served by the point
-    ``other`` instead; where nothing is mixed, ``other`` is ``point``."""
+    ``other`` instead; where nothing is mixed, ``other`` is ``point``. Of several choices (choices,
+    draws) the last ones, which mix nothing, may be left out of ``other`` and ``part``."""
 
     point: IntArray
     other: IntArray
@@ -45,7 +46,8 @@ def taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> 
         return np.full(choice.point.shape, np.nan)
     found: FloatArray = values[draws, choice.point].astype(np.float64)
     if choice.mixed:
-        found += choice.part * (values[draws, choice.other] - found)
+        mixed = found[: len(choice.other)]
+        mixed += choice.part * (values[draws, choice.other] - mixed)
     if choice.point.min(initial=0) < 0:
         found[choice.point < 0] = np.nan
     return found
@@ -169,11 +171,26 @@ def keeping(share: float, reference: int, higher: bool) -> Choose:
     both in the same draw."""
 
     def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
-        own = quality[reference]
-        target = share_of(own.max(axis=1) if higher else own.min(axis=1), share, higher)
+        target = _share_of_best(quality[reference], share, higher)
         return [_cheapest(q, c, target, higher) for q, c in zip(quality, cost, strict=True)]
 
     return choose
+
+
+def paying(share: float, reference: int, higher: bool) -> Choose:
+    """Each learner at the cost of just ``share`` of the best quality of learner ``reference`` in
+    the same draw: the mixture of ``equalling``, continuous in what is drawn as no single point
+    is."""
+
+    def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        target = _share_of_best(quality[reference], share, higher)
+        return [_as_good(q, c, target, higher) for q, c in zip(quality, cost, strict=True)]
+
+    return choose
+
+
+def _share_of_best(quality: FloatArray, share: float, higher: bool) -> FloatArray:
+    return share_of(quality.max(axis=1) if higher else quality.min(axis=1), share, higher)
 
 
 def equalling(learner: int, cost: float, higher: bool) -> Choose:

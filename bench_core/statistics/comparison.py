@@ -45,7 +45,9 @@ def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
     """Percentiles of a learner's draws, not centred on its value: for what may fail in some draws.
     Widened to Student's distribution about their median."""
     drawn = level.draws[learner, 1:]
-    low, middle, high = np.quantile(drawn, [(1 - share) / 2, 0.5, (1 + share) / 2])
+    # so many of n draws + 1, or 99% of 1000 draws would hold 98.8%
+    shares = [(1 - share) / 2, 0.5, (1 + share) / 2]
+    low, middle, high = np.quantile(drawn, shares, method="weibull")
     wider = _contrast_widening(level, np.eye(len(level.draws))[learner], share)
     return Interval(float(middle + wider * (low - middle)), float(middle + wider * (high - middle)))
 

@@ -262,7 +262,8 @@ def _saving_lines(board: Board) -> list[str]:
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
         f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
-        f"saving = cost of {name}'s best point / cost of that point{mean}; kept: {share}."
+        f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for it, "
+        f"between two points in proportion{mean}.",
     ]
     if any(row.saved and row.saved.lost for row in board.rows):
         lines.append(

@@ -81,11 +81,14 @@ def _saving(summary: Summary, row: Row) -> list[str]:
 
 
 def _about_saving(summary: Summary) -> list[str]:
+    if not summary.saves:
+        return []
     board = summary.board
-    how = f"what {board.reference}'s best point costs over the cheapest that keeps {SHARE:.0%} of"
     mean = ", the mean of repeats" if board.repeats > 1 else ""
-    line = f"Saving: {how} its {board.metric}{mean}, with its 95% interval."
-    return [line] if summary.saves else []
+    return [
+        f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
+        f"the learner pays for it, between two points in proportion{mean}, with its 95% interval."
+    ]
 
 
 def _md_row(cells: Sequence[str]) -> str:

@@ -154,8 +154,8 @@ def legend(board: Board, view: View) -> list[str]:
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
-        f"{name}'s best {metric}; saving: what {name}'s best point costs over that "
-        f"({mean}with its 95% interval).",
+        f"{name}'s best {metric}; saving: what {name} pays for {SHARE:.0%} over what the learner "
+        f"pays for it, between two points in proportion ({mean}with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
@@ -214,17 +214,16 @@ def saving_sentences(board: Board) -> Iterator[str]:
     saving that was found by luck on validation does not count."""
     kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
     kept = [row for row in kept if not (row.saved and row.saved.lost)]
-    whole = sum(row.best.cost for row in board.rows if row.reference)
-    if not (kept and board.reference and whole > 0):
+    if not (kept and board.reference):
         return
     cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
     surest = max(kept, key=lambda r: (_surely(r), r is cheapest, r.learner))
     yield (
         f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
-        f"{board.metric} at the least cost, {_paid(board, cheapest, whole)}."
+        f"{board.metric} at the least cost, {_paid(board, cheapest)}."
     )
     if surest is not cheapest:
-        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest, whole)}."
+        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest)}."
 
 
 def _surely(row: Row) -> float:
@@ -232,17 +231,15 @@ def _surely(row: Row) -> float:
     return row.saved.interval.low if row.saved else row.saving
 
 
-def _paid(board: Board, row: Row, whole: float) -> str:
-    """What the learner pays of what the reference does, with its interval. The saving of several
-    repeats is the mean of theirs, which is not the ratio of mean costs."""
+def _paid(board: Board, row: Row) -> str:
+    """What the learner pays, and of what the reference pays for as much, with its interval. The
+    saving of several repeats is the mean of theirs, which is not the ratio of mean costs."""
     paid, sure = row.cheap.cost if row.cheap else math.nan, ""
-    of = f"{cost(paid)} of {cost(whole)}"
-    if board.repeats > 1:
-        of = f"by the mean saving of {board.repeats} repeats"
+    mean = f" by the mean saving of {board.repeats} repeats" if board.repeats > 1 else ""
     if row.saved and not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
-        sure = f"; 95%: {low:.0%} to {high:.0%}"
-    return f"{1 / row.saving:.0%} of what that pays ({of}{sure})"
+        sure = f" (95%: {low:.0%} to {high:.0%})"
+    return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
 
 
 def listed(names: Sequence[str]) -> str:

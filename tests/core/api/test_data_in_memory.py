@@ -451,7 +451,11 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "unknown metric": ((X, Y), {"metrics": "acc"}, "metrics: unknown metric 'acc'"),
     "metric of another task": ((X, Y), {"metrics": "ndcg@5"}, "does not judge binary (data)"),
     "fold": ((X, Y), {"folds": 1}, "data set data has only fold 0, not 1: choose by folds="),
-    "cap": ((X, Y), {"caps": "dear"}, "caps: budget 'dear' is not a cost"),
+    "cap": (
+        (X, Y),
+        {"caps": "dear"},
+        "not a cost: write numbers >= 0, as 10 or [5, 10, 20]",
+    ),
 }
 
 

@@ -118,7 +118,10 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("best", "-b", "10,x"), "--budget: budget 'x' is not a cost: write numbers >= 0"),
+        (
+            ("best", "-b", "10,x"),
+            "'x' is not a cost: write numbers >= 0 with commas, as 5,10,20",
+        ),
         (("best", "-b", ""), "--budget: budget '' is not a cost"),
         (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),
         (("best", "-b", "p90 3"), "--budget: budget 'p90 3': unknown kind 'p90': did you mean p95"),

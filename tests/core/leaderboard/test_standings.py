@@ -172,7 +172,7 @@ def seeds_of_one_learner(rng: np.random.Generator) -> ValuedRun:
 @pytest.mark.slow
 def test_two_seeds_of_one_learner_are_split_in_at_most_5_of_100_standings() -> None:
     rng = np.random.default_rng(9)
-    runs, budgets = 1000, (None, Budget(4.0))
+    runs, budgets = 2000, (None, Budget(4.0))
     split = [0, 0]
     for _ in range(runs):
         run = seeds_of_one_learner(rng)

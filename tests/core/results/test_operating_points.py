@@ -190,19 +190,27 @@ def test_another_cost_column_may_be_held_to_the_budget():
     assert found["point"].tolist() == ['{"trees": 2}']  # its feature cost is 19, its total 20
 
 
-def test_savings_compare_test_costs_at_99_percent_of_the_references_validation_quality():
+def test_savings_compare_test_costs_of_just_99_percent_of_the_references_validation_quality():
+    """.69795 lies between two points of each, whose costs are mixed;
+    test costs are 10 above those of validation."""
     found = savings(frame(CEGB, GBRT), "ndcg@5", "gbrt").set_index("learner")
     assert found.loc["cegb", "target"] == pytest.approx(0.705 * 0.99)
     assert bool(found.loc["cegb", "reached"])
     assert found.loc["cegb", "test_cost"] == 30
-    assert found.loc["cegb", "saving"] == pytest.approx(100 / 30)  # 90 + 10 on test against 20 + 10
+    own, whole = 30 - 10 * 0.00205 / 0.2, 100 - 50 * 0.00705 / 0.105
+    assert found.loc["cegb", "saving"] == pytest.approx(whole / own)
     assert found.loc["gbrt", "saving"] == 1
     assert found.loc["cegb", ["reference_quality", "reference_cost"]].tolist() == [0.65, 100]
 
 
-def test_the_reference_saves_against_itself_with_a_cheaper_point_that_reaches_the_share():
-    found = savings(frame(GBRT), "ndcg@5", "gbrt", share=0.8)
-    assert found["saving"].tolist() == [pytest.approx(100 / 50)]
+def test_the_reference_saves_nothing_against_itself_whatever_the_share():
+    for share in (0.8, 0.9, 1.0):
+        assert savings(frame(GBRT), "ndcg@5", "gbrt", share=share)["saving"].tolist() == [1]
+
+
+def test_a_cheapest_point_pays_its_own_cost_for_a_quality_that_it_exceeds():
+    found = savings(frame(CEGB, GBRT), "ndcg@5", "gbrt", share=0.7).set_index("learner")
+    assert found.loc["cegb", "saving"] == 50 / 20
 
 
 def test_a_learner_that_never_reaches_the_target_saves_nan():

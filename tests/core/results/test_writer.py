@@ -222,10 +222,12 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
             store.trial(replace(TRIAL, key=f"{i}"), scored(result(), seconds=score))
         failed = scored(None, Status.FAILED, seconds=1000.0)
         store.trial(replace(TRIAL, key="failed"), failed)
+        for status, seconds in ((Status.OK, 1.5), (Status.TIMEOUT, 600.0)):
+            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds))
         store.trial(elsewhere, scored(result(), seconds=5.0))
     found, _ = Store(path).durations()
     assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
-        ("cars", "one"): taken,
+        ("cars", "one"): [(1.5, 10.0), *taken[1:]],  # of the first fit .5 s were imports
         ("boats", "one"): [(0.0, 5.0)],
     }
 
