@@ -5,6 +5,7 @@ run_trial  which trials, in which order; a trial may belong to many runs
 trial      by ScoreKey: specification, status, error, audit, timings
 point      metrics and costs of all operating points, by trial and split
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
+block      their means over few random blocks (``blocks``), where there are more of them
 fit        by FitKey: status and timings
 attempt    every attempt of a fit, trial or audit, with traceback, output and machine
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
+from bench_core.results.blocks import FEW
 from bench_core.results.budgets import Budget
 from bench_core.results.frame import export_frame
 from bench_core.results.provenance import TRIAL_DIGITS, StoredTrial, find_trial
@@ -215,11 +217,17 @@ class Store:
             found = rows.trials_with_points(db, _run(db, run), dataset, learner)
             return [one for trial in found for one in valued(db, *trial, split, within)]
 
-    def values_of(self, trials: Iterable[ValuedTrial], split: str) -> Iterator[TrialValues]:
-        """The values of these trials, one at a time."""
+    def values_of(
+        self, trials: Sequence[ValuedTrial], split: str, blocks: int | None = None
+    ) -> Iterator[TrialValues]:
+        """The values of these trials, one at a time. Of more units than so many ``blocks``, if
+        given, they may be the means over these."""
         with self._read() as db:
+            kept = rows.blocks(db, [t.trial for t in trials], split) if blocks == FEW else {}
             for one in trials:
-                yield from values_of(db, one, split)
+                stored = kept.pop(one.trial, None) or next(rows.values(db, one.trial, split), None)
+                if stored:
+                    yield values_of(one, stored)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""
@@ -230,6 +238,7 @@ class Store:
                 values = {
                     one.split: one for split in splits for one in rows.values(db, trial, split)
                 }
+                rows.check_blocks(db, trial, values)
                 return rows.points(db, row), values
         raise InputError(f"{self.path}: there is no trial {trial}")
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.statistics.blocks import block_sums
+from bench_core.results.blocks import block_sums
 from bench_core.statistics.choices import (
     Choice,
     Choose,
