@@ -9,7 +9,7 @@ error. Learners of one name from several packages are the exception: they are to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -196,13 +196,16 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
 
-def load_registry(modules: Iterable[str] = ()) -> Registry:
-    """Load every installed plugin, then the modules named by ``-p`` (which must be sound)."""
+def load_registry(modules: Iterable[str] = (), without: Sequence[str] = ()) -> Registry:
+    """Load every installed plugin, but those of this distribution in the packages ``without``, then
+    the modules named by ``-p`` (which must be sound)."""
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
     registry = Registry()
     for point in installed():
         info = about(point)
+        if info.origin == _OURS and point.module.partition(".")[0] in without:
+            continue
         try:
             with nullcontext() if info.origin == _OURS else untouched():
                 begun = perf_counter()

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
+_NO_REPORTS = ("bench_methods", "bench_datasets")
+"""Packages whose plugins are learners and data sets alone: a report needs neither."""
+
 CURVES = "curves"
 """The report that ``--plot`` writes."""
 
@@ -66,8 +69,11 @@ def command(
     verbose: bool,
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
+    from bench_core.plugins import load_registry
+
     budgets = () if budget is None else options.budgets(budget, budget_kind)
-    registry = options.registry(plugins)
+    options.find_plugins_here(plugins)
+    registry = load_registry(plugins, without=_NO_REPORTS)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
