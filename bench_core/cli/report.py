@@ -91,15 +91,15 @@ def command(
     return 0
 
 
-def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
+def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     """A run and its finished rows, of which there must be some."""
     from bench_core.results.store import Store
 
-    kept = Store(store)
+    kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
+        raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
     return info, frame
 
 
@@ -135,14 +135,15 @@ def write_report(
     from bench_core.results.store import Store
 
     report = report_for(registry, output)
-    info, frame = finished(store, run)
-    if budgets:
-        named = {"budgets": tuple(map(str, budgets))}
-        info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
     kept = Store(store)
-    sections = list(_sections(registry, info, frame, kept))
-    given = {"sections": sections, "verbose": verbose, "store": kept}
-    report.write(info, frame, output, **_accepted(report.write, given))
+    with kept.held():
+        info, frame = finished(kept, run)
+        if budgets:
+            named = {"budgets": tuple(map(str, budgets))}
+            info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
+        sections = list(_sections(registry, info, frame, kept))
+        given = {"sections": sections, "verbose": verbose, "store": kept}
+        report.write(info, frame, output, **_accepted(report.write, given))
     return info
 
 

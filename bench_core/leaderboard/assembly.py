@@ -38,17 +38,17 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     names = dict.fromkeys([*planned, *map(str, frame["dataset"].unique())])
-    columns = [c for c in frame.columns if c not in _UNREAD]
-    parts = ((name, _of(frame, name, columns)) for name in names)  # one at a time in memory
+    parts = ((name, _of(frame, name)) for name in names)  # one at a time in memory
     return [_board(info, name, part) for name, part in parts if len(part)]
 
 
-def _of(frame: pd.DataFrame, dataset: str, columns: Sequence[str]) -> pd.DataFrame:
-    """The rows of a data set, with these columns alone."""
+def _of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """The rows of a data set, without columns that no board reads."""
     import pandas as pd
 
     rows = np.flatnonzero(frame["dataset"] == dataset)
-    return pd.DataFrame({name: frame[name].array.take(rows) for name in columns}, copy=False)
+    read = frame.columns.difference(_UNREAD, sort=False)
+    return pd.DataFrame({name: frame[name].array.take(rows) for name in read}, copy=False)
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -265,8 +265,6 @@ def _pick(
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    if frontiers.empty:
-        return ()
     mean, paid = selection.mean_path(frontiers), frontiers["valid_cost"].to_numpy(float)
     every, budgets = _choices(frontiers), mean["budget"]
     runs = selection.positions(frontiers, ["fold", "seed"])  # the cheapest of each run first

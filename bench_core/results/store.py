@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -48,6 +48,9 @@ WHERE run = :run OR key IN (
   WHERE run = :run)
 ORDER BY created_at, number
 """
+
+
+_Read = tuple[dict[str, Any], list[rows.Points]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,11 +108,28 @@ class Store:
         self.path = store_path(path)
         if not check_store(self.path):
             raise InputError(f"{self.path}: no results there yet; `bench run` makes them")
+        self._held: sqlite3.Connection | None = None
+        self._valued: dict[str, list[ValuedTrial]] = {}  # of runs whose frame was read, while held
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """All that is read in the body is of one moment; what a frame was made of is known to
+        ``valued`` without being read again."""
+        with self._read() as db:
+            self._held = db
+            try:
+                yield
+            finally:
+                self._held = None
+                self._valued.clear()
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         uri = self.path.resolve().as_uri()
         try:
+            if self._held is not None:
+                yield self._held
+                return
             try:
                 connection = _connect(f"{uri}?mode=ro")
             except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
@@ -183,7 +203,18 @@ class Store:
         info = self.info(run)
         with self._read() as db:
             found = rows.trials_with_points(db, _run(db, info.run))
+            if self._held is not None:
+                found = self._noted(info.run, found)
             return export_frame(info, found, compact=compact)
+
+    def _noted(self, run: str, found: Iterable[_Read]) -> Iterator[_Read]:
+        """The same, while ``valued`` takes note of what has values."""
+        known: list[ValuedTrial] = []
+        with self._read() as db:
+            for trial, points in found:
+                known += valued(db, trial, points, "valid", None)
+                yield trial, points
+        self._valued[run] = known
 
     def values(
         self,
@@ -213,6 +244,9 @@ class Store:
         """The trials that ``values`` are of, in order, without the values: those of a large run do
         not fit into memory together."""
         run = self.resolve(run)
+        if run in self._valued and split == "valid" and within is None:
+            own = [one for one in self._valued[run] if dataset in ("", one.dataset)]
+            return [one for one in own if learner in ("", one.learner)]
         with self._read() as db:
             found = rows.trials_with_points(db, _run(db, run), dataset, learner)
             return [one for trial in found for one in valued(db, *trial, split, within)]
