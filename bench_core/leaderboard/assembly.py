@@ -30,7 +30,7 @@ _POINT = (*selection.BOARD, "learner", *selection.REPEAT, "point", "params")
 _DRAWN = (*_POINT, "valid_quality", "valid_cost", "test_quality", "test_cost")
 _MEAN = ("test_quality", "test_quality_std", "test_cost")
 _TRIED = ("learner", *selection.REPEAT, "params", "point", *_DRAWN[-4:])
-_UNREAD = ("run", "trial", "code", "versions", "machine", "cpu", "created_at", "learner_version")
+_UNREAD = ("trial", "learner_version", "predict_seconds", "peak_rss_mb", "machine", "created_at")
 _TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
 
 
@@ -247,7 +247,7 @@ def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> 
 
 def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
-    return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
+    return [*zip(selection.texts(chosen["point"]), selection.texts(chosen["params"]), strict=True)]
 
 
 def _pick(

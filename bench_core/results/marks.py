@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.results.operating_points import best_points, criterion, operating_points, positions
+from bench_core.results.operating_points import (
+    best_points,
+    criterion,
+    operating_points,
+    positions,
+    texts,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +86,7 @@ def _paths(points: pd.DataFrame) -> list[tuple[tuple[str, int, int], IntArray]]:
 
 def _cells(rows: pd.DataFrame) -> list[tuple[str, int, int]]:
     """Parameters, fold and seed of each row."""
-    return [*zip(map(str, rows["params"]), rows["fold"], rows["seed"], strict=True)]
+    return [*zip(texts(rows["params"]), rows["fold"], rows["seed"], strict=True)]
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:

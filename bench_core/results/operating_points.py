@@ -338,6 +338,16 @@ def _alike(group: IntArray) -> list[IntArray]:
     return [order[start:end] for start, end in pairwise(edges)]
 
 
+def texts(column: pd.Series[Any]) -> list[str]:
+    """A column of text; cells of one category are one object."""
+    import pandas as pd
+
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return [*map(str, column)]
+    known = [*map(str, column.cat.categories), str(np.nan)]
+    return [known[code] for code in column.cat.codes.tolist()]
+
+
 def codes_of(column: pd.Series[Any]) -> tuple[IntArray, int]:
     """Numbers in the order of a column's values, what is absent last, and how many they may be."""
     import pandas as pd

@@ -288,11 +288,14 @@ def _alike(a: Float32Array, b: Float32Array) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, equal_nan=True)
 
 
-def valued_points(db: sqlite3.Connection, trial: str, split: str) -> tuple[int, ...]:
-    """The points that ``values`` has, none where it has nothing: of the row these alone, which
-    ``values`` checks with it."""
-    listed = db.execute("SELECT points FROM unit WHERE trial = ? AND split = ?", [trial, split])
-    return next((_places(row["points"]) for row in listed), ())
+def valued_points(db: sqlite3.Connection, run: str, split: str) -> dict[str, tuple[int, ...]]:
+    """By trial of a run the points that ``values`` has: of the rows these alone, which ``values``
+    checks with them."""
+    asked = (
+        "SELECT unit.trial, unit.points FROM run_trial JOIN unit ON unit.trial = run_trial.trial"
+    )
+    found = db.execute(f"{asked} WHERE run_trial.run = ? AND unit.split = ?", [run, split])
+    return {trial: _places(listed) for trial, listed in found}
 
 
 @lru_cache(1024)

@@ -211,9 +211,10 @@ class Store:
         """The same, while ``valued`` takes note of what has values."""
         known: list[ValuedTrial] = []
         with self._read() as db:
-            for trial, points in found:
-                known += valued(db, trial, points, "valid", None)
-                yield trial, points
+            kept = rows.valued_points(db, run, "valid")
+        for trial, points in found:
+            known += valued(trial, points, kept.get(trial["key"], ()), "valid", None)
+            yield trial, points
         self._valued[run] = known
 
     def values(
@@ -248,8 +249,13 @@ class Store:
             own = [one for one in self._valued[run] if dataset in ("", one.dataset)]
             return [one for one in own if learner in ("", one.learner)]
         with self._read() as db:
+            kept = rows.valued_points(db, run, split)
             found = rows.trials_with_points(db, _run(db, run), dataset, learner)
-            return [one for trial in found for one in valued(db, *trial, split, within)]
+            return [
+                one
+                for trial, points in found
+                for one in valued(trial, points, kept.get(trial["key"], ()), split, within)
+            ]
 
     def values_of(
         self, trials: Sequence[ValuedTrial], split: str, blocks: int | None = None

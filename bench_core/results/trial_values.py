@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,15 +58,15 @@ class TrialValues(StoredValues):
 
 
 def valued(
-    db: sqlite3.Connection,
     trial: Mapping[str, Any],
     points: Sequence[rows.Points],
+    kept: Sequence[int],
     split: str,
     within: Budget | None,
 ) -> Iterator[ValuedTrial]:
-    """The trial with these ``points``: once, or not at all where no point with values on the split
-    is within the budget."""
-    if trial["status"] != "ok" or not (kept := rows.valued_points(db, trial["key"], split)):
+    """The trial with these ``points``: once, or not at all where no point of those ``kept`` with
+    values on the split is within the budget."""
+    if trial["status"] != "ok":
         return
     of = {one.split: one for one in points}
     every = of[split].points if split in of else ()
