@@ -112,6 +112,25 @@ def select(db: sqlite3.Connection, table: str, where: str, *values: Any) -> list
     return [checked(row, f"a row of table {table}") for row in found]
 
 
+def connect(uri: str) -> sqlite3.Connection:
+    """A connection to a store. Raises what ``DAMAGE`` names where it can be seen at once."""
+    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except DAMAGE:
+        connection.close()
+        raise
+    return connection
+
+
+def run(db: sqlite3.Connection, name: str) -> dict[str, Any]:
+    """The row of a run."""
+    for row in select(db, "run", "id = ?", name):
+        return row
+    raise DamageError(f"run {name} is gone")
+
+
 _TRIALS = """
 SELECT trial.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
 WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)

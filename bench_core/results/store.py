@@ -50,6 +50,7 @@ ORDER BY created_at, number
 """
 
 
+_AT_ONCE = 50  # trials
 _Read = tuple[dict[str, Any], list[rows.Points]]
 
 
@@ -131,9 +132,9 @@ class Store:
                 yield self._held
                 return
             try:
-                connection = _connect(f"{uri}?mode=ro")
+                connection = rows.connect(f"{uri}?mode=ro")
             except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
-                connection = _connect(f"{uri}?mode=ro&immutable=1")
+                connection = rows.connect(f"{uri}?mode=ro&immutable=1")
             with closing(connection):
                 connection.execute("BEGIN")  # all that is read is of one moment
                 yield connection
@@ -169,7 +170,7 @@ class Store:
         """One run."""
         run = self.resolve(run)
         with self._read() as db:
-            return self._info(db, _run(db, run))
+            return self._info(db, rows.run(db, run))
 
     def _info(self, db: sqlite3.Connection, row: Mapping[str, Any]) -> RunInfo:
         ended = db.execute(
@@ -202,7 +203,7 @@ class Store:
         """
         info = self.info(run)
         with self._read() as db:
-            found = rows.trials_with_points(db, _run(db, info.run))
+            found = rows.trials_with_points(db, rows.run(db, info.run))
             if self._held is not None:
                 found = self._noted(info.run, found)
             return export_frame(info, found, compact=compact)
@@ -250,7 +251,7 @@ class Store:
             return [one for one in own if learner in ("", one.learner)]
         with self._read() as db:
             kept = rows.valued_points(db, run, split)
-            found = rows.trials_with_points(db, _run(db, run), dataset, learner)
+            found = rows.trials_with_points(db, rows.run(db, run), dataset, learner)
             return [
                 one
                 for trial, points in found
@@ -263,11 +264,13 @@ class Store:
         """The values of these trials, one at a time. Of more units than so many ``blocks``, if
         given, they may be the means over these."""
         with self._read() as db:
-            kept = rows.blocks(db, [t.trial for t in trials], split) if blocks == FEW else {}
-            for one in trials:
-                stored = kept.pop(one.trial, None) or next(rows.values(db, one.trial, split), None)
-                if stored:
-                    yield values_of(one, stored)
+            for start in range(0, len(trials), _AT_ONCE):
+                some = trials[start : start + _AT_ONCE]
+                kept = rows.blocks(db, [t.trial for t in some], split) if blocks == FEW else {}
+                for one in some:
+                    stored = kept.get(one.trial) or next(rows.values(db, one.trial, split), None)
+                    if stored:
+                        yield values_of(one, stored)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""
@@ -287,7 +290,7 @@ class Store:
         run = self.resolve(run)
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            keys = {t["key"]: t["sensors"] for t in rows.trials(db, _run(db, run))}
+            keys = {t["key"]: t["sensors"] for t in rows.trials(db, rows.run(db, run))}
             for key in {*keys.values()} - {""}:
                 known[key] = rows.sensors(db, key)
         return {trial: known[key] for trial, key in keys.items() if key}
@@ -298,7 +301,7 @@ class Store:
         found: list[Bought] = []
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            for trial, points in rows.trials_with_points(db, _run(db, run), dataset, learner):
+            for trial, points in rows.trials_with_points(db, rows.run(db, run), dataset, learner):
                 if trial["status"] != "ok":
                     continue
                 key = trial["sensors"]
@@ -326,7 +329,7 @@ class Store:
         with self._read() as db:
             return [
                 Ended(t["spec"]["title"], t["status"], t["error"] or t["audit_error"], t["audit"])
-                for t in rows.trials(db, _run(db, run))
+                for t in rows.trials(db, rows.run(db, run))
             ]
 
     def attempts(self, run: str = "last") -> list[Attempt]:
@@ -343,7 +346,7 @@ class Store:
         """The specifications of a run's trials that are ``ok``, as JSON."""
         run = self.resolve(run)
         with self._read() as db:
-            found = rows.trials(db, _run(db, run))
+            found = rows.trials(db, rows.run(db, run))
             specs = [trial["spec"] for trial in found if trial["status"] == "ok"]
         return [{k: v for k, v in spec.items() if k != "installed"} for spec in specs]
 
@@ -387,20 +390,3 @@ class Store:
                 for use in json.loads(row["about"])["datasets"]:
                     cells[use["name"]] = use["features"] * use["rows"]["train"]
         return dict(taken), cells
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master")
-    except rows.DAMAGE:
-        connection.close()
-        raise
-    return connection
-
-
-def _run(db: sqlite3.Connection, run: str) -> dict[str, Any]:
-    for row in rows.select(db, "run", "id = ?", run):
-        return row
-    raise rows.DamageError(f"run {run} is gone")
