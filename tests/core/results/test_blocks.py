@@ -12,6 +12,7 @@ import pytest
 from helpers.stores import ABOUT, FIT, TRIAL, ended_well, point_row, put_fit, put_trial
 
 from bench_core.errors import InputError
+from bench_core.results import rows
 from bench_core.results.blocks import FEW, block_sums
 from bench_core.results.budgets import Budget
 from bench_core.results.records import Sensors, StoredValues
@@ -86,3 +87,16 @@ def test_means_that_were_changed_are_damage(store: Store, tmp_path: Path) -> Non
         db.execute("UPDATE block SET cells = zeroblob(length(cells))")
     with pytest.raises(InputError, match="row of table block"):
         list(copy.values_of(trials, "test", FEW))
+
+
+def test_what_a_held_store_read_for_a_frame_is_not_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = [one.trial for one in store.valued("r", "valid", "cars")]
+    with store.held():
+        store.frame("r")
+        monkeypatch.setattr(rows, "trials_with_points", None)  # cannot be called
+        assert [one.trial for one in store.valued("r", "valid", "cars")] == apart == [*UNITS]
+        assert store.valued("r", "valid", "other") == []
+    monkeypatch.undo()
+    assert [one.trial for one in store.valued("r", "valid", "cars")] == apart
