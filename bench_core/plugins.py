@@ -9,7 +9,7 @@ error. Learners of one name from several packages are the exception: they are to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -111,9 +111,10 @@ class Registry:
     def learner_name(self, name: str) -> str:
         """The registered spelling of a learner's name, which may be ``package:name`` where the name
         alone would do. UsageError offers the spellings where several packages have the name."""
-        if name in self.shared and name not in self.learners:
-            spellings = " or ".join(self.shared[name])
-            raise UsageError(f"learner {name!r} is in several packages: write {spellings}")
+        if (spellings := self.shared.get(name)) and name not in self.learners:
+            raise UsageError(
+                f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
+            )
         package, _, bare = name.partition(":")
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
@@ -224,18 +225,19 @@ class Registry:
 def load_registry(
     modules: Iterable[str] = (),
     instead: Callable[[PluginInfo, Registry], bool] = lambda info, registry: False,
+    without: Sequence[str] = (),
 ) -> Registry:
-    """Load every installed plugin, then the modules named by ``-p`` (which must be sound).
-
-    ``instead`` may register a plugin of others in place of importing it here, and then says so.
-    """
+    """Load every installed plugin, but those of this distribution in the packages ``without``, then
+    the modules named by ``-p`` (which must be sound). ``instead`` may register a plugin of others
+    in place of importing it here, and then says so."""
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
     registry = Registry()
     for point in installed():
         info = about(point)
         try:
-            if info.origin == OURS or not instead(info, registry):
+            package = point.module.partition(".")[0]
+            if package not in without if info.origin == OURS else not instead(info, registry):
                 _load(point, info, registry)
         except (Exception, SystemExit) as error:
             registry.plugins.append(replace(info, error=one_line(error)))
@@ -249,11 +251,11 @@ def load_registry(
 def load_alone(info: PluginInfo) -> Registry:
     """A registry of one plugin, as if there were no other; whatever is wrong with it is raised."""
     registry = Registry()
-    if info.origin == "-p":
+    if info.origin != "-p":
+        _load(next(p for p in installed() if about(p) == info), info, registry)
+    else:
         with untouched(f"-p {info.module}: "):
             _load_module(info.module, registry)
-    else:
-        _load(next(p for p in installed() if about(p) == info), info, registry)
     return registry
 
 
@@ -269,8 +271,7 @@ def _load(point: EntryPoint, info: PluginInfo, to: Registry) -> None:
         seconds = perf_counter() - begun
         _register(plugin, info, to)
     if seconds > SLOW and info.origin != OURS:
-        remedy = "import what is heavy inside functions"
-        to.note(info, f"took {seconds:.1f} s to import: {remedy}")
+        to.note(info, f"took {seconds:.1f} s to import: import what is heavy inside functions")
 
 
 def installed(group: str = GROUP) -> list[EntryPoint]:
@@ -292,8 +293,8 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
 
 def one_line(error: BaseException) -> str:
     """An error of a plugin as a row shows it."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, UsageError) else f"{type(error).__name__}: {text}"
+    kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())
 
 
 def _load_module(module: str, to: Registry) -> None:
@@ -337,7 +338,7 @@ def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
     made_for = vars(plugin).get("bench_interface", INTERFACE)
     if made_for != INTERFACE:
         older = isinstance(made_for, int) and made_for < INTERFACE
-        update = f"update {info.name}" if older else "update budget-bench"
+        update = f"update {info.name if older else OURS}"
         raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
+_NO_REPORTS = ("bench_methods", "bench_datasets")
+"""Packages whose plugins are learners and data sets alone: a report needs neither."""
+
 CURVES = "curves"
 """The report that ``--plot`` writes."""
 
@@ -66,8 +69,11 @@ def command(
     verbose: bool,
 ) -> int:
     """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
+    from bench_core.plugins import load_registry
+
     budgets = () if budget is None else options.budgets(budget, budget_kind)
-    registry = options.registry(plugins)
+    options.find_plugins_here(plugins)
+    registry = load_registry(plugins, without=_NO_REPORTS)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
@@ -85,15 +91,15 @@ def command(
     return 0
 
 
-def finished(store: str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
+def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     """A run and its finished rows, of which there must be some."""
     from bench_core.results.store import Store
 
-    kept = Store(store)
+    kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        raise UsageError(f"run {info.run} in {store} has no finished trials yet: run it again")
+        raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
     return info, frame
 
 
@@ -129,14 +135,15 @@ def write_report(
     from bench_core.results.store import Store
 
     report = report_for(registry, output)
-    info, frame = finished(store, run)
-    if budgets:
-        named = {"budgets": tuple(map(str, budgets))}
-        info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
     kept = Store(store)
-    sections = list(_sections(registry, info, frame, kept))
-    given = {"sections": sections, "verbose": verbose, "store": kept}
-    report.write(info, frame, output, **_accepted(report.write, given))
+    with kept.held():
+        info, frame = finished(kept, run)
+        if budgets:
+            named = {"budgets": tuple(map(str, budgets))}
+            info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
+        sections = list(_sections(registry, info, frame, kept))
+        given = {"sections": sections, "verbose": verbose, "store": kept}
+        report.write(info, frame, output, **_accepted(report.write, given))
     return info
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _POINT = (*selection.BOARD, "learner", *selection.REPEAT, "point", "params")
 _DRAWN = (*_POINT, "valid_quality", "valid_cost", "test_quality", "test_cost")
 _MEAN = ("test_quality", "test_quality_std", "test_cost")
+_TRIED = ("learner", *selection.REPEAT, "params", "point", *_DRAWN[-4:])
+_UNREAD = ("trial", "learner_version", "predict_seconds", "peak_rss_mb", "machine", "created_at")
 _TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
 
 
@@ -36,8 +38,17 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     names = dict.fromkeys([*planned, *map(str, frame["dataset"].unique())])
-    parts = ((name, frame[frame["dataset"] == name]) for name in names)  # one at a time in memory
+    parts = ((name, _of(frame, name)) for name in names)  # one at a time in memory
     return [_board(info, name, part) for name, part in parts if len(part)]
+
+
+def _of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """The rows of a data set, without columns that no board reads."""
+    import pandas as pd
+
+    rows = np.flatnonzero(frame["dataset"] == dataset)
+    read = frame.columns.difference(_UNREAD, sort=False)
+    return pd.DataFrame({name: frame[name].array.take(rows) for name in read}, copy=False)
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -156,8 +167,8 @@ def _rows(
         selection.savings(points, higher, reference, SHARE),
     )
     tables = {
-        "trials": frame[[name for name in _TRIAL if name in frame]],
-        "points": points,
+        "trials": _trials(frame),
+        "points": points[[c for c in _TRIED if c in points]],
         "best": best,
         "saved": saved,
         "mean": selection.over_repeats(best),
@@ -180,7 +191,19 @@ def _rows(
 
 
 def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return {str(name): own for name, own in table.groupby("learner", sort=False, observed=True)}
+    names = table["learner"].array
+    found = selection.positions(table, ["learner"])
+    return {str(names[rows[0]]): table.iloc[rows] for rows in found}
+
+
+def _trials(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is known of the trials, of the many rows of a trial about one."""
+    kept = frame[[name for name in _TRIAL if name in frame]]
+    new = np.zeros(max(0, len(kept) - 1), dtype=bool)
+    for name in kept.columns:
+        codes = selection.codes_of(kept[name])[0]
+        new |= codes[1:] != codes[:-1]
+    return kept[np.append(True, new)] if len(kept) else kept
 
 
 def _row(learner: str, own: Mapping[str, pd.DataFrame], marks: Sequence[str]) -> Row:
@@ -224,7 +247,7 @@ def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> 
 
 def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
-    return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
+    return [*zip(selection.texts(chosen["point"]), selection.texts(chosen["params"]), strict=True)]
 
 
 def _pick(
@@ -242,15 +265,15 @@ def _pick(
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    runs = [run for _, run in frontiers.groupby(["fold", "seed"], sort=True)]  # the cheapest first
-    held = [(run["valid_cost"].to_numpy(float), _choices(run)) for run in runs]
-    mean = selection.mean_curve(frontiers)
-    budgets = mean["budget"].to_numpy(float)
-    at = [(np.searchsorted(cost, budgets, "right").tolist(), own) for cost, own in held]
+    mean, paid = selection.mean_path(frontiers), frontiers["valid_cost"].to_numpy(float)
+    every, budgets = _choices(frontiers), mean["budget"]
+    runs = selection.positions(frontiers, ["fold", "seed"])  # the cheapest of each run first
+    held = [run[np.searchsorted(paid[run], budgets, "right") - 1].tolist() for run in runs]
+    numbers = zip(budgets.tolist(), *(mean[name].tolist() for name in _MEAN), strict=True)
     return tuple(
-        CurvePoint(budget, _pick(row, [own[k[n] - 1] for k, own in at if k[n]], varied))
-        for n, (budget, row) in enumerate(
-            zip(budgets.tolist(), mean[[*_MEAN]].to_dict("records"), strict=True)
+        CurvePoint(budget, Pick(quality, spread, cost, tuple([every[row] for row in rows]), varied))
+        for (budget, quality, spread, cost), rows in zip(
+            numbers, zip(*held, strict=True), strict=True
         )
     )
 

@@ -174,7 +174,7 @@ class Values:
         assert self.store is not None
         ordered = sorted(trials, key=lambda one: names.index(one.learner))
         valid, test = (
-            groupby(self.store.values_of(ordered, split), lambda one: one.learner)
+            groupby(self.store.values_of(ordered, split, blocks), lambda one: one.learner)
             for split in ("valid", "test")
         )
         made = []

@@ -40,15 +40,21 @@ _TYPES = {
 _AT_ONCE = 250  # trials or splits: what they hold is moved to columns together
 
 
+class _Known(dict[Any, int]):
+    """Values in the order in which they were first asked for."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = place = len(self)
+        return place
+
+
 class _Column:
     """A column of few different values: each kept once, and codes of trials or of rows."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, int] = {}
+        self.known = _Known()
+        self.code = self.known.__getitem__
         self.codes = array("i")
-
-    def code(self, value: Any) -> int:
-        return self.known.setdefault(value, len(self.known))
 
     def extend(self, values: Iterable[Any]) -> None:
         self.codes.extend(map(self.code, values))
@@ -150,9 +156,9 @@ def export_frame(
     same = {name: _Column() for name in names}
     found = iter(found)
     while some := [*islice(found, _AT_ONCE)]:
-        made_of = [_row(info, trial) for trial, _ in some]
+        told = _told(info, [trial for trial, _ in some])
         for name, column in same.items():
-            column.extend([row[name] for row in made_of])
+            column.extend(told[name])
         lengths.extend(sum(map(cells.add, splits or (_NONE,))) for _, splits in some)
     point, split, numbers = cells.point, cells.split, cells.numbers()
     of_trials = np.array(lengths, dtype=np.int64)
@@ -174,15 +180,20 @@ def export_frame(
     return pd.DataFrame(made, copy=False)
 
 
-def _row(info: RunInfo, trial: Mapping[str, Any]) -> dict[str, Any]:
-    spec = trial["spec"]
+def _told(info: RunInfo, trials: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What stands in the columns of some trials."""
+    specs = [trial["spec"] for trial in trials]
+    made = [made_by(trial["key"], trial["spec"]) for trial in trials]
     return {
-        **{name: getattr(info, name) for name in _RUN},
-        **{name: spec[name] for name in (*_DATA, *_LEARNER, *_BILLING)},
-        **{name: trial[name] for name in (*_TRIAL, *_MEASURED)},
-        **made_by(trial["key"], spec),
-        **{name: spec.get(name) for name in _COUNTS},
-        "cpu": trial["machine"].rsplit(", ", 4)[0],
-        "params": json.dumps(spec["params"], sort_keys=True),
-        "error": trial["error"] or trial["audit_error"],
+        **{name: [getattr(info, name)] * len(trials) for name in _RUN},
+        **{name: [s[name] for s in specs] for name in (*_DATA, *_LEARNER, *_BILLING)},
+        **{name: [trial[name] for trial in trials] for name in (*_TRIAL, *_MEASURED)},
+        **{name: [one[name] for one in made] for name in ("trial", *MADE_BY)},
+        **{name: [spec.get(name) for spec in specs] for name in _COUNTS},
+        "cpu": [trial["machine"].rsplit(", ", 4)[0] for trial in trials],
+        "params": [_in_order(spec["params"]) for spec in specs],
+        "error": [trial["error"] or trial["audit_error"] for trial in trials],
     }
+
+
+_in_order = json.JSONEncoder(sort_keys=True).encode

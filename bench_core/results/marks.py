@@ -11,12 +11,19 @@ values from which on a choice is at an edge; None where there is no further way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.results.operating_points import best_points, criterion, operating_points, positions
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.results.operating_points import (
+    best_points,
+    criterion,
+    operating_points,
+    positions,
+    texts,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +53,13 @@ def search_marks(
     ``higher``: whether more of the quality is better.
     """
     found = []
-    points = points[[*_TRIED, "point", "valid_quality"]]
-    rows = chosen[[*_TRIED]].to_dict("records")
-    still = [growing(_path(row, points), higher) for row in rows]
+    paths = dict(_paths(points))
+    tried = _cells(chosen)
+    told, quality = points["point"].array, points["valid_quality"].to_numpy(dtype=np.float64)
+    still = [_growing(told[paths[t]], quality[paths[t]], t[0], higher) for t in tried]
     if any(still):
         found.append(NOT_CONVERGED)
-    values = [json.loads(str(row["params"]) or "{}") for row in rows]
+    values = [json.loads(params or "{}") for params, *_ in tried]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
     if None not in still and "trees" in edges:  # whether more of them help was seen on the path
         edges.remove("trees")
@@ -64,13 +72,21 @@ def repeated_paths(points: pd.DataFrame) -> float:
     Such paths have the same quality and cost on validation and test, to the last bit, at every
     point (``operating_points``).
     """
-    values = points[list(_MEASURED)].to_numpy(float)
-    of = points[[*_TRIED]]
-    trials = positions(of, [*_TRIED])
-    fold, seed = (of[key].to_numpy() for key in ("fold", "seed"))
-    paths = {(fold[rows[0]], seed[rows[0]], values[rows].tobytes()) for rows in trials}
-    repeats = len(of[["fold", "seed"]].drop_duplicates())
-    return (len(trials) - len(paths)) / max(1, repeats)
+    values = np.stack([points[name].to_numpy(dtype=np.float64) for name in _MEASURED], axis=1)
+    trials = [(fold, seed, values[rows].tobytes()) for (_, fold, seed), rows in _paths(points)]
+    repeats = {(fold, seed) for fold, seed, _ in trials}
+    return (len(trials) - len({*trials})) / max(1, len(repeats))
+
+
+def _paths(points: pd.DataFrame) -> list[tuple[tuple[str, int, int], IntArray]]:
+    """The rows of each trial of a learner, by its parameters, fold and seed."""
+    found = positions(points, [*_TRIED])
+    return [*zip(_cells(points.iloc[[rows[0] for rows in found]]), found, strict=True)]
+
+
+def _cells(rows: pd.DataFrame) -> list[tuple[str, int, int]]:
+    """Parameters, fold and seed of each row."""
+    return [*zip(texts(rows["params"]), rows["fold"], rows["seed"], strict=True)]
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
@@ -97,21 +113,22 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
     Boosting that ended before it had all its trees found nothing more to gain.
     """
-    told = [json.loads(str(point) or "{}").get("trees") for point in path["point"]]
+    quality = path["valid_quality"].to_numpy(dtype=np.float64)
+    return _growing(path["point"], quality, str(path["params"].iloc[0]), higher)
+
+
+def _growing(points: Iterable[Any], quality: FloatArray, params: str, higher: bool) -> bool | None:
+    told = [json.loads(str(point) or "{}").get("trees") for point in points]
     if None in told:
         return None
     trees = np.array(told)
-    asked = json.loads(str(path["params"].iloc[0]) or "{}").get("trees") or 0
-    if len(path) < 2 or trees.max() < asked:
+    asked = json.loads(params or "{}").get("trees") or 0
+    if len(told) < 2 or trees.max() < asked:
         return False
-    worth = path["valid_quality"] * (1.0 if higher else -1.0)
-    before = worth[trees <= (1.0 - LAST_TREES) * trees.max()].max()
-    return not worth.max() - before <= NEGLIGIBLE * abs(worth.max())
-
-
-def _path(row: Mapping[str, Any], points: pd.DataFrame) -> pd.DataFrame:
-    same = [(points[key] == row[key]).to_numpy() for key in _TRIED]
-    return points[np.logical_and.reduce(same)]
+    worth = quality * (1.0 if higher else -1.0)
+    before = np.fmax.reduce(worth[trees <= (1.0 - LAST_TREES) * trees.max()], initial=np.nan)
+    most = np.fmax.reduce(worth)
+    return not most - before <= NEGLIGIBLE * abs(most)
 
 
 def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:

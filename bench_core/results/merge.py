@@ -21,12 +21,12 @@ from typing import Any
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
 from bench_core.results.records import MORE_THREADS, NOT_PRIVATE, VALUE_ARRAYS
-from bench_core.results.rows import DAMAGE, DamageError, checked, of_trials
+from bench_core.results.rows import DAMAGE, OF_TRIAL, DamageError, checked, of_trials
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
 from bench_core.results.writer import Writer, open_writer, put_row
 
-_TABLES = ("run", "trial", "point", "unit", "sensors", "fit", "attempt")
+_TABLES = ("run", "trial", *OF_TRIAL, "sensors", "fit", "attempt")
 """Those whose rows have a checksum."""
 
 _AUDITS = ("", "declared", "sampled", "verified", "failed")
@@ -190,7 +190,7 @@ class _Pair:
         for row in self.db.execute(f"{both} WHERE key IN ({_BOTH_OK})"):
             if row["differ"] or _lasting(row["marks"]) != _lasting(row["others"]):
                 return self.title(row["key"])
-        for table in ("point", "unit"):
+        for table in OF_TRIAL:
             for one, two in (("main", "other"), ("other", "main")):
                 for mine, theirs in self.unlike(table, one, two):
                     if theirs is None or _plain(mine) != _plain(theirs):
@@ -243,7 +243,7 @@ class _Pair:
             audit, reason = max(_verdict(mine), _verdict(theirs))
             self.put("trial", row, audit=_AUDITS[audit], audit_error=reason)
         new = "trial NOT IN (SELECT key FROM main.trial)"
-        for table in ("point", "unit"):
+        for table in OF_TRIAL:
             self.db.execute(f"INSERT INTO {table} SELECT * FROM other.{table} WHERE {new}")
         self.db.execute("INSERT OR IGNORE INTO trial SELECT * FROM other.trial")
 

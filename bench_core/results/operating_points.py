@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -180,18 +181,24 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
     board = [key for key in (*BOARD, "learner") if key in chosen.columns]
     tables = []
     for key, part in _groups(chosen, board):
-        read = part[["valid_cost", "test_quality", "test_cost"]]
-        runs = [read.iloc[rows] for rows in positions(part, list(REPEAT))]
-        start = max(run["valid_cost"].iloc[0] for run in runs)
-        budgets = np.unique(part["valid_cost"].to_numpy(dtype=np.float64))
-        budgets = budgets[budgets >= start]
-        table = {"budget": budgets, "repeats": len(runs)}
-        for column in ("test_quality", "test_cost"):
-            held = np.stack([_held(run, column, budgets) for run in runs])
-            table[column] = held.mean(axis=0)
-            table[f"{column}_std"] = _spread(held)
-        tables.append(pd.DataFrame({**dict(zip(board, key, strict=True)), **table}))
+        table = {**dict(zip(board, key, strict=True)), **mean_path(part)}
+        tables.append(pd.DataFrame(table))
     return pd.concat(tables, ignore_index=True) if tables else chosen
+
+
+def mean_path(chosen: pd.DataFrame) -> dict[str, Any]:
+    """The columns of the ``mean_curve`` of one learner: arrays, and how many ``repeats``."""
+    runs = positions(chosen, list(REPEAT))
+    cost = chosen["valid_cost"].to_numpy(dtype=np.float64)
+    budgets = np.unique(cost)
+    budgets = budgets[budgets >= max(cost[rows[0]] for rows in runs)]
+    held = [rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in runs]
+    table: dict[str, Any] = {"budget": budgets, "repeats": len(runs)}
+    for column in ("test_quality", "test_cost"):
+        values = chosen[column].to_numpy(dtype=np.float64)[np.stack(held)]
+        table[column] = values.mean(axis=0)
+        table[f"{column}_std"] = _spread(values)
+    return table
 
 
 def savings(
@@ -221,14 +228,15 @@ def savings(
         return int(above), test[above] + found[2] * (test[below] - test[above])
 
     at, best, target, saving = [], [], [], []
+    learners = codes_of(points["learner"])[0]
     for part in positions(points, repeat):
         own = part[sound[part]]
         first = best_under(cost[own], quality[own], np.inf, higher)
         best_row = -1 if first is None else own[first]
         aim = np.nan if first is None else share_of(quality[best_row], share, higher)
         whole = np.nan if first is None else reaching(own, aim)[1]
-        for rows in positions(points.iloc[part], ["learner"]):
-            row, paid = reaching(part[rows], aim)
+        for rows in (part[own] for own in _alike(learners[part])):
+            row, paid = reaching(rows, aim)
             at.append(row)
             best.append(best_row)
             target.append(aim)
@@ -273,21 +281,28 @@ def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     keys = [key for key in (*BOARD, "learner") if key in points.columns]
+    words = ("params", "point", "unit", "audit", "stand_in")
+    texts = {c: points[c].tolist() for c in (*keys, *words) if c in points.columns}
     columns = [c for c in (*_AVERAGED, "saving") if c in points.columns]
+    numbers = {c: points[c].to_numpy(dtype=np.float64) for c in columns}
     rows = []
-    for key, part in _groups(points, keys):
-        row = {**dict(zip(keys, key, strict=True)), "repeats": len(part)}
-        if "reached" in part.columns:
-            row["reached"] = int(part["reached"].sum())
-        for column in ("params", "point", "unit", "audit", "stand_in"):
-            if column in part.columns:
-                row[column] = part[column].iloc[0] if part[column].nunique() == 1 else ""
-        for column in columns:
-            values = part[column].to_numpy(dtype=np.float64)
-            row[column] = float(values.mean())
-            row[f"{column}_std"] = float(_spread(values))
+    for part in positions(points, keys):
+        row = {**{key: texts[key][part[0]] for key in keys}, "repeats": len(part)}
+        if "reached" in points.columns:
+            row["reached"] = int(points["reached"].to_numpy()[part].sum())
+        for column in [c for c in words if c in texts]:
+            cells = [texts[column][k] for k in part]
+            known = {cell for cell in cells if not _absent(cell)}
+            row[column] = cells[0] if len(known) == 1 else ""
+        for column, values in numbers.items():
+            row[column] = float(values[part].mean())
+            row[f"{column}_std"] = float(_spread(values[part]))
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _absent(cell: object) -> bool:
+    return cell is None or cell != cell
 
 
 def _missing(column: str, frame: pd.DataFrame) -> str:
@@ -316,11 +331,44 @@ def _pick(
 
 def positions(points: pd.DataFrame, keys: list[str]) -> list[IntArray]:
     """Which rows have the same keys, in order of the keys."""
-    if points.empty:
-        return []
-    group = points.groupby(keys, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    group, many = np.zeros(len(points), dtype=np.int64), 1
+    for key in keys:
+        codes, count = codes_of(points[key])
+        if many * count >= 1 << 62:
+            known, group = np.unique(group, return_inverse=True)
+            many = len(known)
+        group, many = group * count + codes, many * count
+    return _alike(group.astype(np.min_scalar_type(-many)))
+
+
+def _alike(group: IntArray) -> list[IntArray]:
+    """Which places have the same number, in order of the numbers."""
     order = np.argsort(group, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    ends = np.flatnonzero(np.diff(group[order])) + 1
+    edges = [0, *ends.tolist(), len(order)] if len(order) else []
+    return [order[start:end] for start, end in pairwise(edges)]
+
+
+def texts(column: pd.Series[Any]) -> list[str]:
+    """A column of text; cells of one category are one object."""
+    import pandas as pd
+
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return [*map(str, column)]
+    known = [*map(str, column.cat.categories), str(np.nan)]
+    return [known[code] for code in column.cat.codes.tolist()]
+
+
+def codes_of(column: pd.Series[Any]) -> tuple[IntArray, int]:
+    """Numbers in the order of a column's values, what is absent last, and how many they may be."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, known = column.cat.codes.to_numpy(), len(column.cat.categories)
+        codes = np.where(codes < 0, known, codes) if (codes < 0).any() else codes
+        return codes.astype(np.int64), known + 1
+    codes, values = pd.factorize(column, sort=True, use_na_sentinel=False)
+    return codes.astype(np.int64), max(1, len(values))
 
 
 def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
@@ -336,12 +384,6 @@ def _over(reference: float, cost: float) -> float:
     if cost > 0 or np.isnan(cost):
         return reference / cost
     return float("inf") if reference > 0 else 1.0
-
-
-def _held(run: pd.DataFrame, column: str, budgets: FloatArray) -> FloatArray:
-    """A column of the point that one repeat holds at each budget."""
-    step = np.searchsorted(run["valid_cost"].to_numpy(dtype=np.float64), budgets, "right") - 1
-    return np.asarray(run[column].to_numpy(dtype=np.float64)[step], dtype=np.float64)
 
 
 def _spread(values: FloatArray) -> FloatArray:

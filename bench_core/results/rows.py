@@ -11,18 +11,19 @@ import json
 import operator
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.arrays import FloatArray
+from bench_core.arrays import Float32Array, FloatArray
 from bench_core.errors import InputError
+from bench_core.results.blocks import FEW, block_means
 from bench_core.results.records import (
     VALUE_ARRAYS,
     PointRow,
@@ -39,6 +40,9 @@ CELLS = (*COSTS, "features_used")
 
 _WORTH = 0.75
 """The most that compressed values may take of what they take as they are."""
+
+OF_TRIAL = ("point", "unit", "block")
+"""Tables of what a trial gave."""
 
 _UNCHECKED = ("checksum", "number", "state", "updated_at")
 
@@ -60,19 +64,28 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
-    parts: list[bytes] = []
-    for name, coded in _checked_names(tuple(values)):
-        value = values[name]
-        if isinstance(value, int | float):
-            value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
-        content = value if type(value) is bytes else str(value).encode("utf-8", "replace")
-        parts += (coded, content)
+    read, names = _checked_names(tuple(values))
+    parts = [*chain.from_iterable(zip(names, read(values), strict=True))]
+    for k in range(1, len(parts), 2):
+        value = parts[k]
+        if type(value) is str:
+            parts[k] = value.encode("utf-8", "replace")
+        elif type(value) is not bytes:
+            parts[k] = _text(value).encode("utf-8", "replace")
     return zlib.crc32(b"".join(parts))
 
 
+def _text(value: Any) -> str:
+    if isinstance(value, int | float):
+        value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
+    return str(value)
+
+
 @lru_cache(64)
-def _checked_names(names: tuple[str, ...]) -> list[tuple[str, bytes]]:
-    return [(name, name.encode()) for name in sorted(names) if name not in _UNCHECKED]
+def _checked_names(names: tuple[str, ...]) -> tuple[Callable[[Any], Any], list[bytes]]:
+    """What takes the checked columns out of a row, and their names in bytes."""
+    found = [name for name in sorted(names) if name not in _UNCHECKED]
+    return operator.itemgetter(*found), [name.encode() for name in found]
 
 
 def of_trials(keys: Iterable[str]) -> int:
@@ -97,6 +110,25 @@ def select(db: sqlite3.Connection, table: str, where: str, *values: Any) -> list
     """Rows of a table, checked."""
     found = db.execute(f"SELECT * FROM {table} WHERE {where}", values)
     return [checked(row, f"a row of table {table}") for row in found]
+
+
+def connect(uri: str) -> sqlite3.Connection:
+    """A connection to a store. Raises what ``DAMAGE`` names where it can be seen at once."""
+    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except DAMAGE:
+        connection.close()
+        raise
+    return connection
+
+
+def run(db: sqlite3.Connection, name: str) -> dict[str, Any]:
+    """The row of a run."""
+    for row in select(db, "run", "id = ?", name):
+        return row
+    raise DamageError(f"run {name} is gone")
 
 
 _TRIALS = """
@@ -229,11 +261,60 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
         yield StoredValues(split=split, points=kept, **arrays)
 
 
-def valued_points(db: sqlite3.Connection, trial: str, split: str) -> tuple[int, ...]:
-    """The points that ``values`` has, none where it has nothing: of the row these alone, which
-    ``values`` checks with it."""
-    listed = db.execute("SELECT points FROM unit WHERE trial = ? AND split = ?", [trial, split])
-    return next((_places(row["points"]) for row in listed), ())
+_BLOCKS = """
+SELECT block.* FROM json_each(?) AS asked CROSS JOIN block ON block.trial = asked.value
+WHERE block.split = ? ORDER BY asked.key
+"""
+
+
+def blocks(db: sqlite3.Connection, trials: Sequence[str], split: str) -> dict[str, StoredValues]:
+    """By trial, in order, the means of its values over ``FEW`` blocks of units, of those that have
+    more units; what is bought is left out."""
+    return {
+        row["trial"]: _of_blocks(checked(row, "a row of table block"))
+        for row in db.execute(_BLOCKS, [json.dumps(trials), split])
+    }
+
+
+def _of_blocks(row: Mapping[str, Any]) -> StoredValues:
+    kept = _places(row["points"])
+    cells = np.frombuffer(row["cells"], "<f4").reshape(-1, FEW)
+    n = len(kept)
+    if len(cells) != 2 * n + 2:
+        raise DamageError(f"a row of table block has other cells than points ({row['split']})")
+    return StoredValues(
+        split=row["split"],
+        points=kept,
+        metric=cells[:n],
+        cost=cells[n:-2],
+        weights=cells[-2],
+        rows=cells[-1],
+        bought=cells[:n, :0],
+    )
+
+
+def check_blocks(db: sqlite3.Connection, trial: str, of: Mapping[str, StoredValues]) -> None:
+    """Raise DamageError where means over blocks are not those of the values."""
+    for split, stored in of.items():
+        made, kept = packed_blocks(stored), blocks(db, [trial], split)
+        known = [np.vstack([b.metric, b.cost, b.weights, b.rows]).ravel() for b in kept.values()]
+        same = [np.frombuffer(made["cells"], "<f4")] if made else []
+        if len(known) != len(same) or not all(map(_alike, known, same)):
+            raise DamageError(f"a row of table block is not of the values ({split})")
+
+
+def _alike(a: Float32Array, b: Float32Array) -> bool:
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, equal_nan=True)
+
+
+def valued_points(db: sqlite3.Connection, run: str, split: str) -> dict[str, tuple[int, ...]]:
+    """By trial of a run the points that ``values`` has: of the rows these alone, which ``values``
+    checks with them."""
+    asked = (
+        "SELECT unit.trial, unit.points FROM run_trial JOIN unit ON unit.trial = run_trial.trial"
+    )
+    found = db.execute(f"{asked} WHERE run_trial.run = ? AND unit.split = ?", [run, split])
+    return {trial: _places(listed) for trial, listed in found}
 
 
 @lru_cache(1024)
@@ -274,6 +355,15 @@ def unpacked(blob: bytes) -> bytes:
         parts.append(blob[at + 5 : end])
         at = end
     return b"".join(parts)
+
+
+def packed_blocks(stored: StoredValues) -> dict[str, Any]:
+    """The row of table ``block``, without its key; none where units are no more than blocks."""
+    if len(stored.weights) <= FEW:
+        return {}
+    means = block_means(stored.metric, stored.cost, stored.weights, stored.rows, FEW)
+    cells = np.vstack(means).astype("<f4").tobytes()
+    return {"split": stored.split, "points": json.dumps(stored.points), "cells": cells}
 
 
 def packed_values(stored: StoredValues) -> dict[str, Any]:

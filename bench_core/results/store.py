@@ -5,6 +5,7 @@ run_trial  which trials, in which order; a trial may belong to many runs
 trial      by ScoreKey: specification, status, error, audit, timings
 point      metrics and costs of all operating points, by trial and split
 unit       values per query, row or block of rows, by trial and split (``records.StoredValues``)
+block      their means over few random blocks (``blocks``), where there are more of them
 fit        by FitKey: status and timings
 attempt    every attempt of a fit, trial or audit, with traceback, output and machine
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.arrays import FloatArray
 from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
+from bench_core.results.blocks import FEW
 from bench_core.results.budgets import Budget
 from bench_core.results.frame import export_frame
 from bench_core.results.provenance import TRIAL_DIGITS, StoredTrial, find_trial
@@ -46,6 +48,10 @@ WHERE run = :run OR key IN (
   WHERE run = :run)
 ORDER BY created_at, number
 """
+
+
+_AT_ONCE = 50  # trials
+_Read = tuple[dict[str, Any], list[rows.Points]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,15 +109,32 @@ class Store:
         self.path = store_path(path)
         if not check_store(self.path):
             raise InputError(f"{self.path}: no results there yet; `bench run` makes them")
+        self._held: sqlite3.Connection | None = None
+        self._valued: dict[str, list[ValuedTrial]] = {}  # of runs whose frame was read, while held
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """All that is read in the body is of one moment; what a frame was made of is known to
+        ``valued`` without being read again."""
+        with self._read() as db:
+            self._held = db
+            try:
+                yield
+            finally:
+                self._held = None
+                self._valued.clear()
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         uri = self.path.resolve().as_uri()
         try:
+            if self._held is not None:
+                yield self._held
+                return
             try:
-                connection = _connect(f"{uri}?mode=ro")
+                connection = rows.connect(f"{uri}?mode=ro")
             except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
-                connection = _connect(f"{uri}?mode=ro&immutable=1")
+                connection = rows.connect(f"{uri}?mode=ro&immutable=1")
             with closing(connection):
                 connection.execute("BEGIN")  # all that is read is of one moment
                 yield connection
@@ -147,7 +170,7 @@ class Store:
         """One run."""
         run = self.resolve(run)
         with self._read() as db:
-            return self._info(db, _run(db, run))
+            return self._info(db, rows.run(db, run))
 
     def _info(self, db: sqlite3.Connection, row: Mapping[str, Any]) -> RunInfo:
         ended = db.execute(
@@ -180,8 +203,20 @@ class Store:
         """
         info = self.info(run)
         with self._read() as db:
-            found = rows.trials_with_points(db, _run(db, info.run))
+            found = rows.trials_with_points(db, rows.run(db, info.run))
+            if self._held is not None:
+                found = self._noted(info.run, found)
             return export_frame(info, found, compact=compact)
+
+    def _noted(self, run: str, found: Iterable[_Read]) -> Iterator[_Read]:
+        """The same, while ``valued`` takes note of what has values."""
+        known: list[ValuedTrial] = []
+        with self._read() as db:
+            kept = rows.valued_points(db, run, "valid")
+        for trial, points in found:
+            known += valued(trial, points, kept.get(trial["key"], ()), "valid", None)
+            yield trial, points
+        self._valued[run] = known
 
     def values(
         self,
@@ -211,15 +246,31 @@ class Store:
         """The trials that ``values`` are of, in order, without the values: those of a large run do
         not fit into memory together."""
         run = self.resolve(run)
+        if run in self._valued and split == "valid" and within is None:
+            own = [one for one in self._valued[run] if dataset in ("", one.dataset)]
+            return [one for one in own if learner in ("", one.learner)]
         with self._read() as db:
-            found = rows.trials_with_points(db, _run(db, run), dataset, learner)
-            return [one for trial in found for one in valued(db, *trial, split, within)]
+            kept = rows.valued_points(db, run, split)
+            found = rows.trials_with_points(db, rows.run(db, run), dataset, learner)
+            return [
+                one
+                for trial, points in found
+                for one in valued(trial, points, kept.get(trial["key"], ()), split, within)
+            ]
 
-    def values_of(self, trials: Iterable[ValuedTrial], split: str) -> Iterator[TrialValues]:
-        """The values of these trials, one at a time."""
+    def values_of(
+        self, trials: Sequence[ValuedTrial], split: str, blocks: int | None = None
+    ) -> Iterator[TrialValues]:
+        """The values of these trials, one at a time. Of more units than so many ``blocks``, if
+        given, they may be the means over these."""
         with self._read() as db:
-            for one in trials:
-                yield from values_of(db, one, split)
+            for start in range(0, len(trials), _AT_ONCE):
+                some = trials[start : start + _AT_ONCE]
+                kept = rows.blocks(db, [t.trial for t in some], split) if blocks == FEW else {}
+                for one in some:
+                    stored = kept.get(one.trial) or next(rows.values(db, one.trial, split), None)
+                    if stored:
+                        yield values_of(one, stored)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""
@@ -230,6 +281,7 @@ class Store:
                 values = {
                     one.split: one for split in splits for one in rows.values(db, trial, split)
                 }
+                rows.check_blocks(db, trial, values)
                 return rows.points(db, row), values
         raise InputError(f"{self.path}: there is no trial {trial}")
 
@@ -238,7 +290,7 @@ class Store:
         run = self.resolve(run)
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            keys = {t["key"]: t["sensors"] for t in rows.trials(db, _run(db, run))}
+            keys = {t["key"]: t["sensors"] for t in rows.trials(db, rows.run(db, run))}
             for key in {*keys.values()} - {""}:
                 known[key] = rows.sensors(db, key)
         return {trial: known[key] for trial, key in keys.items() if key}
@@ -249,7 +301,7 @@ class Store:
         found: list[Bought] = []
         known: dict[str, Sensors] = {}
         with self._read() as db:
-            for trial, points in rows.trials_with_points(db, _run(db, run), dataset, learner):
+            for trial, points in rows.trials_with_points(db, rows.run(db, run), dataset, learner):
                 if trial["status"] != "ok":
                     continue
                 key = trial["sensors"]
@@ -277,7 +329,7 @@ class Store:
         with self._read() as db:
             return [
                 Ended(t["spec"]["title"], t["status"], t["error"] or t["audit_error"], t["audit"])
-                for t in rows.trials(db, _run(db, run))
+                for t in rows.trials(db, rows.run(db, run))
             ]
 
     def attempts(self, run: str = "last") -> list[Attempt]:
@@ -294,7 +346,7 @@ class Store:
         """The specifications of a run's trials that are ``ok``, as JSON."""
         run = self.resolve(run)
         with self._read() as db:
-            found = rows.trials(db, _run(db, run))
+            found = rows.trials(db, rows.run(db, run))
             specs = [trial["spec"] for trial in found if trial["status"] == "ok"]
         return [{k: v for k, v in spec.items() if k != "installed"} for spec in specs]
 
@@ -342,20 +394,3 @@ class Store:
                 for use in json.loads(row["about"])["datasets"]:
                     cells[use["name"]] = use["features"] * use["rows"]["train"]
         return dict(taken), cells
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master")
-    except rows.DAMAGE:
-        connection.close()
-        raise
-    return connection
-
-
-def _run(db: sqlite3.Connection, run: str) -> dict[str, Any]:
-    for row in rows.select(db, "run", "id = ?", run):
-        return row
-    raise rows.DamageError(f"run {run} is gone")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,22 +58,22 @@ class TrialValues(StoredValues):
 
 
 def valued(
-    db: sqlite3.Connection,
     trial: Mapping[str, Any],
     points: Sequence[rows.Points],
+    kept: Sequence[int],
     split: str,
     within: Budget | None,
 ) -> Iterator[ValuedTrial]:
-    """The trial with these ``points``: once, or not at all where no point with values on the split
-    is within the budget."""
-    if trial["status"] != "ok" or not (kept := rows.valued_points(db, trial["key"], split)):
+    """The trial with these ``points``: once, or not at all where no point of those ``kept`` with
+    values on the split is within the budget."""
+    if trial["status"] != "ok":
         return
     of = {one.split: one for one in points}
     every = of[split].points if split in of else ()
     tails = of["valid"].column("cost_p95") if "valid" in of else np.full(len(every), np.inf)
-    inside = ~np.array(_under_caps(every))
+    inside = _on_path(every)
     if within is not None and within.kind == "p95":
-        inside &= tails <= within.amount
+        inside = inside & (tails <= within.amount)
     elif within is not None and within.kind == "cap":
         inside = np.array([_setting(point).get(CAP) == within.amount for point in every])
     if any(inside[p] for p in kept if p < len(inside)):
@@ -82,24 +81,24 @@ def valued(
         yield ValuedTrial(trial["key"], **named, every=every, tails=tails.copy(), within=inside)
 
 
-def values_of(db: sqlite3.Connection, one: ValuedTrial, split: str) -> Iterator[TrialValues]:
-    """What is stored of the points of a trial that are within the budget."""
-    for stored in rows.values(db, one.trial, split):
-        kept = one.within[list(stored.points)]
-        points = tuple(compress(stored.points, kept))
-        yield TrialValues(
-            split=split,
-            points=points,
-            settings=tuple(_setting(one.every[p]) for p in points),
-            p95=one.tails[list(points)],
-            metric=stored.metric if all(kept) else stored.metric[kept],
-            cost=stored.cost if all(kept) else stored.cost[kept],
-            bought=stored.bought if all(kept) else stored.bought[kept],
-            weights=stored.weights,
-            rows=stored.rows,
-            trial=one.trial,
-            **{name: getattr(one, name) for name in _NAMES},
-        )
+def values_of(one: ValuedTrial, stored: StoredValues) -> TrialValues:
+    """What is ``stored`` of the points of a trial that are within the budget."""
+    kept = one.within[list(stored.points)]
+    every = bool(kept.all())
+    points = stored.points if every else tuple(compress(stored.points, kept))
+    return TrialValues(
+        split=stored.split,
+        points=points,
+        settings=_settings(one.every, points),
+        p95=one.tails[list(points)],
+        metric=stored.metric if every else stored.metric[kept],
+        cost=stored.cost if every else stored.cost[kept],
+        bought=stored.bought if every else stored.bought[kept],
+        weights=stored.weights,
+        rows=stored.rows,
+        trial=one.trial,
+        **{name: getattr(one, name) for name in _NAMES},
+    )
 
 
 _setting = lru_cache(4096)(json.loads)
@@ -107,6 +106,11 @@ _setting = lru_cache(4096)(json.loads)
 
 
 @lru_cache(64)
-def _under_caps(points: tuple[str, ...]) -> list[bool]:
-    """Which points were measured under a cap; most trials of a run have the same."""
-    return [CAP in _setting(point) for point in points]
+def _settings(every: tuple[str, ...], points: tuple[int, ...]) -> tuple[Mapping[str, float], ...]:
+    return tuple(_setting(every[p]) for p in points)
+
+
+@lru_cache(64)
+def _on_path(points: tuple[str, ...]) -> BoolArray:
+    """Which points were not measured under a cap; most trials of a run have the same."""
+    return np.array([CAP not in _setting(point) for point in points], dtype=bool)

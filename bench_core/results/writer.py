@@ -30,11 +30,13 @@ from bench_core.results.records import (
     Verdict,
 )
 from bench_core.results.rows import (
+    OF_TRIAL,
     DamageError,
     checksum,
     damaged,
     is_whole,
     of_trials,
+    packed_blocks,
     packed_points,
     packed_values,
     select,
@@ -76,6 +78,9 @@ CREATE TABLE unit (
   metric BLOB NOT NULL, cost BLOB NOT NULL, weights BLOB NOT NULL, rows BLOB NOT NULL,
   bought BLOB NOT NULL, checksum INTEGER NOT NULL,
   PRIMARY KEY (trial, split));
+CREATE TABLE block (
+  trial TEXT NOT NULL REFERENCES trial(key), split TEXT NOT NULL, points TEXT NOT NULL,
+  cells BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (trial, split));
 CREATE TABLE sensors (key TEXT PRIMARY KEY, names BLOB NOT NULL, price BLOB NOT NULL,
   checksum INTEGER NOT NULL);
 CREATE TABLE fit (
@@ -296,7 +301,7 @@ class Writer:
             if result and fit_seconds is not None:  # what was put off until loading is training
                 fit_seconds += result.load_seconds
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
-            for table in ("unit", "point"):
+            for table in OF_TRIAL:
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
             put_row(
                 db,
@@ -323,13 +328,16 @@ class Writer:
                 put_row(db, "point", trial=spec.key, **points)
             for stored in result.values if result else ():
                 put_row(db, "unit", trial=spec.key, **packed_values(stored))
+                if blocks := packed_blocks(stored):
+                    put_row(db, "block", trial=spec.key, **blocks)
 
     def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
         """Forget runs, trials with all that is kept of them, and fits."""
         with self.transaction() as db:
             for key in trials:
-                for table, column in (("point", "trial"), ("unit", "trial"), ("trial", "key")):
-                    db.execute(f"DELETE FROM {table} WHERE {column} = ?", [key])
+                for table in OF_TRIAL:
+                    db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
+                db.execute("DELETE FROM trial WHERE key = ?", [key])
             for run in runs:
                 db.execute("DELETE FROM run WHERE id = ?", [run])
                 db.execute("DELETE FROM run_trial WHERE run = ?", [run])

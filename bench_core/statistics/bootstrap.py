@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.statistics.blocks import block_sums
+from bench_core.results.blocks import block_sums
 from bench_core.statistics.choices import (
     Choice,
     Choose,
@@ -30,7 +30,7 @@ from bench_core.statistics.choices import (
 )
 from bench_core.statistics.contenders import contenders
 
-_AT_ONCE = 1 << 19  # means of all points: they, and 500 draws, stay in the processor's cache
+_AT_ONCE = 1 << 20  # means of all points; those of a learner stay in the processor's cache
 
 Draws = FloatArray
 
@@ -188,10 +188,10 @@ class _Sums(NamedTuple):
         some = 1 + min(500, _AT_ONCE // max(1, sum(map(len, self.sums))))
         for start in range(0, len(counts), some):
             drawn = counts[start : start + some]
-            total = np.maximum(drawn @ self.weights, 1e-30)[:, None]
+            total = np.maximum(drawn @ self.weights, 1e-30)
             # divided last, so that sums of whole numbers that are equal stay so: of equals the
-            # cheaper is chosen
-            yield [np.divide(means := drawn @ sums.T, total, out=means) for sums in self.sums]
+            # cheaper is chosen; the draws of a point stand side by side
+            yield [np.divide(means := sums @ drawn.T, total, out=means).T for sums in self.sums]
 
 
 def _sums(units: Sequence[Units]) -> tuple[_Sums, _Sums]:

@@ -96,7 +96,7 @@ def within_each(
     limits = [budgets[k].limit for k in rising]
     for learner, (q, c) in enumerate(zip(quality, cost, strict=True)):
         found = np.full((len(budgets), len(q)), -1)
-        best = _best_within(q if budgets[0].higher else -q, c, limits) if budgets else ()
+        best = _best_within((q if budgets[0].higher else -q).T, c.T, limits) if budgets else ()
         for k, point in zip(rising, best, strict=True):
             if budgets[k].affords(cost)[learner]:
                 found[k] = point
@@ -104,29 +104,42 @@ def within_each(
 
 
 def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> Iterator[IntArray]:
-    """The best point of each draw at each of the rising limits. Points that are within a limit in
-    all draws are looked at once for all limits, the others where it is within their reach."""
-    draws = np.arange(len(good))
-    least = np.minimum.accumulate(cost.min(axis=0)[::-1])[::-1]
-    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=0)), limits, "right")
+    """The best point of each draw (points, draws) at each of the rising limits. Points that are
+    within a limit in all draws are looked at once for all limits, the others where it is within
+    their reach."""
+    least = np.minimum.accumulate(cost.min(axis=1)[::-1])[::-1]
+    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=1)), limits, "right")
     reach = np.searchsorted(least, limits, "right")
-    at, best, seen = np.zeros(len(good), dtype=np.int64), np.full(len(good), -np.inf), 0
-
-    def better(some: FloatArray, start: int) -> tuple[IntArray, FloatArray]:
-        first: IntArray = some.argmax(axis=1)
-        value = some[draws, first]
-        return np.where(value > best, first + start, at), np.maximum(value, best)
-
+    ranked = _ranked(good[: reach.max(initial=0)])
+    best, seen = np.full(good.shape[1], _NONE), 0
     for limit, sure, end in zip(limits, inside, reach, strict=True):
         if sure > seen:
-            (at, best), seen = better(good[:, seen:sure], seen), sure
-        point, value = at, best
+            best, seen = np.maximum(best, ranked[seen:sure].max(axis=0)), sure
+        found = best
         if end > sure:
-            may = np.where(cost[:, sure:end] <= limit, good[:, sure:end], -np.inf)
-            point, value = better(may, sure)
-        if (none := np.isneginf(value)).any():
-            point = np.where(none, cost.argmin(axis=1), point)
+            may = np.where(cost[sure:end] <= limit, ranked[sure:end], _NONE)
+            found = np.maximum(best, may.max(axis=0))
+        point = _LAST - (found & _LAST)
+        if (none := found == _NONE).any():
+            point = np.where(none, cost.argmin(axis=0), point)
         yield point
+
+
+_LAST = (1 << 31) - 1
+_NONE = -(1 << 62)
+
+
+def _ranked(values: FloatArray) -> IntArray:
+    """Integers in the order of values (points, draws), of equal ones the first point's the highest:
+    the greatest of several gives a value's point without looking for it again."""
+    if values.dtype == np.float32:
+        bits = (values + np.float32(0)).view(np.int32)  # zero has one sign
+        order = (bits ^ ((bits >> 31) & np.int32(_LAST))).astype(np.int64)
+    else:
+        order = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    order <<= 31
+    order += (_LAST - np.arange(len(values)))[:, None]
+    return order
 
 
 def at_matched_cost(cost: float, higher: bool) -> Choose:
@@ -222,13 +235,22 @@ def _as_good(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: 
 
 
 def _cheapest(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: bool) -> Choice:
-    reached = quality >= target[:, None] if higher else quality <= target[:, None]
-    first, draws = reached.argmax(axis=1), np.arange(len(cost))
-    there = reached[draws, first]
+    reached = (quality >= target[:, None] if higher else quality <= target[:, None]).T
+    paid, draws = cost.T, np.arange(len(cost))
+    late = np.arange(len(paid), 0, -1, dtype=np.min_scalar_type(len(paid)))
+    last = (reached * late[:, None]).max(axis=0)  # of those that reach it the first
+    there = last > 0
     if not there.any():
         return single(np.full(len(cost), -1))
     # points by ascending cost: the cheapest is the first in most draws, and never far behind
-    start, most = first[there].min(), cost[draws, first][there].max()
-    end = np.flatnonzero(cost.min(axis=0) <= most)[-1] + 1
-    index = np.where(reached[:, start:end], cost[:, start:end], np.inf).argmin(axis=1) + start
+    first = len(paid) - last.astype(np.int64)[there]
+    start, most = first.min(), paid[first, draws[there]].max()
+    end = np.flatnonzero(paid.min(axis=1) <= most)[-1] + 1
+    index = _first_least(np.where(reached[start:end], paid[start:end], np.inf)) + start
     return single(np.where(there, index, -1))
+
+
+def _first_least(values: FloatArray) -> IntArray:
+    """The place of the least of values (points, draws) in each draw, of equal ones the first."""
+    found: IntArray = _LAST - (_ranked(-values).max(axis=0) & _LAST)
+    return found

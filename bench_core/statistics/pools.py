@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bench_core.statistics.blocks import BLOCKS, block_sums
+from bench_core.results.blocks import BLOCKS, block_means
 from bench_core.statistics.bootstrap import Candidates, Draws, Units, draw_all
 from bench_core.statistics.choices import Choose
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
     from bench_core.results.trial_values import TrialValues, ValuedTrial
-
-_LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,13 +96,7 @@ def _units(values: Sequence[TrialValues], blocks: int | None) -> Units:
 def _condensed(units: Units, blocks: int) -> Units:
     if len(units.weights) <= blocks:
         return units
-    both = np.array([units.weights, units.rows])
-    weights, rows = block_sums(both, np.ones(both.shape[1], dtype=np.float32), blocks)
-    quality = block_sums(units.quality, units.weights, blocks)
-    cost = block_sums(units.cost, units.rows, blocks)
-    quality /= np.maximum(weights, _LEAST)
-    cost /= np.maximum(rows, _LEAST)
-    return Units(quality, cost, weights, rows)
+    return Units(*block_means(units.quality, units.cost, units.weights, units.rows, blocks))
 
 
 def by_repeat(trials: Sequence[ValuedTrial]) -> tuple[list[str], list[list[ValuedTrial]]]:

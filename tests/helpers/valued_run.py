@@ -135,7 +135,9 @@ class ValuedRun:
         """As ``Store.valued``: trials are known by their values."""
         return self.values(run, split=split, dataset=dataset, learner=learner, within=within)
 
-    def values_of(self, trials: Iterable[TrialValues], split: str) -> Iterable[TrialValues]:
+    def values_of(
+        self, trials: Iterable[TrialValues], split: str, blocks: int | None = None
+    ) -> Iterable[TrialValues]:
         """As ``Store.values_of``."""
         named = {one.trial for one in trials}
         return [one for one in self.kept if one.split == split and one.trial in named]

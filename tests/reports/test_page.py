@@ -270,7 +270,7 @@ def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving() -> Non
     (board, *_) = boards(page_run.run().info, page_run.run().frame)
     kept = [replace(r, saving=4.0) if r.learner == "miser" else r for r in board.rows]
     (sentence,) = saving_sentences(replace(board, repeats=3, rows=kept))
-    assert sentence.endswith("cost, 25% of what that pays (by the mean saving of 3 repeats).")
+    assert sentence.endswith(": 25% of what that pays for it by the mean saving of 3 repeats.")
 
 
 def test_who_saves_most_is_not_named_twice_for_savings_that_are_as_sure() -> None:

@@ -24,7 +24,7 @@ from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer, put_row
 
-TABLES = ("run", "run_trial", "trial", "point", "unit", "sensors", "fit", "attempt")
+TABLES = ("run", "run_trial", "trial", "point", "unit", "block", "sensors", "fit", "attempt")
 
 
 def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
-from bench_core.statistics.blocks import block_sums, effort
+from bench_core.results.blocks import block_sums
+from bench_core.statistics.blocks import effort
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, draw_all
 from bench_core.statistics.choices import (
     Choice,
