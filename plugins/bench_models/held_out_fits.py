@@ -119,7 +119,8 @@ def _scores(trees: Ensemble, rows: Examples) -> FloatArray:
     start = np.zeros(trees.features + 1, dtype=np.int32)
     layout = lay_out(trees, Needs(start, start[:0], np.zeros(trees.features), 0))
     before = Walked.begin(len(rows), trees.outputs_count, layout.words)
-    return walk(layout, Steps.prefixes([trees.trees], trees.base), rows.X, before).scores[0].T
+    steps = Steps.prefixes([trees.trees], trees.base)
+    return np.asarray(walk(layout, steps, rows.X, before).scores[0].T)
 
 
 Fits = Sequence[HeldOutFit]

@@ -196,7 +196,7 @@ def _sums(codes: Any, values: FloatArray) -> FloatArray:
     """Sums of the rows' values (n,) by coarse code, (k, 17), for features with codes (k, n)."""
     k, each = len(codes), COARSE + 1
     place = (codes + each * np.arange(k)[:, None]).ravel()
-    return np.bincount(place, np.tile(values, k), each * k).reshape(k, each)
+    return np.asarray(np.bincount(place, np.tile(values, k), each * k).reshape(k, each), np.float64)
 
 
 def restricted(bins: Bins, chosen: IntArray) -> Bins:
