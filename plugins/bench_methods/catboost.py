@@ -20,6 +20,7 @@ Departures
 - Splits and trees are not charged in training.
 - No bootstrap, no random strength, plain boosting: nothing depends on the seed but lambdarank.
 - ``loss = "lambdarank"`` is CatBoost's YetiRank.
+- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
 - Copies of rows are made physically, since its limits and bins count rows.
 - With K classes one tree has leaves of K values: it is billed once, and a path counts trees, not
   trees times classes.
@@ -32,7 +33,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, bench_warm_up
-from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
+from bench_models.libraries import WIDE, Costs, LibraryTrees, Parameters, bought_alone
 
 from bench_core import (
     Examples,
@@ -78,7 +79,7 @@ class CatBoost(LibraryTrees):
         least=1,
         search=log(3, 60),
     )
-    max_bins: int = param(254, "most borders per feature", least=2)
+    max_bins: int = param(254, f"most borders per feature{WIDE}", least=2)
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:

@@ -15,6 +15,7 @@ Departures
 - It has one price for all splits: the mean of their multipliers.
 - ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
+- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
 - Copies of rows are made physically, since its limits and bins count rows, not weights.
 - ``l2`` is 1 for classes, as ours and not as the library's, whose steps for classes of few rows
   are else without bound. Otherwise its own regularisation stays: min_sum_hessian_in_leaf and

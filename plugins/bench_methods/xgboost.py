@@ -5,6 +5,7 @@ with an l2 penalty on leaf values. Trained by the library (``tree_method = hist`
 metered like our own trees.
 
 Departures
+- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
 - Copies of rows are made physically, since its bins and limits do not all count weights.
 - ``min_rows`` is its min_child_weight: the least sum of second derivatives on each side, which is
   the number of rows for squared loss only.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_models.boosting import bench_warm_up
-from bench_models.libraries import LibraryTrees, Parameters, group_sizes
+from bench_models.libraries import WIDE, LibraryTrees, Parameters, group_sizes
 
 from bench_core import Examples, FitContext, hookimpl, linear, log, param, provide_learners
 
@@ -44,7 +45,7 @@ class XGBoost(LibraryTrees):
         least=1,
         search=log(1, 30),
     )
-    max_bins: int = param(256, "most bins per feature", least=2)
+    max_bins: int = param(256, f"most bins per feature{WIDE}", least=2)
     l2: float = param(1.0, "l2 penalty on leaf values (lambda)", least=0, search=log(0.1, 10))
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:

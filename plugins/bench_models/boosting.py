@@ -186,6 +186,13 @@ def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:
     return chosen, Softmax(classes) if chosen == "softmax" else named(chosen, np.zeros(0))
 
 
+def bins_for(train: Examples, max_bins: int) -> int:
+    """``max_bins``, or fewer with more features than rows (copies counted)."""
+    rows = int(train.weights.sum())
+    wide = train.X.shape[1] > rows
+    return min(max_bins, max(_WIDE_BINS, rows // _ROWS_PER_BIN)) if wide else max_bins
+
+
 def binned(
     train: Examples, max_bins: int, context: FitContext, form: Literal["codes", "words"] = "codes"
 ) -> tuple[Bins, Any]:
@@ -195,9 +202,7 @@ def binned(
     """
     from bench_trees import Bins, find_bins
 
-    rows = int(train.weights.sum())
-    if train.X.shape[1] > rows:
-        max_bins = min(max_bins, max(_WIDE_BINS, rows // _ROWS_PER_BIN))
+    max_bins = bins_for(train, max_bins)
 
     def build() -> Mapping[str, Any]:
         bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)

@@ -79,9 +79,8 @@ class HeldOutFit:
         loss = kind(self.subsets.loss, self.own)
         part = self.subsets.boost(features, lambda *_: None, loss=loss, settings=settings)
         part = replace(part, diverged=False)
-        model = self.subsets.whole(part, {})
         own, far = (
-            old + next(iter(model.predict_path(rows.features))).scores.reshape(len(rows), -1).T
+            old + _scores(part, rows)
             for old, rows in ((self.own, self.subsets.train), (self.far, self.held))
         )
         return replace(self, own=own, far=far, parts=(*self.parts, part))
@@ -111,6 +110,17 @@ class HeldOutFit:
             return loss.mean(scores, labels_of(rows))
         value = metric.values(scores[0], rows.y, rows.queries, rows.multiplicity).mean
         return -value if metric.higher_is_better else value
+
+
+def _scores(trees: Ensemble, rows: Examples) -> FloatArray:
+    """Those of all trees (K, n). No bill is made: it would take longer than the trees."""
+    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
+
+    start = np.zeros(trees.features + 1, dtype=np.int32)
+    layout = lay_out(trees, Needs(start, start[:0], np.zeros(trees.features), 0))
+    before = Walked.begin(len(rows), trees.outputs_count, layout.words)
+    steps = Steps.prefixes([trees.trees], trees.base)
+    return np.asarray(walk(layout, steps, rows.X, before).scores[0].T)
 
 
 Fits = Sequence[HeldOutFit]

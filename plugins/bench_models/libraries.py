@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
 from bench_core.arrays import FloatArray, IntArray
-from bench_models.boosting import BoostedTrees, chain, loss_of
+from bench_models.boosting import BoostedTrees, bins_for, chain, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
 _FAR = 30.0  # in log-odds
+
+WIDE = "; with more features than rows at most an eighth of the rows, or 32"
 
 LibraryModel = StagedModel | TreeAverage
 
@@ -53,7 +55,7 @@ class LibraryTrees(BoostedTrees):
     """Those of the library, of which one must be installed."""
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
-    max_bins: int = param(255, "most bins per feature", least=2)
+    max_bins: int = param(255, f"most bins per feature{WIDE}", least=2)
 
     def stamp(self) -> str:
         """The library's version."""
@@ -73,8 +75,9 @@ class LibraryTrees(BoostedTrees):
         loss, _ = loss_of(context.task, self.loss, context.classes)
         costs, facts = self._costs(train, prices, context)
         rows = with_physical_copies(train)
+        own = replace(self, max_bins=bins_for(train, self.max_bins))
         with library_errors(self.name):
-            raw = self._trained({**self._parameters(loss, context), **costs}, rows, loss, context)
+            raw = own._trained({**own._parameters(loss, context), **costs}, rows, loss, context)
         model = read_model(raw)
         if loss == "softmax" and model.vectors is not None:
             model = _all_classes(model, np.unique(train.y).astype(np.int64), context.classes)
@@ -144,7 +147,7 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
 
 def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
     """What each feature costs one row in loss units if nothing else is bought, (d,)."""
-    return np.array([row.sensor[prices.sensors_of(j)].sum() for j in range(prices.features)])
+    return np.asarray(prices.needs @ row.sensor)
 
 
 def group_sizes(train: Examples) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -114,6 +115,7 @@ class Subsets:
     def of_rows(self, copies: IntArray) -> Subsets:
         """The same for as many copies (n,) of each row, in the same bins."""
         part = copy(self)
+        part.__dict__.pop("_rows_per_bin", None)
         part.train = rows_of(self.train, copies)
         part.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
         return part
@@ -165,25 +167,36 @@ class Subsets:
 
         with workers(1) as crew:
             gradient, _ = self.loss.gradients(scores, labels_of(self.train), crew)
-        mass, counts = self.train.weights, self.bins.counts
-        weighted, block = gradient * mass, max(1, _CELLS // len(mass))
-        found = [
-            _explained(self.codes[j : j + block], counts[j : j + block], weighted, mass)
-            for j in range(0, len(counts), block)
-        ]
+        weighted, rows = gradient * self.train.weights, self._rows_per_bin
+        found = []
+        for own in self._blocks():
+            codes = self._coarse(own)
+            squares = sum(_sums(codes, g) ** 2 for g in weighted)
+            found.append((squares / np.where(rows[own] > 0, rows[own], 1.0)).sum(axis=1) / 2)
         return np.concatenate(found)
 
+    def _blocks(self) -> list[slice]:
+        """Features whose cells are looked at together."""
+        d, size = self.bins.features, max(1, _CELLS // len(self.train))
+        return [slice(start, start + size) for start in range(0, d, size)]
 
-def _explained(codes: Any, bins: IntArray, gradient: FloatArray, mass: FloatArray) -> FloatArray:
-    """That of some features: codes (k, n) and bins (k,), weighted gradients (K, n)."""
+    def _coarse(self, own: slice) -> Any:
+        """Codes of at most 16 bins and, as the highest, of missing values (k, n)."""
+        most = np.maximum(self.bins.counts[own], COARSE).astype(np.uint16)
+        fine = self.codes[own].astype(np.uint16) * np.uint16(COARSE)  # 255 * COARSE is below 2^16
+        return fine // most[:, None]
+
+    @cached_property
+    def _rows_per_bin(self) -> FloatArray:
+        """Rows of each coarse bin (d, 17), copies counted."""
+        return np.concatenate([_sums(self._coarse(s), self.train.weights) for s in self._blocks()])
+
+
+def _sums(codes: Any, values: FloatArray) -> FloatArray:
+    """Sums of the rows' values (n,) by coarse code, (k, 17), for features with codes (k, n)."""
     k, each = len(codes), COARSE + 1
-    # codes 0..bins-1 as at most COARSE; that of missing values, bins, on top
-    most = np.maximum(bins, COARSE).astype(np.uint16)  # 255 * COARSE is less than 2^16
-    coarse = codes.astype(np.uint16) * np.uint16(COARSE) // most[:, None]
-    place = (coarse + each * np.arange(k)[:, None]).ravel()
-    rows = np.bincount(place, np.tile(mass, k), each * k)
-    squares = sum(np.bincount(place, np.tile(g, k), each * k) ** 2 for g in gradient)
-    return np.asarray((squares / np.where(rows > 0, rows, 1.0)).reshape(k, each).sum(axis=1) / 2)
+    place = (codes + each * np.arange(k)[:, None]).ravel()
+    return np.asarray(np.bincount(place, np.tile(values, k), each * k).reshape(k, each), np.float64)
 
 
 def restricted(bins: Bins, chosen: IntArray) -> Bins:

@@ -110,6 +110,21 @@ def test_boosted_peers_offer_their_trees_to_other_learners(learner: Any) -> None
     assert model.ensemble.trees == 5
 
 
+@learners([LightGBM(), XGBoost(min_rows=1.0), CatBoost()])
+@pytest.mark.parametrize(("columns", "most"), [(301, 37), (299, 254)], ids=["wide", "not wide"])
+def test_of_more_features_than_rows_there_are_as_few_bins_as_in_our_trees(
+    learner: Any, columns: int, most: int
+) -> None:
+    X = np.zeros((300, columns), np.float32)
+    X[:, 0] = np.arange(300)
+    train = Examples(X, np.random.default_rng(0).normal(size=300))
+    grown = replace(learner, trees=60, depth=5, min_rows=1)
+    model = fit(grown, train, Task.REGRESSION, price_list(np.zeros(columns)))
+    cuts = np.unique(model.ensemble.threshold[model.ensemble.feature == 0])
+    assert len(cuts) <= most
+    assert (len(cuts) > 45) == (columns < 300)
+
+
 @learners([replace(LEARNERS[1], trees=30), replace(LEARNERS[2], trees=30), LEARNERS[4]])
 def test_it_buys_less_as_the_tradeoff_rises(learner: Any) -> None:
     train = examples(Task.REGRESSION)

@@ -47,6 +47,23 @@ def test_continued_boosting_is_boosting(task: Task) -> None:
     assert np.array_equal(fit.own, fit.far)
 
 
+def test_held_out_scores_are_those_of_the_metered_model() -> None:
+    train = examples(Task.MULTICLASS)
+    start = HeldOutFit.begin(whole(train, Task.MULTICLASS), train)
+    fit = start.more(EVERYTHING, Settings(trees=3))
+    (metered,) = path(start.subsets.whole(fit.parts[0], {}), train)
+    assert np.array_equal(fit.far, start.far + metered.scores.T)
+
+
+def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows() -> None:
+    train = examples(Task.BINARY)
+    of, some = whole(train, Task.BINARY), np.arange(len(train)) % 3 % 2
+    zeros = np.zeros((1, len(train)))
+    alone = of.of_rows(some).explained(zeros[:, some > 0])
+    of.explained(zeros)
+    assert np.array_equal(of.of_rows(some).explained(zeros[:, some > 0]), alone)
+
+
 def test_only_the_features_that_are_given_are_tested() -> None:
     train = examples(Task.BINARY)
     start = HeldOutFit.begin(whole(train, Task.BINARY), train)

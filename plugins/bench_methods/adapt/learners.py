@@ -203,7 +203,8 @@ class AdaptL1(LinearAdapt):
     """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
-    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")  # L-BFGS within bounds
+    # numpy's BLAS sums, scipy's L-BFGS within bounds
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
 
     supports: int = param(24, "most sets of features taken from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
