@@ -43,8 +43,7 @@ COMMANDS = "bench.commands"
 INTERFACE = 1
 """The version of hooks and contracts. It rises when a plugin made for the one before may no longer
 be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
-SLOW = 1.0
-"""Seconds that importing a plugin may take before lists say so."""
+SLOW = 1.0  # seconds that importing a plugin may take before lists say so
 OURS = "budget-bench"
 _T = TypeVar("_T")
 Say = Callable[[str], None]
