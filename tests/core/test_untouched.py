@@ -13,10 +13,10 @@ from bench_core.results import records
 
 WAYS = {
     "a method": "records.TrialResult.__init__ = lambda self: None",
-    "a function": "from bench_core.results import store\nstore._connect = print",
-    "its code": "from bench_core.results import store\n"
+    "a function": "from bench_core.results import rows\nrows.connect = print",
+    "its code": "from bench_core.results import rows\n"
     "def other(uri): pass\n"
-    "store._connect.__code__ = other.__code__",
+    "rows.connect.__code__ = other.__code__",
     "a class": "records.TrialSpec = dict",
     "in a hook": "@bench_core.hookimpl\n"
     "def bench_learners():\n"
@@ -29,10 +29,10 @@ WAYS = {
 def test_what_a_plugin_replaces_is_put_back_and_named(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.results import store
+    from bench_core.results import rows
 
-    before = records.TrialResult.__init__, records.TrialSpec, store._connect.__code__
-    connect = store._connect
+    before = records.TrialResult.__init__, records.TrialSpec, rows.connect.__code__
+    original = rows.connect
     monkeypatch.syspath_prepend(tmp_path)
     head = "import bench_core\nfrom bench_core.results import records\n"
     (tmp_path / "changing_plugin.py").write_text(head + way)
@@ -41,8 +41,8 @@ def test_what_a_plugin_replaces_is_put_back_and_named(
             load_registry(["changing_plugin"])
     finally:
         sys.modules.pop("changing_plugin", None)
-    assert before == (records.TrialResult.__init__, records.TrialSpec, store._connect.__code__)
-    assert store._connect is connect
+    assert before == (records.TrialResult.__init__, records.TrialSpec, rows.connect.__code__)
+    assert rows.connect is original
 
 
 def test_a_plugin_may_add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

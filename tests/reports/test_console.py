@@ -102,7 +102,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
         "cost: mean per row in units, accounting path; audit: sampled.",
         "99%: cheapest point with at least 99% of gbrt's best ndcg@5; kept: its ndcg@5 on test as "
         "a share of gbrt's; saving: what gbrt pays for 99% over what the learner pays for it, "
-        "between two points in proportion.",
+        "between two points in proportion, the mean of repeats.",
         "baseline: trivial methods, listed last for comparison.",
     ]
     assert "no reference learner" in legend(replace(board, reference=""))[1]
@@ -245,7 +245,7 @@ def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
     (of_error,) = [
         line for line in legend(replace(board, higher_is_better=False)) if "kept" in line
     ]
-    assert f"{board.reference}'s best {board.metric} on test as a share of its." in of_error
+    assert f"{board.reference}'s best {board.metric} on test as a share of its; " in of_error
 
 
 def everything(name: str) -> Iterator[Board]:

@@ -55,7 +55,7 @@ def best_cuts(
     lower than another before it may be -inf.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
-    V, W = np.empty(257, np.int64), np.empty(257, np.int64)
+    V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
