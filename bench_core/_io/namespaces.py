@@ -235,6 +235,6 @@ def check_possible() -> None:
 def why_impossible() -> str:
     """Why this system lets no process be private, in one line; nothing where it does."""
     code = _PROBE.format(path=sys.path)
-    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    tried = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=False)
     lines = tried.stderr.decode(errors="replace").strip().splitlines()
     return (lines or ["no reason"])[-1] if tried.returncode else ""

@@ -81,7 +81,7 @@ class Hosted:
         about["view"] = view if self.private else None
         about["must"] = hidden() is not None
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(about)],
+            [sys.executable, "-P", "-c", _START, json.dumps(about)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # a log that processes share could be read by each
             stderr=subprocess.STDOUT,

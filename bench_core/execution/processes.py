@@ -77,7 +77,7 @@ class Worker:
 
             fcntl.fcntl(log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
         process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(about)],
+            [sys.executable, "-P", "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

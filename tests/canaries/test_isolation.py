@@ -27,6 +27,7 @@ MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "mark
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
+    (tmp_path / "json.py").write_text("raise ImportError('not Python's own')")
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "data"))
     rows = "".join(f"{i},{i % 5},{int(i % 7 > 3)}\n" for i in range(300))
