@@ -21,6 +21,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench_core._io.untouched import OURS as PACKAGES
 from bench_core._io.untouched import untouched
 from bench_core.errors import UsageError, unknown
 
@@ -84,8 +85,8 @@ class Registry:
     closing: list[Callable[[], None]] = field(default_factory=list)
 
     def ask(self, kind: str, name: str) -> None:
-        """Import the plugin that waits with a thing of this name, if one does."""
-        if imported := self.waiting.pop((kind, name), None):
+        """Import the plugin that waits with a thing of this name, if it is nobody else's."""
+        if (imported := self.waiting.pop((kind, name), None)) and (kind, name) not in self.origin:
             imported()
 
     def close(self) -> None:
@@ -280,9 +281,10 @@ def installed(group: str = GROUP) -> list[EntryPoint]:
 
 
 def about(point: EntryPoint) -> PluginInfo:
-    """An entry point's description, known without loading it."""
+    """An entry point's description, known without loading it; only our packages are ours."""
     origin, version = _name_and_version(point.dist) if point.dist else ("?", "?")
-    return PluginInfo(point.name, origin, version, point.value)
+    ours = point.module.partition(".")[0] in PACKAGES
+    return PluginInfo(point.name, origin if ours or origin != OURS else "?", version, point.value)
 
 
 @lru_cache(maxsize=128)  # reading the metadata of a distribution parses its whole file
@@ -312,10 +314,8 @@ def _load_module(module: str, to: Registry) -> None:
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        place = getattr(plugin, "__file__", module)
-        raise UsageError(
-            f"-p {module}: its hooks fail ({one_line(error)}); correct {place}"
-        ) from error
+        why = f"its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', module)}"
+        raise UsageError(f"-p {module}: {why}") from error
 
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from bench_core._io.digests import code_key, code_modules, modules_key
 from bench_core.class_names import SHIPPED, Elsewhere, find_class, is_shipped
+from bench_core.contracts import name_of
 from bench_core.data import Task
 from bench_core.errors import UsageError
 from bench_core.planning.facts import Facts
@@ -68,13 +69,14 @@ def _facts(told: Mapping[str, Any], encoded: Mapping[str, Any], depth: int = 0) 
         raise _refused("a learner")
     fields = {_text(name): _plain(value) for name, value in encoded["fields"].items()}
     spelling = _text(encoded["class"])
-    package, code, modules = _source(spelling, [*map(_text, _listed(told["modules"]))])
+    name = _text(told["name"])
+    package, code, modules = _source(name, spelling, [*map(_text, _listed(told["modules"]))])
     held = {n for n, v in fields.items() if isinstance(v, dict) and v.keys() == {"class", "fields"}}
     if held != told["inner"].keys():  # a class that is not listed would come from nowhere
         raise _refused("a learner inside another")
     inner = {n: _facts(one, fields[n], depth + 1) for n, one in told["inner"].items()}
     return Facts(
-        name=_text(told["name"]),
+        name=name,
         tasks=tuple(str(Task(task)) for task in told["tasks"]),
         version=_text(told["version"]),
         encoded={"class": spelling, "fields": fields},
@@ -88,13 +90,14 @@ def _facts(told: Mapping[str, Any], encoded: Mapping[str, Any], depth: int = 0) 
     )
 
 
-def _source(spelling: str, modules: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
-    """Of a class its package, a digest of its source, and the modules that this begins with."""
+def _source(name: str, spelling: str, modules: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
+    """Of a learner's class its package, a digest of its source, and the modules that this begins
+    with. One of Budget Bench must be the learner ``name``: keys know a class by its name."""
     module = spelling.partition(":")[0]
     package = module.partition(".")[0]
     if package in SHIPPED:
         cls = find_class(spelling)
-        if not is_shipped(cls):
+        if not is_shipped(cls) or not hasattr(cls, "fit") or name_of(cls) != name:
             raise _refused(f"class {spelling}")
         return "", code_key(cls), tuple(code_modules(cls))
     every = tuple(sorted({module, *modules}))

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 from bench_core._io.namespaces import check_possible, why_impossible
 from bench_core.datasets.cache import cache_folder, files_of
 from bench_core.datasets.search import data_folder
-from bench_core.errors import UsageError
+from bench_core.datasets.user_datasets import FILE, read_entries
+from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import NOT_PRIVATE, FitSpec, Job, Outcome, TrialSpec
 from bench_core.results.store_files import (
@@ -80,11 +82,12 @@ class Isolation:
 
     @classmethod
     def of_request(cls, request: RunRequest) -> "Isolation":
-        """What a request names, with the user's own data files."""
-        named = (*request.data, request.test, request.valid)
+        """What a request names, with the user's own data files and those of ``datasets.toml``."""
+        folder = data_folder(request.data_dir or None)
+        named = (*request.data, request.test, request.valid, *_listed(folder))
         files = [Path(name) for name in named if isinstance(name, str) and name]
         files = [path for path in files if path.is_file()]
-        return cls.of(store_path(request.store), [data_folder(request.data_dir or None), *files])
+        return cls.of(store_path(request.store), [folder, *files])
 
     def view(self, job: Job) -> View:
         """What one job sees."""
@@ -98,6 +101,14 @@ class Isolation:
         private = isinstance(spec, FitSpec) and bool(spec.origin)  # models have hosts of their own
         arguments = {"hidden": self.hidden, "shown": shown, "places": places, "private": private}
         return View(arguments, folder)
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    """The files that ``datasets.toml`` in a folder names, wherever they lie."""
+    if (path := folder / FILE).is_file():
+        with suppress(InputError):  # then none of it is a data set
+            for dataset in read_entries(path):
+                yield from dataset.files
 
 
 def is_refused(outcome: Outcome) -> bool:

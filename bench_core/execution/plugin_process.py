@@ -19,9 +19,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from bench_core._io.machine import memory
+from bench_core.class_names import spelled
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.execution.described import Given, described_learner, given_of, unimported
 from bench_core.execution.isolation import Isolation
+from bench_core.execution.runner import MEMORY_SHARE
+from bench_core.metrics.catalogue import is_built_in
 from bench_core.planning.request import RunRequest, check_request
 from bench_core.planning.resolve_learners import DescribedLearner, Wanted
 from bench_core.plugins import (
@@ -48,13 +52,13 @@ _START = (
 class PluginProcess:
     """A plugin in a private process of its own, which begins to import it at once."""
 
-    def __init__(self, plugin: PluginInfo, hidden: Sequence[str]) -> None:
+    def __init__(self, plugin: PluginInfo, hidden: Sequence[str], most: int) -> None:
         self.plugin = plugin
         view = {"hidden": hidden, "shown": (), "places": (), "private": True}
-        told = {"path": sys.path, "parent": os.getpid(), "view": view}
+        told = {"path": sys.path, "parent": os.getpid(), "view": view, "memory": most}
         told["plugin"] = [*asdict(plugin).values()]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(told)],
+            [sys.executable, "-P", "-c", _START, json.dumps(told)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -69,11 +73,13 @@ class PluginProcess:
     def chosen(self, wanted: Wanted, of: PluginProcesses) -> DescribedLearner | str:
         """``resolve_learners.choose``. Raises what is raised there."""
         known = [[[*asdict(info).values()], given] for info, given in of.given.items()]
-        self._send({"wanted": asdict(wanted), "known": known, "modules": of.modules})
-        answer = self._receive()
+        question = {"wanted": asdict(wanted), "known": known, "modules": of.modules}
+        answer = self._receive(question)
         if "lack" in answer:
             return one_line(str(answer["lack"]), 500)
-        return described_learner(wanted, answer, f"plugin {self.plugin.name}")
+        found = described_learner(wanted, answer, f"plugin {self.plugin.name}")
+        of.refuse_doubles(found, self.plugin)
+        return found
 
     def close(self) -> None:
         """End it with all that it started."""
@@ -91,13 +97,18 @@ class PluginProcess:
         except OSError:
             raise self._fault("ended its process") from None
 
-    def _receive(self) -> dict[str, Any]:
+    def _receive(self, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a question, which it may not even read, or to the one before."""
         pipe: Any = self._process.stdout
         timer = threading.Timer(ANSWER_SECONDS, self._process.kill)
         timer.start()
-        line = pipe.readline(LONGEST_ANSWER)
-        late = not timer.is_alive()
-        timer.cancel()
+        try:
+            if question is not None:
+                self._send(question)
+            line = pipe.readline(LONGEST_ANSWER)
+        finally:
+            late = not timer.is_alive()
+            timer.cancel()
         if not line.endswith(b"\n"):
             spent = f"took longer than {ANSWER_SECONDS:g} s" if late else "ended its process"
             raise self._fault(spent)
@@ -118,10 +129,13 @@ class PluginProcess:
 class PluginProcesses:
     """Those of all plugins of others, from when they begin until learners are chosen."""
 
-    def __init__(self, plugins: Sequence[PluginInfo], modules: Sequence[str], hidden: Any) -> None:
+    def __init__(
+        self, plugins: Sequence[PluginInfo], modules: Sequence[str], hidden: Any, most: int
+    ) -> None:
         self.modules = [*modules]
         self.given: dict[PluginInfo, Given] = {}
-        self._processes = {plugin: PluginProcess(plugin, hidden) for plugin in plugins}
+        self.registry = Registry()
+        self._processes = {plugin: PluginProcess(plugin, hidden, most) for plugin in plugins}
 
     def register(self, plugin: PluginInfo, registry: Registry) -> bool:
         """Put what a plugin brings into a registry, without importing it; the rest waits there."""
@@ -133,7 +147,8 @@ class PluginProcesses:
         given = process.given()
         named = [(kind, name) for kind, name, _ in given if kind not in ("learner", "suite")]
         for kind, name in named:
-            if (kind, name) in registry.origin or (kind, name) in registry.waiting:
+            taken = (kind, name) in registry.origin or (kind, name) in registry.waiting
+            if taken or (kind == "metric" and is_built_in(name)):
                 fault = f"{kind} {name!r} is registered by another plugin too"
                 raise UsageError(f"{fault}: uninstall or rename one")
         registry.add(plugin, unimported(plugin, given, partial(process.chosen, of=self)))
@@ -141,10 +156,29 @@ class PluginProcesses:
         self.given[plugin] = given
         return True
 
+    def refuse_doubles(self, found: DescribedLearner, plugin: PluginInfo) -> None:
+        """Raise UsageError where a plugin describes another class of a package as the learner that
+        it has of that name: they would have one key."""
+        waiting = [*found.instances]
+        while waiting:
+            one = waiting.pop()
+            waiting += [*one.inner.values(), *one.needs]
+            known = self.registry.learners.get(one.name)
+            its = spelled(known) if known is not None else one.spelling
+            same = _package(its) == _package(one.spelling)
+            owner = self.registry.origin.get(("learner", one.name))
+            if same and its != one.spelling and owner != plugin:
+                fault = f"says that {one.name} is {one.spelling}, and it is {its}"
+                raise UsageError(f"plugin {plugin.name} {fault}")
+
     def close(self) -> None:
         """End all."""
         for process in self._processes.values():
             process.close()
+
+
+def _package(spelling: str) -> str:
+    return spelling.partition(":")[0].partition(".")[0]
 
 
 def _import(plugin: PluginInfo, registry: Registry) -> None:
@@ -168,11 +202,13 @@ def plugins_for(request: RunRequest) -> Registry:
     if not others:
         return load_registry()
     hidden = Isolation.of_request(request).hidden
-    processes = PluginProcesses(others, request.plugins, hidden)
+    most = request.memory or int(MEMORY_SHARE * memory())
+    processes = PluginProcesses(others, request.plugins, hidden, most)
     try:
         registry = load_registry(request.plugins, processes.register)
     except BaseException:
         processes.close()
         raise
+    processes.registry = registry
     registry.closing.append(processes.close)
     return registry

@@ -38,6 +38,10 @@ def start_plugin(about: dict[str, Any]) -> None:
 
     confine(**about["view"])
     enclosed()
+    if about["memory"]:
+        from bench_core._io.machine import limit_memory
+
+        limit_memory(about["memory"])
     from bench_core.execution.plugin_host import main
 
     main(about["plugin"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,15 +17,17 @@ import pytest
 from helpers.toys import Prefix, Stacked
 
 import bench_core
+from bench_core import plugins
 from bench_core.cli import options
 from bench_core.errors import UsageError
 from bench_core.execution import plugin_process
 from bench_core.execution.described import described_learner, given_of
-from bench_core.execution.isolation import check_possible
+from bench_core.execution.isolation import Isolation, check_possible
 from bench_core.execution.trial import find_metric
 from bench_core.planning.facts import Facts
+from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import Wanted
-from bench_core.plugins import load_registry, of_module
+from bench_core.plugins import about, installed, load_registry, of_module
 
 MINE = """from dataclasses import dataclass
 from typing import ClassVar
@@ -57,6 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("confined")
     (home / "confined_mine.py").write_text(MINE)
     (home / "confined_broken.py").write_text("import not_there_at_all")
+    (home / "json.py").write_text("raise ImportError('a file of the current folder')")
     (home / "confined_slow.py").write_text("import time; time.sleep(60)")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
@@ -121,7 +126,7 @@ def test_a_judge_imports_the_plugins_of_its_metrics_alone(home: Path) -> None:
 def test_a_plugin_with_a_name_of_others_is_refused_whole() -> None:
     registry, plugin = load_registry(), of_module("confined_mine")
     given = [("learner", "fine", "m:C"), ("metric", "mine", ""), ("cost model", "sensor", "")]
-    processes = plugin_process.PluginProcesses([], [], ())
+    processes = plugin_process.PluginProcesses([], [], (), 0)
     processes._processes[plugin] = SimpleNamespace(given=lambda: given, chosen=None)  # type: ignore[assignment]
     with pytest.raises(UsageError, match="cost model 'sensor' is registered by another plugin too"):
         processes.register(plugin, registry)
@@ -142,6 +147,70 @@ def test_no_file_of_the_folder_hides_an_installed_module_under_isolate(
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(home)])
     options.find_plugins_here(["confined_mine"], isolate)
     assert sys.path.index(str(home)) == (len(sys.path) - 1 if isolate else 0)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "ndcg@5"])
+def test_no_plugin_takes_the_name_of_a_built_in_metric(name: str) -> None:
+    """It would be imported in the command where a run names that metric."""
+    processes, plugin = plugin_process.PluginProcesses([], [], (), 0), of_module("confined_mine")
+    given = [("metric", name, "")]
+    processes._processes[plugin] = SimpleNamespace(given=lambda: given, chosen=None)  # type: ignore[assignment]
+    with pytest.raises(UsageError, match=f"metric '{name}' is registered by another plugin too"):
+        processes.register(plugin, load_registry())
+
+
+def test_a_plugin_is_not_imported_for_what_has_the_name_of_another_thing() -> None:
+    registry = load_registry()
+    registry.waiting["data set", "clicks"] = registry.waiting["data set", "more"] = lambda: 1 / 0
+    registry.origin["data set", "clicks"] = of_module("datasets.toml")
+    registry.ask("data set", "clicks")
+    with pytest.raises(ZeroDivisionError):
+        registry.ask("data set", "more")
+
+
+def test_metadata_make_no_module_ours() -> None:
+    ours = next(p for p in installed() if p.module == "bench_methods.gbrt")
+    forged = EntryPoint("evil", "evil:plugin", "bench")
+    vars(forged).update(dist=ours.dist)
+    assert about(ours).origin == plugins.OURS
+    assert about(forged).origin != plugins.OURS
+
+
+def test_a_description_takes_memory_and_time_within_limits(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "confined_large.py").write_text("large = bytearray(1 << 31)")
+    with pytest.raises(UsageError, match=r"cannot import it .*MemoryError"):
+        bench_core.plan(data="toy-binary", plugins="confined_large", isolate=True, memory=1 << 30)
+    monkeypatch.setattr(plugin_process, "ANSWER_SECONDS", 0.2)
+    deaf = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = object.__new__(plugin_process.PluginProcess)
+    process.plugin, process._process = of_module("deaf"), deaf
+    with pytest.raises(UsageError, match="plugin deaf ended its process"):
+        process._receive({"long": "x" * (1 << 20)})
+    process.close()
+
+
+def test_files_of_the_users_data_sets_are_hidden_wherever_they_lie(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "rows.csv").write_text("a,y\n1,0\n")
+    table = '[clicks]\nfile = "../rows.csv"\ntask = "binary"\n'
+    (tmp_path / "data" / "datasets.toml").write_text(table)
+    request = RunRequest(data_dir=str(tmp_path / "data"), store=str(tmp_path / "x.db"))
+    assert str(tmp_path / "rows.csv") in Isolation.of_request(request).hidden
+
+
+def test_no_sibling_passes_for_the_learner_of_another_plugin() -> None:
+    told = answer()
+    processes = plugin_process.PluginProcesses([], [], (), 0)
+    processes.registry = load_registry(["helpers.toys"])
+    processes.refuse_doubles(described_learner(WANTED, told, "x"), of_module("evil"))
+    at("facts", 0, "inner", "base", "encoded", "class")(told, "helpers.toys:Other")
+    at(*FIELDS, "base", "class")(told, "helpers.toys:Other")
+    found = described_learner(WANTED, told, "x")
+    with pytest.raises(UsageError, match="says that toy-prefix is helpers"):
+        processes.refuse_doubles(found, of_module("evil"))
+    processes.refuse_doubles(found, of_module("helpers.toys"))
 
 
 WANTED = Wanted("toy-stacked", {}, (), 0, "", True)
@@ -191,6 +260,10 @@ def test_what_decides_about_a_trial_is_worked_out_here() -> None:
         (at("facts", 0, "modules"), ["no_such_module"]),
         (at("facts", 0, "encoded", "class"), "bench_core.plugins:Callable"),
         (at("facts", 0, "encoded", "class"), "bench_core.plugins:Path"),
+        (at("facts", 0, "encoded", "class"), "bench_core.plugins:Registry"),
+        (at("facts", 0, "encoded", "class"), OURS),
+        (at("facts", 0, "encoded", "class"), ":Stacked"),
+        (at("facts", 0, "encoded", "class"), ".toys:Stacked"),
         (at("facts", 0, "inner"), {}),  # its class would come from nowhere
         (at(*FIELDS, "shrink"), {"class": "helpers.toys:Prefix", "fields": {}}),
         (at(*FIELDS, "base", "class"), ["helpers.toys:Prefix"]),
