@@ -128,6 +128,8 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     seen = plan.foresight
     if seen is None or not seen.jobs:
         return []
+    from bench_core.costs.meter import compiled_before  # with numba
+
     hours = [seconds / 3600 for seconds in seen.core]
     lines = [
         f"time: about {duration(seen.wall[0])}, 9 times in 10 at most {duration(seen.wall[1])}",
@@ -136,6 +138,11 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     ]
     if core_hour is not None:
         lines.append(f"price: {cost(hours[0] * core_hour)}, at most {cost(hours[1] * core_hour)}")
+    if not compiled_before():
+        lines.append(
+            "no kernel is compiled here yet: the first run compiles them once, on top of that some "
+            "30 s of processor time"
+        )
     if seen.recorded < seen.jobs:
         unknown = seen.jobs - seen.recorded
         lines.append(

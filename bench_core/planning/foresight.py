@@ -5,7 +5,7 @@ learner's on other data, or from all, by cells of the training data (rows times 
 not known of a learner on a data set is one log-normal factor for all of its jobs there, so errors
 do not average out. The wall time of a draw is Graham's lower bound: the work shared by the
 workers, or the longest fit with its trial. What is compiled once on a machine, by the first run
-there, is not foreseen.
+there, is not foreseen: ``bench plan`` says so where that is still to come.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -10,10 +10,10 @@ those libraries, and the features of the processor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from bench_core._io.digests import canonical, code_key, digest, text_digest
+from bench_core._io.digests import canonical, code_key, text_digest
 from bench_core.class_names import spelled
 from bench_core.costs.model import costs_key
 from bench_core.metrics import parse_metric
@@ -52,38 +52,44 @@ def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
     return (metric.name,) if built_in else (metric.name, code_key(cls))
 
 
-def score_key(spec: TrialSpec, costs: str, metrics: Iterable[tuple[str, ...]]) -> str:
-    """The ScoreKey: how a fitted model is judged. The data set enters by its name in results (equal
-    rows may go by two names), the cost model by its ``costs_key``, metrics by their keys."""
-    how: list[Any] = [[*metrics], spec.accounting, spec.audit, spec.splits]
-    how += [["caps", *spec.caps]] if spec.caps else []
-    return digest(["score", SCORING, spec.fit, spec.dataset, costs, *how])
+def score_key(fit: str, judged: str) -> str:
+    """The ScoreKey: a fitted model, and how it is ``judged``."""
+    return text_digest(f'["score",{SCORING},"{fit}",{judged}]')
+
+
+def judged(
+    dataset: str,
+    costs: str,
+    metrics: Iterable[tuple[str, ...]],
+    accounting: str,
+    audit: str,
+    splits: Sequence[str],
+    caps: Sequence[float],
+) -> str:
+    """How models are judged, as canonical JSON without brackets: one text for many trials. The data
+    set enters by its name in results (equal rows may go by two names), the cost model by its
+    ``costs_key``, metrics by their keys."""
+    how: list[Any] = [dataset, costs, [*metrics], accounting, audit, splits]
+    return canonical(how + ([["caps", *caps]] if caps else []))[1:-1]
+
+
+_OF_USE = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
 
 
 @dataclass(slots=True, eq=False)
 class Ground:
-    """One prepared fold of a data set: ``data`` is its folder, ``costs`` the key of its cost
-    model ("" for the one prepared with it). ``billed`` is the key of what bills, ``facts`` the
-    canonical JSON of what all keys of fits have in common."""
+    """One prepared fold of a data set, with what all fits and all trials on it have in common.
+
+    ``fit`` and ``trial`` are fields of their specifications, ``fit_ends`` is the canonical JSON
+    with which all keys of fits end, ``billed`` the key of what bills, ``metrics`` those of metrics.
+    """
 
     use: DatasetUse
-    splits: Splits
-    data: str
-    costs: str
-    billed: str = field(init=False)
-    facts: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.billed = costs_key(self.splits.costs)
-        data = {
-            "fingerprint": self.use.fingerprint,
-            "task": self.use.task,
-            "classes": self.use.classes,
-            "fold": self.use.fold,
-            "prices": costs_key(self.splits.prices),
-            "names": self.splits.feature_names,
-        }
-        self.facts = canonical(data)
+    billed: str
+    metrics: list[tuple[str, ...]]
+    fit_ends: str
+    fit: dict[str, Any]
+    trial: dict[str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -92,13 +98,11 @@ class _About:
 
     learner: Any
     facts: Facts
-    version: str
-    params: dict[str, Any]
     key: str  # canonical JSON of its ``learner_key``
     needs: list[tuple[str, Facts]]  # by the canonical JSON of each, encoded
-    origin: str
-    code: str
     libraries: str
+    fit: dict[str, Any]  # fields of the specifications of its fits
+    trial: dict[str, Any]  # and of its trials
 
 
 @dataclass(slots=True, eq=False)
@@ -118,7 +122,44 @@ class Specifications:
     skipped: dict[str, str] = field(default_factory=dict)
     _known: dict[int, _About] = field(default_factory=dict)
     modules: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def ground(self, use: DatasetUse, splits: Splits, data: str, costs: str) -> Ground:
+        """A prepared fold: ``data`` is its folder, ``costs`` the key of its cost model ("" for the
+        one prepared with it)."""
+        trained = {
+            "fingerprint": use.fingerprint,
+            "task": use.task,
+            "classes": use.classes,
+            "fold": use.fold,
+            "prices": costs_key(splits.prices),
+            "names": splits.feature_names,
+        }
+        metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
+        both = {
+            "dataset": use.name,
+            "seed": use.seed,
+            "data": data,
+            "states": self.states,
+            "costs": costs,
+            "plugins": self.request.plugins,
+            "modules": modules_of(self.request),
+        }
+        judges = bringers(use.metrics[:1], self.registry)
+        trial = {name: getattr(use, name) for name in _OF_USE}
+        trial |= {
+            "cost_model": splits.costs.name,
+            "surrogate": splits.cost_model is not None,
+            "audit": self.request.audit,
+            "judges": bringers(use.metrics, self.registry),
+        }
+        return Ground(
+            use,
+            billed=costs_key(splits.costs),
+            metrics=metrics,
+            fit_ends=",".join(map(canonical, (trained, metrics[0], use.seed))),
+            fit=both | {"metric": use.metrics[0], "judges": judges},
+            trial=both | trial,
+        )
 
     def add(self, chosen: Chosen, on: Ground, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
@@ -127,56 +168,30 @@ class Specifications:
         the data's task, or stands on one that does not.
         """
         left_out = []
+        use, audit = on.use, self.request.audit
+        splits: tuple[str, ...] = ("valid", "test")
+        reference = self._about(chosen.instances[0]).facts.name == self.reference
+        if reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
+            splits = ("train", *splits)
+        how = judged(use.name, on.billed, on.metrics, use.accounting, audit, splits, use.caps)
+        common = on.trial | {"splits": splits}
         for instance, varied in zip(chosen.instances, chosen.varied, strict=True):
             about = self._about(instance)
-            reason = about.facts.unsuited(on.use.task, on.use.name)
+            reason = about.facts.unsuited(use.task, use.name)
             if reason and not chosen.named:
                 left_out.append(reason)
                 continue
-            what = f"{chosen.name} {varied}".rstrip()
-            self._trial(about, f"{what} on {on.use.name}{suffix}", on, reason)
+            title = f"{f'{chosen.name} {varied}'.rstrip()} on {use.name}{suffix}"
+            fit = self.fit_key(about, [], on) if reason else self._fit(about, on, title)
+            key = score_key(fit, how)
+            if key not in self.trials:
+                libraries = "" if reason else about.libraries
+                self.trials[key] = TrialSpec(
+                    key=key, title=title, fit=fit, libraries=libraries, **about.trial, **common
+                )
+            if reason:
+                self.skipped[key] = reason
         return left_out
-
-    def _trial(self, about: _About, title: str, on: Ground, reason: str) -> None:
-        use, request, name = on.use, self.request, about.facts.name
-        splits: tuple[str, ...] = ("valid", "test")
-        if name == self.reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
-            splits = ("train", *splits)
-        spec = TrialSpec(
-            key="",
-            title=title,
-            fit=self.fit_key(about, [], on) if reason else self._fit(about, on, title),
-            learner=name,
-            learner_version=about.version,
-            params=about.params,
-            dataset=use.name,
-            fold=use.fold,
-            seed=use.seed,
-            fingerprint=use.fingerprint,
-            stand_in=use.stand_in,
-            task=use.task,
-            data=on.data,
-            states=self.states,
-            metrics=use.metrics,
-            unit=use.unit,
-            cost_model=on.splits.costs.name,
-            surrogate=on.splits.cost_model is not None,
-            accounting=use.accounting,
-            audit=request.audit,
-            splits=splits,
-            costs=on.costs,
-            plugins=request.plugins,
-            modules=modules_of(request),
-            caps=use.caps,
-            origin=about.origin,
-            code=about.code,
-            libraries="" if reason else about.libraries,
-            judges=bringers(use.metrics, self.registry),
-        )
-        key = score_key(spec, on.billed, map(self._metric, spec.metrics))
-        self.trials.setdefault(key, replace(spec, key=key))
-        if reason:
-            self.skipped[key] = reason
 
     def _fit(self, about: _About, on: Ground, title: str) -> str:
         """Specify a fit after those it stands on; its key."""
@@ -186,35 +201,12 @@ class Specifications:
         }
         key = self.fit_key(about, list(needs.values()), on)
         if key not in self.fits:
-            self.fits[key] = FitSpec(
-                key=key,
-                title=title,
-                learner=about.facts.encoded,
-                learner_name=about.facts.name,
-                dataset=on.use.name,
-                data=on.data,
-                metric=on.use.metrics[0],
-                seed=on.use.seed,
-                states=self.states,
-                needs=needs,
-                costs=on.costs,
-                plugins=self.request.plugins,
-                origin=about.origin,
-                modules=modules_of(self.request),
-                judges=bringers(on.use.metrics[:1], self.registry),
-            )
+            self.fits[key] = FitSpec(key=key, title=title, needs=needs, **about.fit, **on.fit)
         return key
 
     def fit_key(self, about: _About, needs: Sequence[str], on: Ground) -> str:
         """The FitKey; ``needs`` are those of the fits that this one stands on."""
-        metric = canonical(self._metric(on.use.metrics[0]))
-        parts = ['"fit"', about.key, canonical([*needs]), on.facts, metric]
-        return text_digest(f"[{','.join([*parts, canonical(on.use.seed)])}]")
-
-    def _metric(self, name: str) -> tuple[str, ...]:
-        if name not in self._metrics:
-            self._metrics[name] = metric_key(name, self.registry.metrics)
-        return self._metrics[name]
+        return text_digest(f'["fit",{about.key},{canonical([*needs])},{on.fit_ends}]')
 
     def _about(self, learner: Any) -> _About:
         """What is known of a learner, an instance or its facts; it is held, so that no other has
@@ -226,13 +218,21 @@ class Specifications:
             self._known[id(learner)] = _About(
                 learner=learner,
                 facts=facts,
-                version=version,
-                params=facts.params,
                 key=canonical(facts.key(version)),
                 needs=[(canonical(need.encoded), need) for need in facts.needs],
-                origin=facts.origin,
-                code=facts.row_code,
                 libraries=facts.libraries,
+                fit={
+                    "learner": facts.encoded,
+                    "learner_name": facts.name,
+                    "origin": facts.origin,
+                },
+                trial={
+                    "learner": facts.name,
+                    "learner_version": version,
+                    "params": facts.params,
+                    "origin": facts.origin,
+                    "code": facts.row_code,
+                },
             )
         return self._known[id(learner)]
 

@@ -18,7 +18,7 @@ from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.foresight import Durations, foresee
-from bench_core.planning.keys import Ground, Specifications
+from bench_core.planning.keys import Specifications
 from bench_core.planning.plan import (
     DatasetUse,
     Notify,
@@ -216,7 +216,7 @@ class _Planner:
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
-        for ground in (Ground(use, splits, str(prepared.path), costs) for use in uses):
+        for ground in (specs.ground(use, splits, str(prepared.path), costs) for use in uses):
             for learner in learners:
                 for reason in specs.add(learner, ground, suffix):
                     self.note(f"skipped: {reason}")

@@ -11,7 +11,7 @@ from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.keys import bringers, metric_key, score_key
+from bench_core.planning.keys import bringers, judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.planning.resolve_datasets import ByName
@@ -116,7 +116,8 @@ class _Billed:
             self.registry.ask("metric", name)
         new = replace(new, judges=bringers(new.metrics, self.registry))
         metrics = (metric_key(name, self.registry.metrics) for name in new.metrics)
-        return replace(new, key=score_key(new, key, metrics))
+        how = judged(new.dataset, key, metrics, new.accounting, new.audit, new.splits, new.caps)
+        return replace(new, key=score_key(new.fit, how))
 
     def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:
         """The data under the new costs, and the key of the prices that learners trained on."""

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-import numpy as np
-
 from bench_core.annotations import members
 from bench_core.arrays import FloatArray
 from bench_core.parameters import Parameter, Registry, Search, expand, held, is_grid, parameters
+from bench_core.planning.sobol import sobol
 
 FIRST = ("tradeoff", "learning_rate")
 """Parameters that have dimensions of their own, so that learners which share them try the same."""
@@ -157,10 +156,5 @@ def search_ends(
 def _draws(dimensions: int, count: int) -> Iterator[FloatArray | None]:
     """None, for the default setting, then points (dimensions,) of the sequence after its first,
     which is 0."""
-    from scipy.stats.qmc import Sobol  # takes a second
-
     yield None
-    if dimensions:
-        yield from Sobol(dimensions, scramble=False).fast_forward(1).random(count)
-    else:
-        yield from np.zeros((count, 0))
+    yield from sobol(dimensions, count)
