@@ -106,9 +106,9 @@ class Result(RunResult):
 
     def board(self, dataset: str | None = None) -> DataFrame:
         """One row for each learner at its best: quality with its 95% interval and tier (1: not told
-        apart from the best), cost, the cost that keeps 99% of the reference's quality and the
-        saving by it, area and regret of the curve, these with 95% intervals, settings tried,
-        seconds of training, audit and marks."""
+        apart from the best), cost, that of its cheapest point with 99% of the reference's quality,
+        the saving at that quality, area and regret of the curve, these with 95% intervals, settings
+        tried, seconds of training, audit and marks."""
         rows = []
         for name in self._names(dataset):
             board, by_name = self._boards[name], {r.learner: r for r in self._sure(name).rows}

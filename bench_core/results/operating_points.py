@@ -387,7 +387,8 @@ def _over(reference: float, cost: float) -> float:
 
 
 def _spread(values: FloatArray) -> FloatArray:
-    """Sample standard deviation over the first axis, NaN for a single value."""
+    """Sample standard deviation over the first axis, NaN for a single value and infinite ones."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
-    return np.asarray(values.std(axis=0, ddof=1), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(values.std(axis=0, ddof=1), dtype=np.float64)

@@ -246,11 +246,13 @@ def _cheapest(quality: FloatArray, cost: FloatArray, target: FloatArray, higher:
     first = len(paid) - last.astype(np.int64)[there]
     start, most = first.min(), paid[first, draws[there]].max()
     end = np.flatnonzero(paid.min(axis=1) <= most)[-1] + 1
-    index = _first_least(np.where(reached[start:end], paid[start:end], np.inf)) + start
-    return single(np.where(there, index, -1))
+    asked = np.where(reached[start:end], paid[start:end], np.inf)
+    good = (quality if higher else -quality).T[start:end]
+    best = _first_most(np.where(asked == asked.min(axis=0), good, -np.inf))  # of equally cheap ones
+    return single(np.where(there, best + start, -1))
 
 
-def _first_least(values: FloatArray) -> IntArray:
-    """The place of the least of values (points, draws) in each draw, of equal ones the first."""
-    found: IntArray = _LAST - (_ranked(-values).max(axis=0) & _LAST)
+def _first_most(values: FloatArray) -> IntArray:
+    """The place of the most of values (points, draws) in each draw, of equal ones the first."""
+    found: IntArray = _LAST - (_ranked(values).max(axis=0) & _LAST)
     return found

@@ -20,7 +20,7 @@ def quality(value: float) -> str:
         return "-"
     if 0 < abs(value) < TINY:
         return f"{value:.1e}"
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.4g}"
+    return f"{value + 0:.4f}" if abs(value) < 10 else f"{value:.4g}"  # zero has no sign
 
 
 def cost(value: float) -> str:

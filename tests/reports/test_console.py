@@ -289,6 +289,7 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
         (123.456, "123.5"),
         (math.nan, "-"),
         (0.0, "0.0000"),
+        (-0.0, "0.0000"),  # the least regret in an error
         (2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
         (0.001, "0.0010"),
     ],

@@ -261,7 +261,7 @@ def test_the_sentence_names_winner_margin_certainty_and_the_cheapest(sure: str) 
     assert re.search(r"The data do not separate it from (gbrt|miser)\. It is better than", text)
     assert re.search(
         r"miser keeps 99% of gbrt's accuracy at the least cost, "
-        r"[\d.]+: \d\d% of what that pays for it \(95%: \d\d% to",
+        r"9\.\d\d: 3\d% of what that pays for it \(95%: 2\d% to",  # a point at 10, skills give 26%
         text,
     )
 
@@ -451,7 +451,7 @@ def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
 
 
 def test_savings_stand_with_their_intervals_and_areas_are_there(sure: str) -> None:
-    assert re.search(r"\d\.\dx \(\d\.\dx to \d\.\dx\)", Elements(sure).text)
+    assert re.search(r"3\.\dx \(\d\.\dx to [34]\.\dx\)", Elements(sure).text)
     data = unpacked(sure)
     miser = [name for name, _ in data["learners"]].index("miser")
     place = [*data["sets"][0]["area"]].index(str(miser))

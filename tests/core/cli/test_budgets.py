@@ -120,7 +120,7 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
     [
         (
             ("best", "-b", "10,x"),
-            "'x' is not a cost: write numbers >= 0 with commas, as 5,10,20",
+            "--budget: budget 'x' is not a cost: write numbers >= 0 with commas, as 5,10,20",
         ),
         (("best", "-b", ""), "--budget: budget '' is not a cost"),
         (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),

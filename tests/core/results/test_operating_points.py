@@ -213,6 +213,14 @@ def test_a_cheapest_point_pays_its_own_cost_for_a_quality_that_it_exceeds():
     assert found.loc["cegb", "saving"] == 50 / 20
 
 
+def test_what_costs_nothing_saves_without_end_in_every_repeat():
+    free = [rows("cegb", [(1, -10, 0.8, 0.8)], seed=seed) for seed in (0, 1)]  # 0 on test
+    whole = [rows("gbrt", [(1, 40, 0.8, 0.8)], seed=seed) for seed in (0, 1)]
+    found = over_repeats(savings(frame(*free, *whole), "ndcg@5", "gbrt")).set_index("learner")
+    assert found.loc["cegb", "saving"] == np.inf
+    assert np.isnan(found.loc["cegb", "saving_std"])
+
+
 def test_a_learner_that_never_reaches_the_target_saves_nan():
     weak = rows("weak", [(1, 1, 0.2, 0.99)])
     found = savings(frame(weak, GBRT), "ndcg@5", "gbrt").set_index("learner")

@@ -17,7 +17,9 @@ from bench_core.statistics.choices import (
     at_matched_cost,
     equalling,
     keeping,
+    paying,
     single,
+    taken,
     within_each,
 )
 
@@ -176,6 +178,18 @@ def test_the_cost_of_equal_quality_is_read_off_the_other_curve() -> None:
     assert b.other[0] == 0
     assert b.part[0] == pytest.approx(0.5)  # half way from 5 to 1: a cost of 3
     assert never.point[0] == -1
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher: bool) -> None:
+    """As on the frontier; which of them stands first is chance."""
+    sign = 1 if higher else -1
+    quality = [np.array([[sign * q]]) for q in (0.8,)] + [sign * np.array([[0.4, 0.8, 1.2, 1.0]])]
+    costs = [np.array([[3.0]]), np.array([[1.0, 5.0, 5.0, 5.0]])]
+    (_, kept), (_, paid) = (how(1.0, 0, higher)(quality, costs) for how in (keeping, paying))
+    assert kept.point[0] == 2
+    assert (paid.point[0], paid.other[0]) == (2, 0)
+    assert taken(costs[1], paid)[0] == pytest.approx(3.0)  # .8 is half way from .4 to 1.2
 
 
 def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
