@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import LOST, Board, notes_of, notice
+from bench_core.leaderboard.board import LOST, SHARE, Board, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.terminal.tables import PLAIN_WIDTH, Table, console, plain_lines, show, write_text
@@ -252,6 +252,14 @@ def explained_marks(board: Board) -> list[str]:
     return lines
 
 
+def target(board: Board) -> str:
+    """The quality at which savings are measured, in words."""
+    best = f"{one_line(board.reference)}'s best {board.metric}"
+    return (
+        f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
+    )
+
+
 def _saving_lines(board: Board) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
@@ -261,7 +269,7 @@ def _saving_lines(board: Board) -> list[str]:
         share = f"{name}'s best {board.metric} on test as a share of its"
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
-        f"{PERCENT}: cheapest point with at least {PERCENT} of {name}'s best {board.metric}; "
+        f"{PERCENT}: cheapest point with {target(board)}; "
         f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for it, "
         f"between two points in proportion{mean}.",
     ]

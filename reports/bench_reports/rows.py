@@ -11,7 +11,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.console import explained_marks, selection_line
+from bench_reports.console import explained_marks, selection_line, target
 from bench_reports.svg import Look
 from bench_reports.views import Certainty, Curve, View
 
@@ -149,13 +149,13 @@ def _marks(board: Board, row: Row) -> list[str]:
 
 def legend(board: Board, view: View) -> list[str]:
     """The table's columns explained, those that it has."""
-    name, metric = one_line(board.reference), board.metric
+    name = one_line(board.reference)
     mean = "the mean of repeats, " if board.repeats > 1 else ""
     lines = {
         "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
-        "saving": f"{SHARE:.0%} cost: that of the cheapest point with at least {SHARE:.0%} of "
-        f"{name}'s best {metric}; saving: what {name} pays for {SHARE:.0%} over what the learner "
-        f"pays for it, between two points in proportion ({mean}with its 95% interval).",
+        "saving": f"{SHARE:.0%} cost: that of the cheapest point with {target(board)}; "
+        f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it, "
+        f"between two points in proportion ({mean}with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }

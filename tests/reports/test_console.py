@@ -246,6 +246,9 @@ def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
         line for line in legend(replace(board, higher_is_better=False)) if "kept" in line
     ]
     assert f"{board.reference}'s best {board.metric} on test as a share of its; " in of_error
+    assert (
+        f"cheapest point with at most {board.reference}'s best {board.metric} / 0.99; " in of_error
+    )
 
 
 def everything(name: str) -> Iterator[Board]:
