@@ -26,13 +26,23 @@ class Units(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """``l2`` on top of every denominator; the least rows and hessian that a child may have; whether
-    no split is charged, so that of a node only the highest gain matters."""
+    """``l2`` on top of every denominator; the least rows and hessian that a child may have."""
 
     l2: float
     min_rows: int
     min_hessian: float
-    free: bool
+
+
+class Owed(NamedTuple):
+    """The three terms of eq. 13: a split of node i on feature j is charged
+    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy."""
+
+    coupled: Float64Array
+    lazy: Float64Array
+    split: Float64Array
+
+
+TAKEN = 1e-11  # a raw gain above this share of the node's own score is no rounding
 
 
 @njit(cache=True, nogil=True)
@@ -43,6 +53,7 @@ def best_cuts(
     first: Int64Array,
     units: Units,
     limits: Limits,
+    owed: Owed,
     gain: Float64Array,
     cut: Int32Array,
 ) -> None:
@@ -51,20 +62,22 @@ def best_cuts(
     A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
     numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
     allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
-    first[j]:first[j+1], the last of them for NaN. Where only the highest gain matters, one that is
-    lower than another before it may be -inf.
+    first[j]:first[j+1], the last of them for NaN. A gain may be -inf where, less what is ``owed``,
+    it is lower than that of another of ``features``: the feature cannot be chosen while it owes
+    as much.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
+    coupled, lazy, split = owed
     for pair in pairs:
         for which in range(2):
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
-            least = 0.0  # what the two terms of eq. 12 have to exceed, if gains are to matter
+            highest, parent = -np.inf, 0.0  # net gain so far; the node's own term of eq. 12
             for j in features:
                 gain[node, j] = -np.inf
                 packed = hist[slot, 0, first[j] : first[j + 1]]
@@ -76,6 +89,11 @@ def best_cuts(
                     _cumulate_hessians(packed, hessian, W)
                     W[low + cuts] = hessian.sum()
                 sums, weights, lost = V[low : low + cuts + 1], W[low : low + cuts + 1], packed[-1]
+                charge = coupled[j]
+                if len(lazy):
+                    charge += lazy[node, j]
+                charge += split[j] * (sums[cuts] & mask)  # eq. 13
+                least = _terms(highest, charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
                     shift = side * lost, side * hessian[-1]
@@ -109,8 +127,9 @@ def best_cuts(
                     side = 1
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
-                if limits.free:
-                    least = max(least, _terms(best, total, limits.l2))
+                parent = _own_term(total, limits.l2)
+                if best > TAKEN * parent:
+                    highest = max(highest, best - charge)
 
 
 # The steps are loops without branches, which the compiler turns into vector code where it can
@@ -166,15 +185,19 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 
 
 @inner
-def _terms(gain: float, node: tuple[float, float, float], l2: float) -> float:
-    """What the two terms of eq. 12 exceed at a cut with a higher raw gain: those at a cut with this
-    one, less what rounding can hide many times over; 0 where products of ``_exceeds`` could be too
+def _own_term(node: tuple[float, float, float], l2: float) -> float:
+    """The term of the node itself in eq. 12; infinite where products of ``_exceeds`` could be too
     large or small."""
     g, h, _ = node
-    if not 1e-60 < h + l2 < 1e60:
-        return 0.0
-    terms = 2 * gain + g * g / (h + l2)
-    return terms * (1 - 1e-12) if 1e-60 < terms < 1e60 else 0.0
+    return g * g / (h + l2) if 1e-60 < h + l2 < 1e60 else np.inf
+
+
+@inner
+def _terms(net: float, charge: float, parent: float) -> float:
+    """What the two terms of eq. 12 exceed at a cut with a higher net gain, less what rounding can
+    hide many times over; 0 where products of ``_exceeds`` could be too large or small."""
+    terms = 2 * (net + charge) + parent - 1e-12 * (2 * (abs(net) + charge) + parent)
+    return terms if 1e-60 < terms < 1e60 else 0.0
 
 
 @inner
@@ -222,7 +245,7 @@ def _raw_gains(
 
     ``moved``: gradient, hessian and rows of the missing, if they go left, else zeros.
     """
-    l2, min_rows, min_hessian, _ = limits
+    l2, min_rows, min_hessian = limits
     g, h, n = node
     parent = g * g / (h + l2) if h + l2 > 0 else 0.0
     for b in range(bins):

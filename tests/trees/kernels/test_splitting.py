@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_trees.kernels.splitting import Limits, Units, best_cuts
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
 BITS = 10
 
@@ -22,23 +22,42 @@ def histogram(seed: int, rows: int, features: int, bins: int, channels: int) -> 
     return out.reshape(1, channels, -1)
 
 
+def charged(rng: np.random.Generator, size: float) -> Owed:
+    """What 30 features owe of all kinds, in all at most about ``size``; some owe nothing."""
+    coupled, lazy, split = rng.choice([0.0, 0.5, 1.0], (3, 30)) * rng.random((3, 30)) * size / 3
+    return Owed(coupled, lazy[None], split / 300)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1e9])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-900, 2.0**400])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_what_is_left_out_is_no_nodes_highest_gain(channels: int, l2: float, unit: float) -> None:
-    """Where no split is charged; not at all where squares are too large or small."""
+def test_what_is_left_out_is_no_nodes_highest_net_gain(
+    channels: int, unit: float, l2: float, share: float
+) -> None:
+    """With charges as high as a share of the highest gain; nothing is left out where squares are
+    too large or small."""
     left_out = 0
+    first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
     for seed in range(8):
-        hist = histogram(seed, 300, 30, 40, channels)
-        first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
-        found = []
-        for free in (False, True):
+        hist, nothing = histogram(seed, 300, 30, 40, channels), Owed(*np.zeros((3, 1, 30)))
+        rng = np.random.default_rng(seed)
+        how = Units(BITS, unit, unit), Limits(l2, 5, 0.0)
+
+        def cuts(owed: Owed, *some: int) -> tuple[np.ndarray, np.ndarray]:
             gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
-            how = Units(BITS, unit, unit), Limits(l2, 5, 0.0, free)
             with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                best_cuts(hist, pair, np.arange(30), first, *how, gain, cut)
-            best = int(gain[0].argmax())
-            found.append((best, gain[0, best], cut[0, best]))
-            left_out += int(np.isneginf(gain).sum())
-        assert found[0] == found[1]
+                best_cuts(hist, pair, np.array(some), first, *how, owed, gain, cut)
+            return gain[0, list(some)], cut[0, list(some)]
+
+        nothing = nothing._replace(coupled=nothing.coupled[0], split=nothing.split[0])
+        alone = [cuts(nothing, j) for j in range(30)]
+        raw = np.array([gain[0] for gain, _ in alone])
+        owed = charged(rng, share * float(raw.max(initial=0, where=np.isfinite(raw))))
+        charge = owed.coupled + owed.lazy[0] + owed.split * 300
+        gain, cut = cuts(owed, *range(30))
+        best = int((raw - charge).argmax())
+        assert int((gain - charge).argmax()) == best
+        assert (gain[best], cut[best]) == (raw[best], alone[best][1][0])
+        left_out += int(np.isneginf(gain).sum() - np.isneginf(raw).sum())
     assert (left_out > 100) == (unit == 2.0**-30)
