@@ -82,7 +82,8 @@ class Grower:
         self.account = Account(ledger, settings, self.copies, crew)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
-        self.leaves = min(settings.max_leaves or 1 << levels, 1 << levels)
+        most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
+        self.leaves = max(1, min(most, 1 << levels))
         self.state = np.zeros(6, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
@@ -254,9 +255,9 @@ class Grower:
         if nodes <= len(self.work):
             return
         integers, scores = self.nodes
-        self.nodes = Nodes(grown(integers, nodes, 0), grown(scores, nodes, 0.0))
-        self.moves = grown(self.moves, nodes, 0)
-        self.work = grown(self.work, nodes, 0)
+        self.nodes = Nodes(grown(integers, nodes), grown(scores, nodes))
+        self.moves = grown(self.moves, nodes)
+        self.work = grown(self.work, nodes)
         self.pool.reserve(0, nodes)
         needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
         if needed > len(self.out.feature):

@@ -59,7 +59,7 @@ class HistogramPool:
         self.hessians = np.empty(0, np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
-        self.gain = np.empty((0, d))  # (nodes, d), as ``best_cuts`` leaves them, like ``cut``
+        self.gain = np.empty((0, d))  # (nodes, d), where ``best_cuts`` was, like ``cut``
         self.cut = np.empty((0, d), np.int32)
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
 
@@ -81,10 +81,10 @@ class HistogramPool:
 
     def reserve(self, slots: int, nodes: int) -> None:
         """Room for so many slots, and for the gains of so many nodes."""
-        self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes, 0))
-        self.hist = grown(self.hist, slots, 0)
-        self.gain = grown(self.gain, nodes, -np.inf)
-        self.cut = grown(self.cut, nodes, -1)
+        self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes))
+        self.hist = grown(self.hist, slots)
+        self.gain = grown(self.gain, nodes)
+        self.cut = grown(self.cut, nodes)
 
     def score(self, work: Int64Array, owed: Owed) -> None:
         """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``

@@ -161,6 +161,7 @@ def grow(
                 owed.coupled,
                 owed.lazy,
                 owed.split,
+                columns.features,
                 columns.bins,
                 rules,
                 tree.moves,
