@@ -279,7 +279,7 @@ class Grower:
 
     def _split(self, rules: Rules) -> None:
         """Pay and make the splits that were found."""
-        table, account, first = self.nodes.integers, self.account, self.count
+        account, first = self.account, self.count
         moves = self.moves[: self.state[FOUND]]
         owed, refunded = account.coupled_owed, False
         for node, begin, end, feature in moves[:, :4].tolist():

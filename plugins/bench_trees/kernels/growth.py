@@ -75,9 +75,9 @@ def choose(
     """Fill ``moves`` with the next splits of ``count`` nodes and return their number; -1 where the
     next leaf in order has no gains yet.
 
-    ``gain`` and ``cut`` (m, d) are those of the nodes, at ``features`` that may be split. A split of node i on feature j is charged
-    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy. ``bins``
-    (d,): for numbers.
+    ``gain`` and ``cut`` (m, d) are those of the nodes, at ``features`` that may be split. A split
+    of node i on feature j is charged coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d)
+    where nothing is lazy. ``bins`` (d,): for numbers.
     """
     table, scores = nodes.integers, nodes.scores
     nothing = np.empty(0)

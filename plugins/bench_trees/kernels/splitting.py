@@ -77,6 +77,12 @@ def best_cuts(
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
+            if len(features):
+                own = hist[slot, 0, first[features[0]] : first[features[0] + 1]]
+                if (own.sum() & mask) < 2 * limits.min_rows:  # every feature's bins have all rows
+                    for j in features:
+                        gain[node, j] = -np.inf
+                    continue
             highest, parent = -np.inf, 0.0  # net gain so far; the node's own term of eq. 12
             for j in features:
                 gain[node, j] = -np.inf

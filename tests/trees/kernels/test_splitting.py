@@ -28,6 +28,18 @@ def charged(rng: np.random.Generator, size: float) -> Owed:
     return Owed(coupled, lazy[None], split / 300)
 
 
+def cuts(
+    hist: np.ndarray, units: Units, l2: float, owed: Owed, features: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gains and cuts of these features, alone."""
+    first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
+    gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
+    rules = units, Limits(l2, 5, 0.0), owed
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        best_cuts(hist, pair, np.array(features), first, *rules, gain, cut)
+    return gain[0, features], cut[0, features]
+
+
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e9])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-900, 2.0**400])
@@ -38,24 +50,14 @@ def test_what_is_left_out_is_no_nodes_highest_net_gain(
     """With charges as high as a share of the highest gain; nothing is left out where squares are
     too large or small."""
     left_out = 0
-    first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
+    free, units = charged(np.random.default_rng(0), 0.0), Units(BITS, unit, unit)
     for seed in range(8):
-        hist, nothing = histogram(seed, 300, 30, 40, channels), Owed(*np.zeros((3, 1, 30)))
-        rng = np.random.default_rng(seed)
-        how = Units(BITS, unit, unit), Limits(l2, 5, 0.0)
-
-        def cuts(owed: Owed, *some: int) -> tuple[np.ndarray, np.ndarray]:
-            gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
-            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                best_cuts(hist, pair, np.array(some), first, *how, owed, gain, cut)
-            return gain[0, list(some)], cut[0, list(some)]
-
-        nothing = nothing._replace(coupled=nothing.coupled[0], split=nothing.split[0])
-        alone = [cuts(nothing, j) for j in range(30)]
+        hist, rng = histogram(seed, 300, 30, 40, channels), np.random.default_rng(seed)
+        alone = [cuts(hist, units, l2, free, [j]) for j in range(30)]
         raw = np.array([gain[0] for gain, _ in alone])
         owed = charged(rng, share * float(raw.max(initial=0, where=np.isfinite(raw))))
         charge = owed.coupled + owed.lazy[0] + owed.split * 300
-        gain, cut = cuts(owed, *range(30))
+        gain, cut = cuts(hist, units, l2, owed, list(range(30)))
         best = int((raw - charge).argmax())
         assert int((gain - charge).argmax()) == best
         assert (gain[best], cut[best]) == (raw[best], alone[best][1][0])
