@@ -83,29 +83,34 @@ def best_cuts(
                     for j in features:
                         gain[node, j] = -np.inf
                     continue
+            # a view of each feature's bins would take longer than most features do
+            bins, hessians = hist[slot, 0], hist[slot, -1]
             highest, parent = -np.inf, 0.0  # net gain so far; the node's own term of eq. 12
             for j in features:
                 gain[node, j] = -np.inf
-                packed = hist[slot, 0, first[j] : first[j + 1]]
-                hessian = hist[slot, -1, first[j] : first[j + 1]]
-                low, cuts = _cumulate(packed, limits.min_rows, mask, V)
+                begin, end = first[j], first[j + 1]
+                low, cuts = _cumulate(bins, begin, end, limits.min_rows, mask, V)
                 if cuts == 0:
                     continue
                 if not plain:
-                    _cumulate_hessians(packed, hessian, W)
-                    W[low + cuts] = hessian.sum()
-                sums, weights, lost = V[low : low + cuts + 1], W[low : low + cuts + 1], packed[-1]
+                    W[low + cuts] = _cumulate_hessians(bins, hessians, begin, end, W)
+                lost = bins[end - 1]
                 charge = coupled[j]
                 if len(lazy):
                     charge += lazy[node, j]
-                charge += split[j] * (sums[cuts] & mask)  # eq. 13
+                charge += split[j] * (V[low + cuts] & mask)  # eq. 13
                 least = _terms(highest, charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
-                    shift = side * lost, side * hessian[-1]
-                    above = above or _exceeds(sums, weights, plain, shift, units, limits.l2, least)
+                    cut_range = low, low + cuts
+                    moved_sums = side * lost, side * hessians[end - 1]
+                    above = above or _exceeds(
+                        V, W, cut_range, plain, moved_sums, units, limits.l2, least
+                    )
                 if not above:
                     continue
+                packed, hessian = bins[begin:end], hessians[begin:end]
+                sums, weights = V[low : low + cuts + 1], W[low : low + cuts + 1]
                 for k in range(cuts + 1):
                     G[k] = (sums[k] >> units.count_bits) * units.gradient
                     N[k] = sums[k] & mask
@@ -142,17 +147,19 @@ def best_cuts(
 
 
 @inner
-def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
-    """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
-    leave enough rows on both sides, and the number of such cuts.
+def _cumulate(
+    packed: Int64Array, begin: int, end: int, min_rows: int, mask: np.int64, V: Int64Array
+) -> tuple[int, int]:
+    """Packed sums V of the bins begin:end up to every cut, then that of all bins; the first cut
+    that may leave enough rows on both sides, and the number of such cuts.
 
     Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
-    last = len(packed) - 1
-    v = packed[0]
+    last = end - 1
+    v = packed[begin]
     V[0] = v  # even where it is empty: NaN may go left alone
     filled = 1
-    for b in range(1, last):
+    for b in range(begin + 1, last):
         v += packed[b]
         V[filled] = v
         filled += int(packed[b] != 0)
@@ -169,15 +176,18 @@ def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) 
 
 
 @inner
-def _cumulate_hessians(packed: Int64Array, hessian: Int64Array, W: Int64Array) -> None:
-    """Hessians W of the bins up to every cut of ``_cumulate``."""
-    w = hessian[0]
+def _cumulate_hessians(
+    packed: Int64Array, hessian: Int64Array, begin: int, end: int, W: Int64Array
+) -> int:
+    """Hessians W of the bins up to every cut of ``_cumulate``; that of all bins."""
+    w = hessian[begin]
     W[0] = w
     filled = 1
-    for b in range(1, len(packed) - 1):
+    for b in range(begin + 1, end - 1):
         w += hessian[b]
         W[filled] = w
         filled += int(packed[b] != 0)
+    return int(w + hessian[end - 1])
 
 
 @inner
@@ -210,30 +220,33 @@ def _terms(net: float, charge: float, parent: float) -> float:
 def _exceeds(
     sums: Int64Array,
     hessians: Int64Array,
+    cuts: tuple[int, int],
     plain: bool,
     moved: tuple[int, int],
     units: Units,
     l2: float,
     least: float,
 ) -> bool:
-    """Whether the two terms of eq. 12 exceed ``least`` at any cut, however small its children.
+    """Whether the two terms of eq. 12 exceed ``least`` at any of these cuts, however small its
+    children.
 
-    The last of ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved``
-    goes left with every other. Both sides of the comparison are multiplied by H_l + l2 and
+    Behind them in ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved`` goes
+    left with every other. Both sides of the comparison are multiplied by H_l + l2 and
     H_r + l2, since a division takes longer.
     """
     mask = (np.int64(1) << units.count_bits) - 1
-    whole = sums[-1]
+    first, last = cuts
+    whole = sums[last]
     g = (whole >> units.count_bits) * units.gradient
-    h = float(whole & mask) if plain else hessians[-1] * units.hessian
+    h = float(whole & mask) if plain else hessians[last] * units.hessian
     below = 0
-    for k in range(len(sums) - 1):
+    for k in range(np.uint64(first), np.uint64(last)):  # unsigned, so that none counts from the end
         v, w = sums[k] + moved[0], hessians[k] + moved[1]
         gl = (v >> units.count_bits) * units.gradient
         hl = float(v & mask) if plain else w * units.hessian
         gr, dl, dr = g - gl, hl + l2, h - hl + l2
         below += int(gl * gl * dr + gr * gr * dl <= least * (dl * dr))
-    return below < len(sums) - 1
+    return below < last - first
 
 
 @inner_dividing
