@@ -111,11 +111,13 @@ class Subsets:
         self.settings, self.train, self.prices, self.context = settings, train, prices, context
         self.loss_name, self.loss = loss_of(context.task, learner.loss, context.classes)
         self.bins, self.codes = binned(train, learner.max_bins, context)  # codes (d, n)
+        self._last: tuple[BoolArray, IntArray, Any, Bins] | None = None
 
     def of_rows(self, copies: IntArray) -> Subsets:
         """The same for as many copies (n,) of each row, in the same bins."""
         part = copy(self)
         part.__dict__.pop("_rows_per_bin", None)
+        part._last = None
         part.train = rows_of(self.train, copies)
         part.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
         return part
@@ -134,11 +136,11 @@ class Subsets:
         """
         from bench_trees import boost
 
-        chosen = np.flatnonzero(features)
+        chosen, words, bins = self._of_features(features)
         settings = settings or self.settings
         trained = boost(
-            np.ascontiguousarray(self.codes[chosen]),
-            restricted(self.bins, chosen),
+            words,
+            bins,
             self.train.y,
             loss=loss or self.loss,
             settings=settings if len(chosen) else replace(settings, trees=0),
@@ -150,6 +152,18 @@ class Subsets:
         # leaves have the number -1, which finds the last entry
         numbers = np.append(chosen, -1).astype(np.int32)[trained.feature]
         return replace(trained, feature=numbers, features=self.bins.features)
+
+    def _of_features(self, features: BoolArray) -> tuple[IntArray, Any, Bins]:
+        """Their numbers, packed codes and bins, kept until others are asked for."""
+        from bench_trees.kernels.packed_codes import pack
+        from bench_trees.threads import workers
+
+        if self._last is None or not np.array_equal(self._last[0], features):
+            chosen = np.flatnonzero(features)
+            with workers(self.context.threads) as crew:
+                words = pack(np.ascontiguousarray(self.codes[chosen]), crew)
+            self._last = features.copy(), chosen, words, restricted(self.bins, chosen)
+        return self._last[1:]
 
     def whole(self, ensemble: Ensemble, point: Mapping[str, int | float]) -> StagedModel:
         """All trees as the one point of a path."""

@@ -22,10 +22,11 @@ def frozen(array: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     return view
 
 
-def grown(array: NDArray[Any], length: int, new: float) -> NDArray[Any]:
-    """The array if it is as long as that, else a longer one that begins with it."""
+def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """The array if it is as long as that, else a longer one that begins with it, zeros behind;
+    they take no time or memory until they are written."""
     if len(array) >= length:
         return array
-    longer = np.full((max(length, 2 * len(array)), *array.shape[1:]), new, array.dtype)
+    longer = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer

@@ -108,6 +108,8 @@ class _Descent:
 
     def __init__(self, grower: Grower, loss: Loss, data: Labels, base: Float64Array) -> None:
         self.grower, self.loss, self.data, self.base = grower, loss, data, base
+        # asked once, since that is slow of protocols
+        self.mean = loss.mean if isinstance(loss, Measured) else None
         self.scores = np.repeat(base[:, None], len(data.y), axis=1)
         self.slopes: Gradients | None = None
 
@@ -133,21 +135,20 @@ class _Descent:
         A convex loss l has l(base) >= l(f) + <its gradient at f, base - f>: where the latter is
         not negative, l(f) is not above l(base), and the next iteration needs that gradient anyway.
         """
-        loss = self.loss
-        if not isinstance(loss, Measured):
+        if self.mean is None:
             return False
-        if getattr(loss, "convex", False):
+        if getattr(self.loss, "convex", False):
             self.slopes = self._slopes()
             if self._slope_from_base(self.slopes[0]) <= 0:
                 return False
-        return not loss.mean(self.scores, self.data) <= self.limit
+        return not self.mean(self.scores, self.data) <= self.limit
 
     @cached_property
     def limit(self) -> float:
         """The mean loss of the constant, and what rounding may add."""
-        assert isinstance(self.loss, Measured)
+        assert self.mean is not None
         constant = np.repeat(self.base[:, None], len(self.data.y), axis=1)
-        return self.loss.mean(constant, self.data) * (1 + ROUNDING)
+        return self.mean(constant, self.data) * (1 + ROUNDING)
 
     def _slopes(self) -> Gradients:
         return self.loss.gradients(self.scores, self.data, self.grower.crew)

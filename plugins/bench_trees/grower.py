@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt64Array, frozen, grown
+from bench_trees.arrays import (
+    BoolArray,
+    Float64Array,
+    Int64Array,
+    UInt64Array,
+    frozen,
+    grown,
+)
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
 from bench_trees.growing_tree import Settings
@@ -21,6 +28,7 @@ from bench_trees.kernels import growth
 from bench_trees.kernels.gradients import add_up, add_values
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
 from bench_trees.kernels.leaves import add_to_rows
+from bench_trees.kernels.splitting import Owed
 from bench_trees.kernels.tree import (
     COUNT,
     DONE,
@@ -35,7 +43,6 @@ from bench_trees.kernels.tree import (
     Descent,
     Extent,
     Growing,
-    Owed,
     Rows,
     add_children,
     grow,
@@ -71,11 +78,12 @@ class Grower:
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew
         self.order = RowOrder(words, crew)
-        self.pool = HistogramPool(words, bins, settings, ledger.penalty.free, self.order, crew)
+        self.pool = HistogramPool(words, bins, settings, self.order, crew)
         self.account = Account(ledger, settings, self.copies, crew)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
-        self.leaves = min(settings.max_leaves or 1 << levels, 1 << levels)
+        most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
+        self.leaves = max(1, min(most, 1 << levels))
         self.state = np.zeros(6, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
@@ -192,15 +200,14 @@ class Grower:
     def _score(self) -> None:
         """Score what waits, on several threads."""
         work = self.work[: self.state[WAITING]]
-        self.pool.score(work)
+        self.pool.score(work, self._owed())
         nodes = work[:, 5:7]
         self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         self.state[[WAITING, FOUND]] = 0
 
     def _advance(self, rules: Rules, descent: Descent, trees: int) -> int:
         """What ``tree.grow`` asks for when it can go no further by itself."""
-        pool, account = self.pool, self.account
-        free = account.ledger.penalty.split
+        pool = self.pool
         most, n = self.settings.max_leaves, len(self.order.rows)
         few = (n, INFINITE) if self.crew.threads == 1 else (PIECE, SMALL)
         asked: int = grow(
@@ -208,7 +215,7 @@ class Grower:
             self._rows(),
             Columns(pool.groups, pool.features, self.counts, *self.edges),
             pool.sums(),
-            Owed(account.coupled_owed, account.lazy_owed, free),
+            self._owed(),
             rules,
             pool.limits,
             pool.carried,
@@ -217,6 +224,10 @@ class Grower:
             self.out,
         )
         return asked
+
+    def _owed(self) -> Owed:
+        account = self.account
+        return Owed(account.coupled_owed, account.lazy_owed, account.ledger.penalty.split)
 
     def _rows(self) -> Rows:
         order, pool, fixed = self.order, self.pool, self.fixed
@@ -244,9 +255,9 @@ class Grower:
         if nodes <= len(self.work):
             return
         integers, scores = self.nodes
-        self.nodes = Nodes(grown(integers, nodes, 0), grown(scores, nodes, 0.0))
-        self.moves = grown(self.moves, nodes, 0)
-        self.work = grown(self.work, nodes, 0)
+        self.nodes = Nodes(grown(integers, nodes), grown(scores, nodes))
+        self.moves = grown(self.moves, nodes)
+        self.work = grown(self.work, nodes)
         self.pool.reserve(0, nodes)
         needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
         if needed > len(self.out.feature):
@@ -262,26 +273,37 @@ class Grower:
         s = self.settings
         if s.order != "best" or s.max_depth is None:
             return False
-        if not self.pool.limits.free and self.account.coupled_owed.any():
+        if self.account.coupled_owed.any():
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
     def _split(self, rules: Rules) -> None:
         """Pay and make the splits that were found."""
-        table, account, first = self.nodes.integers, self.account, self.count
+        account, first = self.account, self.count
         moves = self.moves[: self.state[FOUND]]
-        refunded = False
+        owed, refunded = account.coupled_owed, False
         for node, begin, end, feature in moves[:, :4].tolist():
             refunded |= account.pay(node, feature, self.order.rows[begin:end])
         if refunded:
-            states = table[:first, growth.STATE]
-            states[states == growth.SETTLED] = growth.SCORED
+            self._reconsider(account.coupled_owed < owed)
         fixed, pool = self.fixed, self.pool
         self.order.divide(moves, (fixed.packed, fixed.hessian), (pool.values, pool.hessians))
         add_children(self._growing(), pool.sums(), rules)
         if account.lazy:
             for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):
                 self._divide_account(node, first + 2 * move, middle)
+
+    def _reconsider(self, cheaper: BoolArray) -> None:
+        """Open leaves choose anew now that some features (d,) owe less, whose gains may have been
+        left out."""
+        table = self.nodes.integers[: self.count]
+        scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
+        nodes = np.flatnonzero(scored)
+        table[nodes, growth.STATE] = growth.SCORED
+        work = np.full((len(nodes), 7), -1)
+        work[:, 2], work[:, 5] = table[nodes, growth.SLOT], nodes
+        features = self.pool.features
+        self.pool.cut_anew(work, features[cheaper[features]], self._owed())
 
     def _divide_account(self, parent: int, left: int, middle: int) -> None:
         table = self.nodes.integers

@@ -20,7 +20,7 @@ from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import Sums
 from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
-from bench_trees.kernels.splitting import Limits, Units, best_cuts
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 from bench_trees.kernels.tree import KNOWN, ROOT, Carried
 from bench_trees.row_order import RowOrder
 from bench_trees.threads import Piece, Workers
@@ -37,13 +37,12 @@ class HistogramPool:
         words: UInt64Array,
         bins: Bins,
         settings: Settings,
-        free: bool,
         order: RowOrder,
         crew: Workers,
     ) -> None:
         self.words = words
         least = float(settings.min_hessian) if settings.second_order else 0.0
-        self.limits = Limits(float(settings.l2), int(settings.min_rows), least, free)
+        self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
         self.order = order
         self.crew = crew
         d, counts = bins.features, bins.counts
@@ -60,7 +59,7 @@ class HistogramPool:
         self.hessians = np.empty(0, np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
-        self.gain = np.empty((0, d))  # (nodes, d), as ``best_cuts`` leaves them, like ``cut``
+        self.gain = np.empty((0, d))  # (nodes, d), where ``best_cuts`` was, like ``cut``
         self.cut = np.empty((0, d), np.int32)
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
 
@@ -82,12 +81,12 @@ class HistogramPool:
 
     def reserve(self, slots: int, nodes: int) -> None:
         """Room for so many slots, and for the gains of so many nodes."""
-        self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes, 0))
-        self.hist = grown(self.hist, slots, 0)
-        self.gain = grown(self.gain, nodes, -np.inf)
-        self.cut = grown(self.cut, nodes, -1)
+        self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes))
+        self.hist = grown(self.hist, slots)
+        self.gain = grown(self.gain, nodes)
+        self.cut = grown(self.cut, nodes)
 
-    def score(self, work: Int64Array) -> None:
+    def score(self, work: Int64Array, owed: Owed) -> None:
         """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``
         read it: pairs of siblings, or the root alone."""
         root = work[0, 3] < 0
@@ -110,11 +109,15 @@ class HistogramPool:
             if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
-            rules = self.first, units, self.limits
-            best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
+            self.cut_anew(work, features, owed)
 
         slots = 2 * len(work) + root * len(counted)
         self._run(piece, int((pairs[:, 1] - pairs[:, 0]).sum()), slots)
+
+    def cut_anew(self, work: Int64Array, features: Int64Array, owed: Owed) -> None:
+        """Best cuts of these features where there are histograms."""
+        rules = self.first, Units(*self.sums()[2:]), self.limits, owed
+        best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
 
     def count_root(self) -> None:
         """The next root's histogram has nothing to do with the last one's."""

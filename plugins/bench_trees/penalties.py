@@ -204,5 +204,5 @@ class Account:
 
     def _open(self, node: int, unpaid: Int64Array) -> None:
         self.unpaid[node] = unpaid
-        self.lazy_owed = grown(self.lazy_owed, node + 1, 0.0)
+        self.lazy_owed = grown(self.lazy_owed, node + 1)
         self.lazy_owed[node] = self.ledger.lazy_owed(unpaid)

@@ -67,6 +67,7 @@ def choose(
     coupled: Float64Array,
     lazy: Float64Array,
     split: Float64Array,
+    features: Int64Array,
     bins: Int64Array,
     rules: Rules,
     moves: Int64Array,
@@ -74,9 +75,9 @@ def choose(
     """Fill ``moves`` with the next splits of ``count`` nodes and return their number; -1 where the
     next leaf in order has no gains yet.
 
-    ``gain`` and ``cut`` (m, d) are those of the nodes. A split of node i on feature j is charged
-    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy. ``bins``
-    (d,): for numbers.
+    ``gain`` and ``cut`` (m, d) are those of the nodes, at ``features`` that may be split. A split
+    of node i on feature j is charged coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d)
+    where nothing is lazy. ``bins`` (d,): for numbers.
     """
     table, scores = nodes.integers, nodes.scores
     nothing = np.empty(0)
@@ -88,7 +89,7 @@ def choose(
             continue
         if node[STATE] == SCORED:
             owed = lazy[i] if len(lazy) else nothing
-            _settle(node, scores[i], gain[i], coupled, owed, split, rules)
+            _settle(node, scores[i], gain[i], coupled, owed, split, features, rules)
         if node[STATE] == SETTLED and scores[i, NET] == -np.inf:
             continue
         if rules.every:
@@ -125,11 +126,12 @@ def _settle(
     coupled: Float64Array,
     lazy: Float64Array,
     split: Float64Array,
+    features: Int64Array,
     rules: Rules,
 ) -> None:
     """The node's highest net gain that may be taken and its lowest feature."""
     best, feature = -np.inf, 0
-    for j in range(len(gain)):
+    for j in features:
         if rules.above_floor and gain[j] <= scores[FLOOR]:
             continue
         owed = coupled[j]

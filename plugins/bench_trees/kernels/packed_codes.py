@@ -15,6 +15,7 @@ from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array
 from bench_trees.threads import Workers
 
 CODES_PER_WORD = 8
+_NEAR = 1 << 15  # words that are packed together
 _ROWS = 64  # of one column, encoded while its edges are in the nearest cache
 
 
@@ -26,15 +27,18 @@ def count_words(features: int) -> int:
 def pack(codes: UInt8Array, crew: Workers) -> UInt64Array:
     """Words of codes (d, n)."""
     d, n = codes.shape
-    words = np.zeros((count_words(d), n), np.uint64)
+    lowest_first = np.zeros((count_words(d), n, CODES_PER_WORD), np.uint8)
+    near = max(1, _NEAR // max(1, n))
 
     def piece(start: int, stop: int) -> None:
-        for j in range(start * CODES_PER_WORD, min(stop * CODES_PER_WORD, d)):
-            shift = np.uint64(8 * (j % CODES_PER_WORD))
-            words[j // CODES_PER_WORD] |= codes[j].astype(np.uint64) << shift
+        for begin in range(start, stop, near):
+            some = codes[CODES_PER_WORD * begin : CODES_PER_WORD * min(begin + near, stop)]
+            for k in range(CODES_PER_WORD):
+                own = some[k::CODES_PER_WORD]
+                lowest_first[begin : begin + len(own), :, k] = own
 
-    crew.run(piece, len(words), 1)
-    return words
+    crew.run(piece, len(lowest_first), near)
+    return lowest_first.view("<u8")[:, :, 0].astype(np.uint64, copy=False)
 
 
 def unpack(words: UInt64Array, features: int) -> UInt8Array:

@@ -26,13 +26,23 @@ class Units(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """``l2`` on top of every denominator; the least rows and hessian that a child may have; whether
-    no split is charged, so that of a node only the highest gain matters."""
+    """``l2`` on top of every denominator; the least rows and hessian that a child may have."""
 
     l2: float
     min_rows: int
     min_hessian: float
-    free: bool
+
+
+class Owed(NamedTuple):
+    """The three terms of eq. 13: a split of node i on feature j is charged
+    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy."""
+
+    coupled: Float64Array
+    lazy: Float64Array
+    split: Float64Array
+
+
+TAKEN = 1e-11  # a raw gain above this share of the node's own score is no rounding
 
 
 @njit(cache=True, nogil=True)
@@ -43,6 +53,7 @@ def best_cuts(
     first: Int64Array,
     units: Units,
     limits: Limits,
+    owed: Owed,
     gain: Float64Array,
     cut: Int32Array,
 ) -> None:
@@ -51,37 +62,55 @@ def best_cuts(
     A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
     numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
     allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
-    first[j]:first[j+1], the last of them for NaN. Where only the highest gain matters, one that is
-    lower than another before it may be -inf.
+    first[j]:first[j+1], the last of them for NaN. A gain may be -inf where, less what is ``owed``,
+    it is lower than that of another of ``features``: the feature cannot be chosen while it owes
+    as much.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
+    coupled, lazy, split = owed
     for pair in pairs:
         for which in range(2):
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
-            least = 0.0  # what the two terms of eq. 12 have to exceed, if gains are to matter
+            if len(features):
+                own = hist[slot, 0, first[features[0]] : first[features[0] + 1]]
+                if (own.sum() & mask) < 2 * limits.min_rows:  # every feature's bins have all rows
+                    for j in features:
+                        gain[node, j] = -np.inf
+                    continue
+            # a view of each feature's bins would take longer than most features do
+            bins, hessians = hist[slot, 0], hist[slot, -1]
+            highest, parent = -np.inf, 0.0  # net gain so far; the node's own term of eq. 12
             for j in features:
                 gain[node, j] = -np.inf
-                packed = hist[slot, 0, first[j] : first[j + 1]]
-                hessian = hist[slot, -1, first[j] : first[j + 1]]
-                low, cuts = _cumulate(packed, limits.min_rows, mask, V)
+                begin, end = first[j], first[j + 1]
+                low, cuts = _cumulate(bins, begin, end, limits.min_rows, mask, V)
                 if cuts == 0:
                     continue
                 if not plain:
-                    _cumulate_hessians(packed, hessian, W)
-                    W[low + cuts] = hessian.sum()
-                sums, weights, lost = V[low : low + cuts + 1], W[low : low + cuts + 1], packed[-1]
+                    W[low + cuts] = _cumulate_hessians(bins, hessians, begin, end, W)
+                lost = bins[end - 1]
+                charge = coupled[j]
+                if len(lazy):
+                    charge += lazy[node, j]
+                charge += split[j] * (V[low + cuts] & mask)  # eq. 13
+                least = _terms(highest, charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
-                    shift = side * lost, side * hessian[-1]
-                    above = above or _exceeds(sums, weights, plain, shift, units, limits.l2, least)
+                    cut_range = low, low + cuts
+                    moved_sums = side * lost, side * hessians[end - 1]
+                    above = above or _exceeds(
+                        V, W, cut_range, plain, moved_sums, units, limits.l2, least
+                    )
                 if not above:
                     continue
+                packed, hessian = bins[begin:end], hessians[begin:end]
+                sums, weights = V[low : low + cuts + 1], W[low : low + cuts + 1]
                 for k in range(cuts + 1):
                     G[k] = (sums[k] >> units.count_bits) * units.gradient
                     N[k] = sums[k] & mask
@@ -109,25 +138,28 @@ def best_cuts(
                     side = 1
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
-                if limits.free:
-                    least = max(least, _terms(best, total, limits.l2))
+                parent = _own_term(total, limits.l2)
+                if best > TAKEN * parent:
+                    highest = max(highest, best - charge)
 
 
 # The steps are loops without branches, which the compiler turns into vector code where it can
 
 
 @inner
-def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
-    """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
-    leave enough rows on both sides, and the number of such cuts.
+def _cumulate(
+    packed: Int64Array, begin: int, end: int, min_rows: int, mask: np.int64, V: Int64Array
+) -> tuple[int, int]:
+    """Packed sums V of the bins begin:end up to every cut, then that of all bins; the first cut
+    that may leave enough rows on both sides, and the number of such cuts.
 
     Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
-    last = len(packed) - 1
-    v = packed[0]
+    last = end - 1
+    v = packed[begin]
     V[0] = v  # even where it is empty: NaN may go left alone
     filled = 1
-    for b in range(1, last):
+    for b in range(begin + 1, last):
         v += packed[b]
         V[filled] = v
         filled += int(packed[b] != 0)
@@ -144,15 +176,18 @@ def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) 
 
 
 @inner
-def _cumulate_hessians(packed: Int64Array, hessian: Int64Array, W: Int64Array) -> None:
-    """Hessians W of the bins up to every cut of ``_cumulate``."""
-    w = hessian[0]
+def _cumulate_hessians(
+    packed: Int64Array, hessian: Int64Array, begin: int, end: int, W: Int64Array
+) -> int:
+    """Hessians W of the bins up to every cut of ``_cumulate``; that of all bins."""
+    w = hessian[begin]
     W[0] = w
     filled = 1
-    for b in range(1, len(packed) - 1):
+    for b in range(begin + 1, end - 1):
         w += hessian[b]
         W[filled] = w
         filled += int(packed[b] != 0)
+    return int(w + hessian[end - 1])
 
 
 @inner
@@ -166,45 +201,52 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 
 
 @inner
-def _terms(gain: float, node: tuple[float, float, float], l2: float) -> float:
-    """What the two terms of eq. 12 exceed at a cut with a higher raw gain: those at a cut with this
-    one, less what rounding can hide many times over; 0 where products of ``_exceeds`` could be too
+def _own_term(node: tuple[float, float, float], l2: float) -> float:
+    """The term of the node itself in eq. 12; infinite where products of ``_exceeds`` could be too
     large or small."""
     g, h, _ = node
-    if not 1e-60 < h + l2 < 1e60:
-        return 0.0
-    terms = 2 * gain + g * g / (h + l2)
-    return terms * (1 - 1e-12) if 1e-60 < terms < 1e60 else 0.0
+    return g * g / (h + l2) if 1e-60 < h + l2 < 1e60 else np.inf
+
+
+@inner
+def _terms(net: float, charge: float, parent: float) -> float:
+    """What the two terms of eq. 12 exceed at a cut with a higher net gain, less what rounding can
+    hide many times over; 0 where products of ``_exceeds`` could be too large or small."""
+    terms = 2 * (net + charge) + parent - 1e-12 * (2 * (abs(net) + charge) + parent)
+    return terms if 1e-60 < terms < 1e60 else 0.0
 
 
 @inner
 def _exceeds(
     sums: Int64Array,
     hessians: Int64Array,
+    cuts: tuple[int, int],
     plain: bool,
     moved: tuple[int, int],
     units: Units,
     l2: float,
     least: float,
 ) -> bool:
-    """Whether the two terms of eq. 12 exceed ``least`` at any cut, however small its children.
+    """Whether the two terms of eq. 12 exceed ``least`` at any of these cuts, however small its
+    children.
 
-    The last of ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved``
-    goes left with every other. Both sides of the comparison are multiplied by H_l + l2 and
+    Behind them in ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved`` goes
+    left with every other. Both sides of the comparison are multiplied by H_l + l2 and
     H_r + l2, since a division takes longer.
     """
     mask = (np.int64(1) << units.count_bits) - 1
-    whole = sums[-1]
+    first, last = cuts
+    whole = sums[last]
     g = (whole >> units.count_bits) * units.gradient
-    h = float(whole & mask) if plain else hessians[-1] * units.hessian
+    h = float(whole & mask) if plain else hessians[last] * units.hessian
     below = 0
-    for k in range(len(sums) - 1):
+    for k in range(np.uint64(first), np.uint64(last)):  # unsigned, so that none counts from the end
         v, w = sums[k] + moved[0], hessians[k] + moved[1]
         gl = (v >> units.count_bits) * units.gradient
         hl = float(v & mask) if plain else w * units.hessian
         gr, dl, dr = g - gl, hl + l2, h - hl + l2
         below += int(gl * gl * dr + gr * gr * dl <= least * (dl * dr))
-    return below < len(sums) - 1
+    return below < last - first
 
 
 @inner_dividing
@@ -222,7 +264,7 @@ def _raw_gains(
 
     ``moved``: gradient, hessian and rows of the missing, if they go left, else zeros.
     """
-    l2, min_rows, min_hessian, _ = limits
+    l2, min_rows, min_hessian = limits
     g, h, n = node
     parent = g * g / (h + l2) if h + l2 > 0 else 0.0
     for b in range(bins):

@@ -42,7 +42,7 @@ from bench_trees.kernels.growth import (
 )
 from bench_trees.kernels.leaves import accumulate, add_counts, add_to_rows, collect, divide
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.kernels.splitting import Limits, Units, best_cuts
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
 DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
 COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN = range(6)  # of ``Growing.state``
@@ -89,14 +89,6 @@ class Columns(NamedTuple):
     bins: Int64Array
     edges: Float32Array
     offset: Int64Array
-
-
-class Owed(NamedTuple):
-    """The three terms of eq. 13, as ``choose`` reads them."""
-
-    coupled: Float64Array
-    lazy: Float64Array
-    split: Float64Array
 
 
 class Carried(NamedTuple):
@@ -160,7 +152,7 @@ def grow(
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 if _cells(state, work, carried.state) * len(columns.features) > extent.cells:
                     return SCORE
-                _score(tree, rows, columns, sums, limits, carried)
+                _score(tree, rows, columns, sums, owed, limits, carried)
             found = choose(
                 nodes,
                 state[COUNT],
@@ -169,6 +161,7 @@ def grow(
                 owed.coupled,
                 owed.lazy,
                 owed.split,
+                columns.features,
                 columns.bins,
                 rules,
                 tree.moves,
@@ -250,7 +243,13 @@ def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
 
 @njit(inline="always")
 def _score(
-    tree: Growing, rows: Rows, columns: Columns, sums: Sums, limits: Limits, carried: Carried
+    tree: Growing,
+    rows: Rows,
+    columns: Columns,
+    sums: Sums,
+    owed: Owed,
+    limits: Limits,
+    carried: Carried,
 ) -> None:
     """Histograms and best cuts of what waits."""
     work, hist = tree.work[: tree.state[WAITING]], sums.hist
@@ -271,7 +270,8 @@ def _score(
             for b in range(hist.shape[2]):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
-    best_cuts(hist, work, columns.features, sums.first, units, limits, tree.gain, tree.cut)
+    features, first = columns.features, sums.first
+    best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut)
     _scored(tree.state, work, tree.nodes.integers)
 
 

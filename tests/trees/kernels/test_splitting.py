@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_trees.kernels.splitting import Limits, Units, best_cuts
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
 BITS = 10
 
@@ -22,23 +22,44 @@ def histogram(seed: int, rows: int, features: int, bins: int, channels: int) -> 
     return out.reshape(1, channels, -1)
 
 
+def charged(rng: np.random.Generator, size: float) -> Owed:
+    """What 30 features owe of all kinds, in all at most about ``size``; some owe nothing."""
+    coupled, lazy, split = rng.choice([0.0, 0.5, 1.0], (3, 30)) * rng.random((3, 30)) * size / 3
+    return Owed(coupled, lazy[None], split / 300)
+
+
+def cuts(
+    hist: np.ndarray, units: Units, l2: float, owed: Owed, features: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gains and cuts of these features, alone."""
+    first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
+    gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
+    rules = units, Limits(l2, 5, 0.0), owed
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        best_cuts(hist, pair, np.array(features), first, *rules, gain, cut)
+    return gain[0, features], cut[0, features]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 1e9])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-900, 2.0**400])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_what_is_left_out_is_no_nodes_highest_gain(channels: int, l2: float, unit: float) -> None:
-    """Where no split is charged; not at all where squares are too large or small."""
+def test_what_is_left_out_is_no_nodes_highest_net_gain(
+    channels: int, unit: float, l2: float, share: float
+) -> None:
+    """With charges as high as a share of the highest gain; nothing is left out where squares are
+    too large or small."""
     left_out = 0
+    free, units = charged(np.random.default_rng(0), 0.0), Units(BITS, unit, unit)
     for seed in range(8):
-        hist = histogram(seed, 300, 30, 40, channels)
-        first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
-        found = []
-        for free in (False, True):
-            gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
-            how = Units(BITS, unit, unit), Limits(l2, 5, 0.0, free)
-            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                best_cuts(hist, pair, np.arange(30), first, *how, gain, cut)
-            best = int(gain[0].argmax())
-            found.append((best, gain[0, best], cut[0, best]))
-            left_out += int(np.isneginf(gain).sum())
-        assert found[0] == found[1]
+        hist, rng = histogram(seed, 300, 30, 40, channels), np.random.default_rng(seed)
+        alone = [cuts(hist, units, l2, free, [j]) for j in range(30)]
+        raw = np.array([gain[0] for gain, _ in alone])
+        owed = charged(rng, share * float(raw.max(initial=0, where=np.isfinite(raw))))
+        charge = owed.coupled + owed.lazy[0] + owed.split * 300
+        gain, cut = cuts(hist, units, l2, owed, list(range(30)))
+        best = int((raw - charge).argmax())
+        assert int((gain - charge).argmax()) == best
+        assert (gain[best], cut[best]) == (raw[best], alone[best][1][0])
+        left_out += int(np.isneginf(gain).sum() - np.isneginf(raw).sum())
     assert (left_out > 100) == (unit == 2.0**-30)
