@@ -232,7 +232,7 @@ def test_a_broken_plugin_is_a_warning_and_not_a_crash(
     from bench_core import plugins
 
     class Point:
-        name, value, dist = "bad", "bad_module", None
+        name, value, module, dist = "bad", "bad_module", "bad_module", None
 
         def load(self) -> Any:
             raise ImportError("no such thing")
