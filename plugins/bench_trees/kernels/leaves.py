@@ -283,8 +283,11 @@ def accumulate(
                         _take(sums, 1, child, parent, large >= 0)
                     else:
                         _take(sums, 2, child, parent, large >= 0)
-                for b in range(at, at + channels * (first[j + 1] - first[j])):
-                    table[b] = 0
+                used = table[at : at + channels * (first[j + 1] - first[j])]
+                for b in range(
+                    len(used)
+                ):  # counted from 0, which the compiler makes vector code of
+                    used[b] = 0
 
 
 @njit(inline="always")
