@@ -284,9 +284,7 @@ def accumulate(
                     else:
                         _take(sums, 2, child, parent, large >= 0)
                 used = table[at : at + channels * (first[j + 1] - first[j])]
-                for b in range(
-                    len(used)
-                ):  # counted from 0, which the compiler makes vector code of
+                for b in range(len(used)):  # from 0 on, of which the compiler makes vector code
                     used[b] = 0
 
 
