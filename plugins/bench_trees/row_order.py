@@ -34,10 +34,10 @@ class RowOrder:
         parts = cut_up(moves, PIECE)
 
         def count(start: int, stop: int) -> None:
-            partition(self.words, parts[start:stop], self.rows, self.spare)
+            partition(self.words, parts[start:stop], self.rows, self.spare, self.spare)
 
         def move(start: int, stop: int) -> None:
-            settle(parts[start:stop], self.spare, self.rows, *fixed, *gathered)
+            settle(parts[start:stop], False, self.spare, self.rows, *fixed, *gathered)
 
         self.crew.run(count, len(parts), 1)
         arrange(parts, moves)

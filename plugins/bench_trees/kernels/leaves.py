@@ -97,11 +97,11 @@ def divide(
     packed_out: Int64Array,
     hessian_out: Int64Array,
 ) -> None:
-    """All of ``RowOrder.divide`` on one thread."""
+    """All of ``RowOrder.divide`` on one thread: a part per split, of which left rows move once."""
     parts = cut_up(moves, len(rows))
-    partition(words, parts, rows, spare)
+    partition(words, parts, rows, rows, spare)
     arrange(parts, moves)
-    settle(parts, spare, rows, packed, hessian, packed_out, hessian_out)
+    settle(parts, True, spare, rows, packed, hessian, packed_out, hessian_out)
 
 
 @njit(cache=True, nogil=True)
@@ -155,25 +155,33 @@ def cut_up(moves: Int64Array, size: int) -> Int64Array:
 
 
 @njit(cache=True, nogil=True)
-def partition(words: UInt64Array, parts: Int64Array, rows: UInt32Array, spare: UInt32Array) -> None:
-    """Rows of every part that go left, in order from its begin on in ``spare``, the others in
-    reverse order from its end on."""
-    low, one = np.uint64(255), np.uint64(1)
+def partition(
+    words: UInt64Array,
+    parts: Int64Array,
+    rows: UInt32Array,
+    lefts: UInt32Array,
+    spare: UInt32Array,
+) -> None:
+    """Rows of every part that go left, in order from its begin on in ``lefts``, which is ``spare``
+    or ``rows`` itself; the others in reverse order from its end on in ``spare``."""
+    low, ahead = np.uint64(255), np.uint64(AHEAD)
     for part in parts:
         begin, end, feature, missing, cut, missing_left = part[:6]
         column = words[feature // CODES_PER_WORD]
         by = np.uint64(8 * (feature % CODES_PER_WORD))
-        gone = missing if missing_left else np.int64(-1)
-        left, right = np.uint64(begin), np.uint64(end - 1)  # unsigned: never from the array's end
-        for i in range(begin, end):
-            prefetch(column, rows[min(i + AHEAD, end - 1)])
+        # what goes right has codes from cut + 1 on, up to NaN's, the highest: counted from there,
+        # modulo 256, they are below ``rights``
+        behind = np.uint64(255 - cut)
+        rights = np.uint64((missing if missing_left else 256) - cut - 1)
+        # unsigned: never from the array's end
+        left, last = np.uint64(begin), np.uint64(end - 1)
+        for i in range(np.uint64(begin), np.uint64(end)):
+            prefetch(column, rows[min(i + ahead, last)])
             r = rows[i]
-            code = np.int64((column[r] >> by) & low)
-            goes = np.uint64((code <= cut) | (code == gone))
-            spare[left] = r
-            spare[right] = r
-            left += goes
-            right -= one - goes
+            code = (((column[r] >> by) & low) + behind) & low
+            lefts[left] = r
+            spare[last - i + left] = r
+            left += np.uint64(code >= rights)
         part[7] = np.int64(left) - begin
 
 
@@ -198,6 +206,7 @@ def arrange(parts: Int64Array, moves: Int64Array) -> None:
 @njit(cache=True, nogil=True)
 def settle(
     parts: Int64Array,
+    stay: bool,
     spare: UInt32Array,
     rows: UInt32Array,
     packed: Int64Array,
@@ -205,22 +214,25 @@ def settle(
     packed_out: Int64Array,
     hessian_out: Int64Array,
 ) -> None:
-    """Partitioned rows to their places, with the values of the side that is gathered."""
+    """Partitioned rows to their places, those that went left unless they ``stay``; the values of
+    the side that is gathered."""
     for part in parts:
         begin, end, lefts = part[0], part[1], part[7]
-        for side in range(1, 3):
-            size = lefts if side == 1 else end - begin - lefts
-            start = begin if side == 1 else end - 1
-            step = 1 if side == 1 else -1
-            place = part[7 + side]
-            for k in range(size):
-                rows[place + k] = spare[start + step * k]
-            if side == part[10]:
-                for k in range(place, place + size):
-                    packed_out[k] = packed[rows[k]]
-                if len(hessian):
-                    for k in range(place, place + size):
-                        hessian_out[k] = hessian[rows[k]]
+        rights = end - begin - lefts
+        for k in range(0 if stay else lefts):
+            rows[part[8] + k] = spare[begin + k]
+        own, last = spare[end - rights : end], np.uint64(rights - 1)
+        place = rows[part[9] : part[9] + rights]
+        for k in range(np.uint64(rights)):  # unsigned: never from the array's end
+            place[k] = own[last - k]
+        if part[10]:
+            start = part[7 + part[10]]
+            stop = start + (lefts if part[10] == 1 else rights)
+            for k in range(start, stop):
+                packed_out[k] = packed[rows[k]]
+            if len(hessian):
+                for k in range(start, stop):
+                    hessian_out[k] = hessian[rows[k]]
 
 
 @njit(cache=True, nogil=True)

@@ -220,9 +220,7 @@ def _begin(
     root[PACKED] = root[HESSIAN] = 0
     for i in range(len(order)):
         order[i] = i
-        root[PACKED] += packed[i]
-    for h in hessian:
-        root[HESSIAN] += h
+    root[PACKED], root[HESSIAN] = packed.sum(), hessian.sum()
     root[BEGIN], root[END], root[SLOT] = 0, len(order), slot
     work[0], work[1], work[2], work[3] = 0, len(order), slot, -1
     work[4], work[5], work[6] = 0, 0, -1
