@@ -26,7 +26,7 @@ from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.calling import inner
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
-AHEAD = 128  # rows: about as many requests as memory answers while their adds are done
+AHEAD = 64  # rows: their adds take as long as memory to answer; of more, words drive out sums
 NEAR = 4096  # rows side by side that need no request: their codes stay in the nearest cache
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
@@ -164,7 +164,7 @@ def partition(
 ) -> None:
     """Rows of every part that go left, in order from its begin on in ``lefts``, which is ``spare``
     or ``rows`` itself; the others in reverse order from its end on in ``spare``."""
-    low, ahead = np.uint64(255), np.uint64(AHEAD)
+    low, ahead = np.uint64(255), np.uint64(2 * AHEAD)  # rows that are moved take less time
     for part in parts:
         begin, end, feature, missing, cut, missing_left = part[:6]
         column = words[feature // CODES_PER_WORD]

@@ -89,11 +89,12 @@ def best_cuts(
             for j in features:
                 gain[node, j] = -np.inf
                 begin, end = first[j], first[j + 1]
-                low, cuts = _cumulate(bins, begin, end, limits.min_rows, mask, V)
+                packed, hessian = bins[begin:end], hessians[begin:end]
+                low, cuts = _cumulate(packed, limits.min_rows, mask, V)
                 if cuts == 0:
                     continue
                 if not plain:
-                    W[low + cuts] = _cumulate_hessians(bins, hessians, begin, end, W)
+                    W[low + cuts] = _cumulate_hessians(packed, hessian, W)
                 lost = bins[end - 1]
                 charge = coupled[j]
                 if len(lazy):
@@ -109,7 +110,6 @@ def best_cuts(
                     )
                 if not above:
                     continue
-                packed, hessian = bins[begin:end], hessians[begin:end]
                 sums, weights = V[low : low + cuts + 1], W[low : low + cuts + 1]
                 for k in range(cuts + 1):
                     G[k] = (sums[k] >> units.count_bits) * units.gradient
@@ -147,47 +147,44 @@ def best_cuts(
 
 
 @inner
-def _cumulate(
-    packed: Int64Array, begin: int, end: int, min_rows: int, mask: np.int64, V: Int64Array
-) -> tuple[int, int]:
-    """Packed sums V of the bins begin:end up to every cut, then that of all bins; the first cut
-    that may leave enough rows on both sides, and the number of such cuts.
+def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
+    """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
+    leave enough rows on both sides, and the number of such cuts.
 
     Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
-    last = end - 1
-    v = packed[begin]
+    last = np.uint64(len(packed) - 1)
+    v = packed[0]
     V[0] = v  # even where it is empty: NaN may go left alone
-    filled = 1
-    for b in range(begin + 1, last):
+    filled = np.uint64(1)  # unsigned: never from the array's end
+    for b in range(np.uint64(1), last):
         v += packed[b]
         V[filled] = v
-        filled += int(packed[b] != 0)
+        filled += np.uint64(packed[b] != 0)
     whole = v + packed[last]
     missing = packed[last] & mask
     least, most = min_rows - missing, (whole & mask) - min_rows  # NaN may go left
-    low, high = 0, filled - 1
+    low, high = 0, np.int64(filled) - 1
     while low <= high and (V[low] & mask) < least:
         low += 1
     while high >= low and (V[high] & mask) > most:
         high -= 1
     V[high + 1] = whole
-    return low, high + 1 - low
+    return low, int(high + 1 - low)
 
 
 @inner
-def _cumulate_hessians(
-    packed: Int64Array, hessian: Int64Array, begin: int, end: int, W: Int64Array
-) -> int:
+def _cumulate_hessians(packed: Int64Array, hessian: Int64Array, W: Int64Array) -> int:
     """Hessians W of the bins up to every cut of ``_cumulate``; that of all bins."""
-    w = hessian[begin]
+    last = np.uint64(len(packed) - 1)
+    w = hessian[0]
     W[0] = w
-    filled = 1
-    for b in range(begin + 1, end - 1):
+    filled = np.uint64(1)
+    for b in range(np.uint64(1), last):
         w += hessian[b]
         W[filled] = w
-        filled += int(packed[b] != 0)
-    return int(w + hessian[end - 1])
+        filled += np.uint64(packed[b] != 0)
+    return int(w + hessian[last])
 
 
 @inner
