@@ -200,7 +200,7 @@ class Grower:
     def _score(self) -> None:
         """Score what waits, on several threads."""
         work = self.work[: self.state[WAITING]]
-        self.pool.score(work, self._owed())
+        self.pool.score(work, self.nodes.integers, self._owed())
         nodes = work[:, 5:7]
         self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         self.state[[WAITING, FOUND]] = 0
@@ -210,6 +210,8 @@ class Grower:
         pool = self.pool
         most, n = self.settings.max_leaves, len(self.order.rows)
         few = (n, INFINITE) if self.crew.threads == 1 else (PIECE, SMALL)
+        if pool.few_rows:
+            few = few[0], -1
         asked: int = grow(
             self._growing(),
             self._rows(),
@@ -300,10 +302,8 @@ class Grower:
         scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
         nodes = np.flatnonzero(scored)
         table[nodes, growth.STATE] = growth.SCORED
-        work = np.full((len(nodes), 7), -1)
-        work[:, 2], work[:, 5] = table[nodes, growth.SLOT], nodes
         features = self.pool.features
-        self.pool.cut_anew(work, features[cheaper[features]], self._owed())
+        self.pool.cut_anew(nodes, features[cheaper[features]], table, self._owed())
 
     def _divide_account(self, parent: int, left: int, middle: int) -> None:
         table = self.nodes.integers

@@ -17,7 +17,8 @@ from bench_trees.arrays import Int64Array, UInt64Array, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
-from bench_trees.kernels.growth import Sums
+from bench_trees.kernels.few_rows import Leaves, candidates
+from bench_trees.kernels.growth import COUNT, SLOT, Sums
 from bench_trees.kernels.leaves import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
@@ -26,6 +27,8 @@ from bench_trees.row_order import RowOrder
 from bench_trees.threads import Piece, Workers
 
 CHUNK = 4  # words (of eight features) that one thread takes at a time
+FEATURES, PER_BIN = 2000, 10
+"""From so many features on, with at most so many rows per bin, histograms are not kept."""
 SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
 
 
@@ -55,7 +58,9 @@ class HistogramPool:
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
-        self.values = np.empty(words.shape[1], np.int64)
+        rows, wide = words.shape[1], len(self.features) >= FEATURES
+        self.few_rows = wide and rows * d <= PER_BIN * int(self.first[-1])
+        self.values = np.empty(rows, np.int64)
         self.hessians = np.empty(0, np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
@@ -86,9 +91,13 @@ class HistogramPool:
         self.gain = grown(self.gain, nodes)
         self.cut = grown(self.cut, nodes)
 
-    def score(self, work: Int64Array, owed: Owed) -> None:
-        """Histograms and best cuts of the nodes of ``work``, as ``accumulate`` and ``best_cuts``
-        read it: pairs of siblings, or the root alone."""
+    def score(self, work: Int64Array, table: Int64Array, owed: Owed) -> None:
+        """Best cuts of the nodes of ``work``, and their histograms, as ``accumulate`` and
+        ``best_cuts`` read it: pairs of siblings, or the root alone; ``table`` has all nodes."""
+        if self.few_rows:
+            nodes = work[:, 5:7]
+            self._search(nodes[nodes >= 0], self.features, self.groups, table, owed)
+            return
         root = work[0, 3] < 0
         known, slots, moved = self.carried.state.tolist()
         counted = self.carried.counted[:slots]
@@ -109,12 +118,50 @@ class HistogramPool:
             if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
-            self.cut_anew(work, features, owed)
+            self._cut(work, features, owed)
 
         slots = 2 * len(work) + root * len(counted)
         self._run(piece, int((pairs[:, 1] - pairs[:, 0]).sum()), slots)
 
-    def cut_anew(self, work: Int64Array, features: Int64Array, owed: Owed) -> None:
+    def cut_anew(
+        self, nodes: Int64Array, features: Int64Array, table: Int64Array, owed: Owed
+    ) -> None:
+        """Best cuts of these features at nodes that were scored."""
+        if self.few_rows:
+            groups = np.unique(features // CODES_PER_WORD)
+            self._search(nodes, features, groups, table, owed)
+        else:
+            self._cut(_singly(nodes, table), features, owed)
+
+    def _search(
+        self,
+        nodes: Int64Array,
+        features: Int64Array,
+        groups: Int64Array,
+        table: Int64Array,
+        owed: Owed,
+    ) -> None:
+        """Best cuts of these features, in these words, from the nodes' own rows."""
+        asked = np.zeros(len(self.first) - 1, np.bool_)
+        asked[features] = True
+        charges = owed.coupled + np.outer(table[nodes, COUNT], owed.split)  # eq. 13
+        charges += owed.lazy[nodes] if len(owed.lazy) else 0.0
+        charges[:, ~asked] = np.inf
+        rows, work = self.order.rows, _singly(nodes, table)
+        values = (v[rows] if len(v) else v for v in (self.fixed.packed, self.fixed.hessian))
+        some = Leaves(nodes, table, rows, *values)
+
+        def piece(start: int, stop: int) -> None:
+            found = np.empty((len(nodes), CODES_PER_WORD * (stop - start)), np.int64)
+            counts, rules = np.zeros(len(nodes), np.int64), (self.sums(), self.limits, charges)
+            candidates(self.words, some, groups[start:stop], *rules, self.gain, found, counts)
+            for i, count in enumerate(counts.tolist()):
+                self._cut(work[i : i + 1], found[i, :count], owed)
+
+        if len(groups):
+            self.crew.run(piece, len(groups), -(-len(groups) // self.crew.threads))
+
+    def _cut(self, work: Int64Array, features: Int64Array, owed: Owed) -> None:
         """Best cuts of these features where there are histograms."""
         rules = self.first, Units(*self.sums()[2:]), self.limits, owed
         best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
@@ -134,3 +181,10 @@ class HistogramPool:
             few = (rows + 256 * slots) * len(self.features) <= SMALL
             chunk = min(CHUNK, -(-len(self.groups) // self.crew.threads))
             self.crew.run(piece, len(self.groups), len(self.groups) if few else chunk)
+
+
+def _singly(nodes: Int64Array, table: Int64Array) -> Int64Array:
+    """Each node by itself, as ``best_cuts`` reads it."""
+    work = np.full((len(nodes), 7), -1)
+    work[:, 2], work[:, 5] = table[nodes, SLOT], nodes
+    return work

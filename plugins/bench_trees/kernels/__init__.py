@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+LATER = {"few_rows"}
+"""Modules whose kernels are compiled (in 2 s) when the first wide data come: few ever need them."""
+
 
 def compiled() -> bool:
     """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
@@ -38,8 +41,9 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 
 def _kernels() -> list[Any]:
     """The public kernels; those with an underscore are compiled into their callers."""
-    names = [module.name for module in iter_modules(__path__, f"{__name__}.")]
-    found = [thing for name in names for thing in vars(import_module(name)).items()]
+    names = [module.name for module in iter_modules(__path__) if module.name not in LATER]
+    modules = [f"{__name__}.{name}" for name in names]
+    found = [thing for name in modules for thing in vars(import_module(name)).items()]
     return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
 
 
