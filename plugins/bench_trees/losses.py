@@ -231,7 +231,7 @@ class LambdaRank:
         settings = self.truncation, float(self.sigma), self.normalise
 
         def piece(start: int, stop: int) -> None:
-            _sort_long(f, ranking, ranking.by_length[start:stop])
+            _rank_long(f, ranking, start, stop)
             lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
         crew.run(piece, len(ranking.lengths), 16 * LANES)
@@ -243,8 +243,10 @@ class LambdaRank:
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
         gain = np.exp2(labels.y) - 1
-        best_first = np.argsort(-gain)
-        number = each[best_first].astype(np.min_scalar_type(len(queries)))  # short: by its digits
+        short = labels.y.astype(np.uint8)  # sorted by its digits, as are numbers of queries
+        grade = short if bool((short == labels.y).all()) else labels.y
+        best_first = np.argsort(50 - grade, kind="stable")
+        number = each[best_first].astype(np.min_scalar_type(len(queries)))
         best_first = best_first[np.argsort(number, kind="stable")]
         ideal = best_first.repeat(copies[best_first])
         lengths = np.bincount(each[ideal], minlength=len(queries) - 1)
@@ -256,15 +258,21 @@ class LambdaRank:
         scale = np.divide(self.sigma, best, out=np.zeros_like(best), where=best > 0)
         by_length = np.argsort(lengths, kind="stable")
         share = gain * scale[each]
-        return Ranking(queries, lengths, by_length, copies, share, discount, np.arange(n))
+        if labels.multiplicity is None:
+            copies = np.empty(0, np.int64)
+        places = np.zeros(n, np.int64)
+        return Ranking(queries, lengths, by_length, copies, share, discount, places)
 
 
-def _sort_long(f: Float64Array, ranking: Ranking, queries: Int64Array) -> None:
-    """Rank the rows of long queries by score, ties in row order."""
-    first = ranking.queries
-    for q in queries[first[queries + 1] - first[queries] > LONG]:
-        begin, end = first[q], first[q + 1]
-        ranking.order[begin:end] = begin + np.argsort(-f[begin:end], kind="stable")
+def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None:
+    """Positions by falling score, ties in row order, of queries that stand beside a long one."""
+    queries = ranking.by_length[start:stop]
+    short = int(np.searchsorted(ranking.lengths[queries], LONG, side="right"))
+    for q in queries[short // LANES * LANES :]:
+        rows = slice(ranking.queries[q], ranking.queries[q + 1])
+        order = np.argsort(-f[rows], kind="stable")
+        copies = ranking.copies[rows][order] if len(ranking.copies) else np.ones_like(order)
+        ranking.place[rows][order] = copies.cumsum() - copies
 
 
 def _by_piece(

@@ -8,16 +8,17 @@ import numpy as np
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import exponentials
 from bench_trees.kernels.calling import calling, inner, inner_dividing
-from bench_trees.kernels.exponentials import _exponentials
+from bench_trees.kernels.exponentials import TILE, _exponentials
 
 LANES = 16  # queries at a time
 # Where the LANES numbers of each kind begin in the WIDTH numbers of a position.
-SCORE, SHARE, POWER, LIVE, SLOPE, CURVE, WIDTH = (LANES * k for k in range(7))
-# Those of ``own``: a position's that holds still, and of each query the sum of its gradients'
-# sizes, and what is added to a distance.
-SIZES, FLOOR, OWN = (LANES * k for k in range(6, 9))
+SCORE, SHARE, POWER, SLOPE, CURVE, WIDTH = (LANES * k for k in range(6))
+# Those of ``own``: sums of the position that holds still, and of each query the sum of its
+# gradients' sizes, and what is added to a distance.
+SIZES, FLOOR, OWN = (LANES * k for k in range(5, 8))
 LOWEST = -700.0  # exponent; below it a power were not a normal number
-LONG = 256  # rows: a longer query is sorted before, as insertion takes their square at worst
+FAR = 1e300  # distance and power where a query has no position: the quotient by both is 0
+LONG = 256  # positions: longer queries are ranked before, as counting takes their square
 
 
 class Ranking(NamedTuple):
@@ -26,10 +27,20 @@ class Ranking(NamedTuple):
     queries: Int64Array  # (q+1,) row boundaries
     lengths: Int64Array  # (q,) positions
     by_length: Int64Array  # (q,) the shortest query first
-    copies: Int64Array  # (n,)
+    copies: Int64Array  # (n,), or (0,) where all are 1
     share: Float64Array  # (n,) gain times sigma by the query's ideal DCG, 0 where that is 0
     discount: Float64Array  # of each position
-    order: Int64Array  # (n,) each query's rows by falling score, as last seen: updated
+    place: Int64Array  # (n,) the first position of rows that are ranked before: updated
+
+
+class Rows(NamedTuple):
+    """The rows of LANES queries side by side: row r of query k at r LANES + k, as they stand."""
+
+    score: Float64Array
+    power: Float64Array
+    copies: Float64Array  # 0 beyond the query's end
+    place: Float64Array  # first position
+    after: Float64Array  # part of it
 
 
 @calling(exponentials)
@@ -49,88 +60,121 @@ def lambdas(
     truncation, sigma, normalise = settings
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
-    block, own = np.empty(longest * WIDTH), np.ones(OWN)
-    key = np.empty(longest)
+    block, own, tile = np.empty(longest * WIDTH), np.empty(OWN), np.empty((5, longest * LANES))
+    rows = Rows(tile[0], tile[1], tile[2], tile[3], tile[4])
     for first in range(start, stop, LANES):
         lanes = ranking.by_length[first : min(first + LANES, stop)]
         n = ranking.lengths[lanes[-1]]
-        for k in range(n * WIDTH):
-            block[k] = 0.0
-        for lane in range(len(lanes)):
-            order = ranking.order[ranking.queries[lanes[lane]] : ranking.queries[lanes[lane] + 1]]
-            _sort(scores, order, key)
-            _fill(block[: n * WIDTH], lane, order, scores, ranking)
-            apart = len(order) > 0 and scores[order[0]] != scores[order[-1]]
-            own[FLOOR + lane] = 0.01 if normalise and apart else 1.0
-        _raise_powers(block, n, sigma)
-        top = min(truncation, n - 1)
-        _add_pairs(block, own, n, top, ranking.discount, sigma, 1.0 if normalise else 0.0)
-        for lane in range(len(lanes)):
-            order = ranking.order[ranking.queries[lanes[lane]] : ranking.queries[lanes[lane] + 1]]
-            total = 2.0 * own[SIZES + lane]
-            scale = math.log2(1 + total) / total if normalise and total > 0 else 1.0
-            _empty(block, lane, order, scale, ranking.copies, gradient, hessian)
+        count = _read(scores, ranking, lanes, rows)
+        _raise_powers(rows, count, sigma)
+        if n <= LONG:
+            _rank(rows, count)
+        _arrange(rows, ranking, lanes, n, normalise, block, own)
+        _add_pairs(block, own, n, min(truncation, n - 1), ranking.discount)
+        _write(rows, ranking, lanes, block, own, normalise, sigma, gradient, hessian)
 
 
 @inner
-def _sort(scores: Float64Array, rows: Int64Array, key: Float64Array) -> None:
-    """Sort rows by falling score, ties by number: by insertion, as they are nearly sorted."""
-    for i in range(len(rows)):
-        value, row, place = scores[rows[i]], rows[i], i
-        while place > 0 and (
-            key[place - 1] < value or (key[place - 1] == value and rows[place - 1] > row)
-        ):
-            key[place], rows[place] = key[place - 1], rows[place - 1]
-            place -= 1
-        key[place], rows[place] = value, row
+def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows) -> int:
+    """Scores and copies of the queries ``lanes``, and places that are known; how many rows the
+    longest has."""
+    count: int = 0
+    for q in lanes:
+        count = max(count, ranking.queries[q + 1] - ranking.queries[q])
+    for at in range(count * LANES):
+        rows.score[at], rows.copies[at] = -np.inf, 0.0
+    for lane in range(len(lanes)):
+        at = lane
+        for row in range(ranking.queries[lanes[lane]], ranking.queries[lanes[lane] + 1]):
+            rows.score[at], rows.place[at] = scores[row], ranking.place[row]
+            rows.copies[at] = ranking.copies[row] if len(ranking.copies) > 0 else 1
+            at += LANES
+    return count
 
 
 @inner
-def _fill(
-    block: Float64Array, lane: int, order: Int64Array, scores: Float64Array, ranking: Ranking
-) -> None:
-    """Scores and shares of the rows in ``order``, each in as many positions as it has copies; where
-    a shorter query has none, the least score."""
-    at = lane
-    for row in order:
-        for _ in range(ranking.copies[row]):
-            block[at + SCORE], block[at + SHARE] = scores[row], ranking.share[row]
-            block[at + LIVE] = 1.0
-            at += WIDTH
-    for rest in range(at, len(block), WIDTH):
-        block[rest + SCORE] = scores[order[-1]] if len(order) > 0 else 0.0
-
-
-@inner
-def _raise_powers(block: Float64Array, n: int, sigma: float) -> None:
-    """e^(sigma (f - the query's highest)) of all positions: of two of them, that of one by the sum
-    of both is the logistic function of the distance."""
-    z, bits = np.empty(LANES), np.empty(LANES, np.int64)
-    for i in range(n):
-        here = block[i * WIDTH : (i + 1) * WIDTH]
+def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
+    """e^(sigma (f - the query's highest)) of all rows: of two of them, that of one by the sum of
+    both is the logistic function of the distance."""
+    best, bits = np.empty(LANES), np.empty(TILE, np.int64)
+    for k in range(LANES):
+        best[k] = -np.inf
+    for r in range(0, count * LANES, LANES):
         for k in range(LANES):
-            z[k] = max(sigma * (here[SCORE + k] - block[SCORE + k]), LOWEST)
-        _exponentials(z, bits, here[POWER : POWER + LANES])
+            best[k] = max(best[k], rows.score[r + k])
+    for r in range(0, count * LANES, LANES):
+        for k in range(LANES):
+            rows.power[r + k] = max(sigma * (rows.score[r + k] - best[k]), LOWEST)
+    for first in range(0, count * LANES, TILE):
+        z = rows.power[first : min(first + TILE, count * LANES)]
+        _exponentials(z, bits, z)
+
+
+@inner
+def _rank(rows: Rows, count: int) -> None:
+    """Positions by falling score, ties by number: copies of what is ahead. Without branches, which
+    could not be foreseen; all pairs of a distance at once, in loops that are long enough."""
+    size = count * LANES
+    for r in range(size):
+        rows.place[r] = rows.after[r] = 0.0
+    for apart in range(LANES, size, LANES):
+        upper, lower = rows.score[: size - apart], rows.score[apart:size]
+        copies, others = rows.copies[: size - apart], rows.copies[apart:size]
+        place, after = rows.place[: size - apart], rows.after[apart:size]
+        for r in range(len(upper)):
+            many, more = copies[r], others[r]
+            swapped = lower[r] > upper[r]
+            place[r] += more if swapped else 0.0
+            after[r] += 0.0 if swapped else many
+    for r in range(size):
+        rows.place[r] += rows.after[r]
+
+
+@inner
+def _arrange(
+    rows: Rows,
+    ranking: Ranking,
+    lanes: Int64Array,
+    n: int,
+    normalise: bool,
+    block: Float64Array,
+    own: Float64Array,
+) -> None:
+    """Scores, shares and powers by position; a row has one for each of its copies."""
+    distance = 1.0 if normalise else 0.0
+    for at in range(0, n * WIDTH, WIDTH):
+        for k in range(SLOPE, WIDTH):
+            block[at + k] = 0.0
+    for k in range(LANES):
+        own[SIZES + k], own[FLOOR + k] = 0.0, 1.0
+    for lane in range(LANES):
+        live = ranking.lengths[lanes[lane]] if lane < len(lanes) else 0
+        for at in range(live * WIDTH + lane, n * WIDTH, WIDTH):
+            block[at + SCORE], block[at + SHARE], block[at + POWER] = -FAR, 0.0, FAR
+        if live > 0:
+            r, q = lane, lanes[lane]
+            for row in range(ranking.queries[q], ranking.queries[q + 1]):
+                at, share = int(rows.place[r]) * WIDTH + lane, ranking.share[row]
+                for _ in range(ranking.copies[row] if len(ranking.copies) > 0 else 1):
+                    block[at + SCORE] = distance * rows.score[r]
+                    block[at + SHARE] = share
+                    block[at + POWER] = rows.power[r]
+                    at += WIDTH
+                r += LANES
+            if normalise and block[lane] != block[(live - 1) * WIDTH + lane]:
+                own[FLOOR + lane] = 0.01
 
 
 @inner_dividing
 def _add_pairs(
-    block: Float64Array,
-    own: Float64Array,
-    n: int,
-    top: int,
-    discount: Float64Array,
-    sigma: float,
-    distance: float,
+    block: Float64Array, own: Float64Array, n: int, top: int, discount: Float64Array
 ) -> None:
     """Add what every pair of positions of which one is among the first ``top`` gives to the
     gradients and hessians of both, and the sizes of gradients to ``own``. A pair is divided by
-    FLOOR plus ``distance`` times that of its scores.
+    FLOOR plus the distance of its scores.
 
     A difference of shares is a change of NDCG per difference of discount.
     """
-    for k in range(LANES):
-        own[SIZES + k] = 0.0
     for i in range(top):
         here = block[i * WIDTH : (i + 1) * WIDTH]
         for k in range(SLOPE):
@@ -142,11 +186,12 @@ def _add_pairs(
             nearer = discount[i] - discount[j]
             for k in range(LANES):
                 e, o = own[POWER + k], to[POWER + k]
-                apart = own[FLOOR + k] + distance * (own[SCORE + k] - to[SCORE + k])
-                change = (own[SHARE + k] - to[SHARE + k]) * (nearer * to[LIVE + k])
+                apart = own[FLOOR + k] + (own[SCORE + k] - to[SCORE + k])
+                change = (own[SHARE + k] - to[SHARE + k]) * nearer
                 r = 1.0 / ((e + o) * apart)
-                slope = change * ((o if change > 0.0 else e) * r)
-                curve = abs(change) * (sigma * (e * r)) * (o * r * apart)
+                p, q = e * r, o * r
+                slope = change * (q if change > 0.0 else p)
+                curve = (abs(change) * p) * (q * apart)
                 to[SLOPE + k] += slope
                 to[CURVE + k] += curve
                 own[SLOPE + k] += slope
@@ -158,21 +203,29 @@ def _add_pairs(
 
 
 @inner
-def _empty(
+def _write(
+    rows: Rows,
+    ranking: Ranking,
+    lanes: Int64Array,
     block: Float64Array,
-    lane: int,
-    order: Int64Array,
-    scale: float,
-    copies: Int64Array,
+    own: Float64Array,
+    normalise: bool,
+    sigma: float,
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """Means over each row's positions of gradients and hessians, times ``scale``."""
-    at = lane
-    for row in order:
-        g, h = 0.0, 0.0
-        for _ in range(copies[row]):
-            g += block[at + SLOPE]
-            h += block[at + CURVE]
-            at += WIDTH
-        gradient[row], hessian[row] = g * (scale / copies[row]), h * (scale / copies[row])
+    """Means over each row's positions of gradients and hessians, to their scale."""
+    for lane in range(len(lanes)):
+        total, at, q = 2.0 * own[SIZES + lane], lane, lanes[lane]
+        scale = math.log2(1 + total) / total if normalise and total > 0 else 1.0
+        for row in range(ranking.queries[q], ranking.queries[q + 1]):
+            where = int(rows.place[at]) * WIDTH + lane
+            g, h, factor = block[where + SLOPE], block[where + CURVE], scale
+            if len(ranking.copies) > 0:
+                for _ in range(1, ranking.copies[row]):
+                    where += WIDTH
+                    g += block[where + SLOPE]
+                    h += block[where + CURVE]
+                factor = scale / ranking.copies[row]
+            gradient[row], hessian[row] = g * factor, h * (factor * sigma)
+            at += LANES
