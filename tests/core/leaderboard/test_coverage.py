@@ -111,7 +111,8 @@ def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray
     value, low, high = np.array([getattr(one, kind) for one in found]).T
     truth = float(value.mean()) if truth is None else truth
     width = high - low
-    return (low > truth).astype(float) - (high < truth), truth, float(width.std() / width.mean())
+    varies = float(width.std() / max(width.mean(), 1e-300))
+    return (low > truth).astype(float) - (high < truth), truth, varies
 
 
 def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict[str, float]:

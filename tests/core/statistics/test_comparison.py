@@ -116,7 +116,7 @@ def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
 def test_of_399_draws_the_10th_and_the_390th_are_the_ends() -> None:
     drawn = np.random.default_rng(3).permutation(np.arange(1.0, 400))
     level = of_units(np.append(200, drawn)[None], 10**9)
-    assert interval(level, np.ones(1)) == pytest.approx((10, 390), abs=0.01)  # by np.quantile's default 10.95
+    assert interval(level, np.ones(1)) == pytest.approx((10, 390), abs=0.01)  # not 10.95
 
 
 @pytest.mark.slow
