@@ -94,8 +94,8 @@ def command(
 
 
 def _import_pandas() -> None:
-    """Without pyarrow, which pandas imports where it is installed (35 MiB, .1 s) and no board needs;
-    a plugin that imports it gets it."""
+    """Without pyarrow, which no board needs and pandas imports where it is installed (35 MiB,
+    .1 s); a plugin that imports it gets it."""
     if {"pandas", "pyarrow"}.isdisjoint(sys.modules):
         sys.modules["pyarrow"] = None  # type: ignore[assignment]  # as if it were not installed
         try:
