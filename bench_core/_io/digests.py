@@ -125,7 +125,7 @@ def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
             if source.computed and not source.dynamic and package and _top(name) != _CORE:
                 waiting += _modules_in(package)
     reads = any(source.reads for source in sources.values())
-    return {name: source.whole if reads else source.digest for name, source in sources.items()}
+    return {name: source.whole() if reads else source.digest for name, source in sources.items()}
 
 
 def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
@@ -235,11 +235,11 @@ def _modules_in(name: str) -> list[str]:
 
 @dataclass(slots=True)
 class _Source:
-    """What counts of a file: its digest, without docstrings and messages, and as a ``whole``; if it
-    ``reads`` such texts; and its imports, those for type checkers alone apart."""
+    """What counts of a file, whose bytes are ``raw``: its digest, without docstrings and messages;
+    if it ``reads`` such texts; and its imports, those for type checkers alone apart."""
 
+    raw: bytes
     digest: str = ""
-    whole: str = ""
     reads: bool = False
     caught: set[str] = field(default_factory=set)  # names of exceptions
     wanted: list[_Import] = field(default_factory=list)
@@ -282,6 +282,10 @@ class _Source:
                     self.add(value, to, found, mute)
             to.append(")")
 
+    def whole(self) -> str:
+        """Its digest with all texts."""
+        return _digest_of_whole(self.raw)
+
     def called(self, node: ast.Call, found: list[_Import]) -> None:
         """A call that imports: of a name, or of one that is known when it runs."""
         name = node.args[0] if node.args else None
@@ -299,6 +303,14 @@ def _is_text(node: ast.AST) -> bool:
 
 def _is_message(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Assert) and name == "msg"
+
+
+@cache
+def _digest_of_whole(raw: bytes) -> str:
+    try:
+        return digest(_whole(ast.parse(raw)))
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(raw).hexdigest()
 
 
 def _whole(node: object) -> object:
@@ -342,15 +354,13 @@ def _source(file: Path, changed: int, size: int) -> _Source:
 
 @cache  # by content, so that looking again parses what was edited and nothing else
 def _parsed(raw: bytes, stub: bytes) -> _Source:
-    source, text = _Source(), list[str]()
+    source, text = _Source(raw), list[str]()
     try:
         tree = ast.parse(raw)
         source.add(tree, text, source.wanted)
         source.add(ast.parse(stub), [], source.typed)
     except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
-        plain = hashlib.sha256(raw).hexdigest()
-        return _Source(plain, plain)
+        return _Source(raw, hashlib.sha256(raw).hexdigest())
     source.dynamic = any(_defines_getattr(node) for node in tree.body)
     source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
-    source.whole = digest(_whole(tree))
     return source

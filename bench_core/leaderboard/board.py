@@ -191,9 +191,10 @@ class Board:
     """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
     number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
     are compared at. ``certified`` adds the ``standings`` at these budgets, ``unlimited`` those
-    without a limit, and ``costs``, the range that areas are taken over. ``optimum`` are the corners
-    of the best that can be expected, where that is known (``CompleteDataset.optimum``). ``same_as``
-    names the board of the same data under the run's first accounting, "" on that board itself."""
+    without a limit, ``costs``, the range that areas are taken over, and how many ``draws``
+    intervals are of. ``optimum`` are the corners of the best that can be expected, where that is
+    known (``CompleteDataset.optimum``). ``same_as`` names the board of the same data under the
+    run's first accounting, "" on that board itself."""
 
     dataset: str
     metric: str
@@ -213,6 +214,7 @@ class Board:
     standings: tuple[Standings, ...] = ()
     unlimited: Standings | None = None
     costs: tuple[float, float] | None = None
+    draws: int = 0
     optimum: tuple[tuple[float, float], ...] = ()
     same_as: str = ""
 

@@ -83,6 +83,7 @@ def certified(
     if drawn is not None:
         rows = _with_savings(rows, board, drawn)
         rows.sort(key=partial(_place, higher=board.higher_is_better))
+        board = replace(board, draws=drawn.repeats[0].quality.shape[-1] - 1)
     return replace(board, rows=tuple(rows), standings=tuple(at[1:]), unlimited=at[0])
 
 

@@ -80,6 +80,12 @@ class _Column:
             return pd.Categorical.from_codes(codes, categories=pd.Index(order, dtype="str"))
         return pd.array(np.array(order, dtype=object), dtype="str").take(codes)
 
+    def caps(self) -> Any:
+        """The caps of points, NaN for those without."""
+        every = (json.loads(text or "{}").get(CAP, np.nan) for text in self.known)
+        caps = np.fromiter(every, "float64")
+        return self._spread(caps[:1] if np.isnan(caps).all() else caps, 1)
+
     def _spread(self, known: Any, lengths: IntArray | int) -> Any:
         """What stands for each known value, by row; one cell for all where there is but one."""
         if len(known) == 1:
@@ -167,8 +173,7 @@ def export_frame(
         if name in numbers:
             made[name] = np.frombuffer(numbers.pop(name)) if lengths else np.zeros(0)
         elif name == CAP:
-            caps = (json.loads(text or "{}").get(CAP, np.nan) for text in point.known)
-            made[name] = np.fromiter(caps, "float64")[point.coded()]
+            made[name] = point.caps()
         elif name in _TYPES:
             made[name] = same.pop(name).numbers(of_trials, _TYPES[name], compact)
         elif name in same:

@@ -263,12 +263,12 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
 
 _BLOCKS = """
 SELECT block.* FROM json_each(?) AS asked CROSS JOIN block ON block.trial = asked.value
-WHERE block.split = ? ORDER BY asked.key
+WHERE block.split = ?
 """
 
 
 def blocks(db: sqlite3.Connection, trials: Sequence[str], split: str) -> dict[str, StoredValues]:
-    """By trial, in order, the means of its values over ``FEW`` blocks of units, of those that have
+    """By trial the means of its values over ``FEW`` blocks of units, of those that have
     more units; what is bought is left out."""
     return {
         row["trial"]: _of_blocks(checked(row, "a row of table block"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.statistics.intervals import Interval
 from bench_core.statistics.levels import Level
 
@@ -36,7 +37,10 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
     the observed value, widened to Student's distribution where groups are few."""
     drawn = contrast @ level.draws
     observed = drawn[0]
-    low, high = np.quantile(drawn[1:] - np.mean(drawn[1:]), [(1 - share) / 2, (1 + share) / 2])
+    noise, shares = drawn[1:] - np.mean(drawn[1:]), [(1 - share) / 2, (1 + share) / 2]
+    # of n uniform numbers the k-th is k / (n + 1) in the mean: of few draws this can be seen
+    rule: Literal["weibull", "linear"] = "weibull" if len(noise) <= FEW_DRAWS else "linear"
+    low, high = np.quantile(noise, shares, method=rule)
     wider = _contrast_widening(level, contrast, share)
     return Interval(float(observed + wider * low), float(observed + wider * high))
 

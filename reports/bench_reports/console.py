@@ -12,6 +12,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import LOST, SHARE, Board, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
+from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.terminal.tables import PLAIN_WIDTH, Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import count, duration
 from bench_reports.board_tables import (
@@ -288,9 +289,11 @@ def _certainty_lines(board: Board) -> list[str]:
     if not any(row.standing for row in board.rows):
         return []
     first = f"those that keep {PERCENT} by tiers of the saving, in a tier by what they surely save;"
+    few = f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
     return [
-        "±: half the 95% interval; rank: the ranks that the data leave a learner; *: tier 1, none "
-        "is certainly better; 95%: interval of the saving, 1.0 where a draw misses the quality.",
+        f"±: half the 95% interval{few}; rank: the ranks that the data leave a learner; *: tier 1, "
+        "none is certainly better; 95%: interval of the saving, 1.0 where a draw misses the "
+        "quality.",
         f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}: what "
         "may be chance does not decide.",
     ]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from markupsafe import Markup
 
+    from bench_core.plugins import PluginInfo, Registry
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
@@ -246,10 +247,13 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _sources(info: RunInfo) -> list[str]:
     """Where a person gets the data, of the data sets whose plugins are here and say so. No plugin
-    of others is imported for that."""
+    of others is imported for that, and no learner."""
     from bench_core.plugins import load_registry
 
-    known = load_registry((), lambda it, _: it.module.partition(":")[0] not in sys.modules).datasets
+    def absent(it: PluginInfo, _: Registry) -> bool:
+        return it.module.partition(":")[0] not in sys.modules
+
+    known = load_registry((), absent, without=["bench_methods"]).datasets
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
     there = ((name, known[name].homepage) for name in names if name in known)
     return [f"{name} {where}" for name, where in there if where]

@@ -25,7 +25,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from rich.console import Console
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import Board, Failure
+from bench_core.leaderboard.board import UNKNOWN, Board, Failure, Standing
 from bench_core.leaderboard.certainty import certified
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
@@ -111,6 +111,11 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
         "order: by cost where 99% is kept, then by quality; this run stored no values per query or "
         "row: no intervals, tiers by quality alone."
     ]
+    sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, UNKNOWN, 100, 1, (1, 2)))
+    known = replace(board, rows=(sure,), draws=399)
+    assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
+    usual = legend(replace(known, draws=2000))
+    assert any(line.startswith("±: half the 95% interval;") for line in usual)
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:

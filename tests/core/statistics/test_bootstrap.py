@@ -130,7 +130,7 @@ def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks() -> None:
     rng = np.random.default_rng(7)
     values, weights = rng.normal(1, 1, (2, 1000)), rng.uniform(1, 3, 1000)
     assert effort(249, 2000) == (512, 2000)
-    assert effort(250, 2000) == (128, 1000)
+    assert effort(250, 2000) == (128, 399)
     assert effort(250, 300).resamples == 300
     sums = block_sums(values, weights, 128)
     assert sums.shape == (2, 128)

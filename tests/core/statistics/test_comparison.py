@@ -113,6 +113,12 @@ def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
     return of_units(draw(pairs, choose, 1000, int(rng.integers(1 << 30)))[0], m)
 
 
+def test_of_399_draws_the_10th_and_the_390th_are_the_ends() -> None:
+    drawn = np.random.default_rng(3).permutation(np.arange(1.0, 400))
+    level = of_units(np.append(200, drawn)[None], 10**9)
+    assert interval(level, np.ones(1)) == pytest.approx((10, 390), abs=0.01)  # not 10.95
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("learners", "m"), [(2, 150), (8, 300)])
 def test_under_the_null_intervals_cover_and_tiers_hold(learners: int, m: int) -> None:
