@@ -20,13 +20,14 @@ from functools import partial
 from typing import Any
 
 from bench_core._io.machine import memory
-from bench_core.class_names import spelled
+from bench_core._io.plugin_folders import for_a_process, homes, look_in
+from bench_core.class_names import admit_code, spelled
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.execution.described import Given, described_learner, given_of, unimported
 from bench_core.execution.isolation import Isolation
 from bench_core.execution.runner import MEMORY_SHARE
 from bench_core.metrics.catalogue import is_built_in
-from bench_core.planning.request import RunRequest, check_request
+from bench_core.planning.request import RunRequest, check_request, modules_of
 from bench_core.planning.resolve_learners import DescribedLearner, Wanted
 from bench_core.plugins import (
     OURS,
@@ -55,7 +56,7 @@ class PluginProcess:
     def __init__(self, plugin: PluginInfo, hidden: Sequence[str], most: int) -> None:
         self.plugin = plugin
         view = {"hidden": hidden, "shown": (), "places": (), "private": True}
-        told = {"path": sys.path, "parent": os.getpid(), "view": view, "memory": most}
+        told = {"parent": os.getpid(), "view": view, "memory": most, **for_a_process()}
         told["plugin"] = [*asdict(plugin).values()]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, json.dumps(told)],
@@ -183,6 +184,7 @@ def _package(spelling: str) -> str:
 
 def _import(plugin: PluginInfo, registry: Registry) -> None:
     """Import a plugin that a run names, for all that it brings but learners and suites."""
+    admit_code(plugin.module)
     alone = load_alone(plugin)
     for kind, name in alone.origin:
         registry.waiting.pop((kind, name), None)
@@ -194,6 +196,8 @@ def _import(plugin: PluginInfo, registry: Registry) -> None:
 def plugins_for(request: RunRequest) -> Registry:
     """All plugins; under ``--isolate`` those of others in private processes, until the registry is
     closed. Raises UsageError where the system has no such processes."""
+    modules = (*request.plugins, *modules_of(request))
+    look_in(dict.fromkeys(homes(modules), bool(request.isolate)))
     if not request.isolate:
         return load_registry(request.plugins)
     check_request(request)

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import bench_core
+from bench_core._io import plugin_folders
+from bench_core.cli import options
 from bench_core.errors import UsageError
 from bench_core.execution import isolation
 from bench_core.results.records import NOT_PRIVATE
@@ -94,6 +96,52 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
 
 
+BESIDE_FILES = {
+    "orjson.py": "",
+    "sitecustomize.py": "",
+    "usercustomize.py": "",
+    "named/inner.py": "",  # a namespace package
+    "path_file.pth": "import path_file_ran",
+    "extending-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: extending\nVersion: 1.0\n",
+    "extending-1.0.dist-info/entry_points.txt": "[numba_extensions]\ninit = orjson:init\n",
+}
+METRIC = """import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+
+import bench_core
+
+PROBED = "orjson", "sitecustomize", "usercustomize", "named.inner", "looked_up"
+
+
+def found():
+    for name in PROBED:
+        try:
+            yield import_module(name).__name__
+        except ImportError:
+            pass
+    yield from (point.value for point in entry_points(group="numba_extensions"))
+    yield from {"path_file_ran"} & {*sys.modules}
+    yield from (place for place in sys.path if Path(place, "beside.py").exists())
+
+
+class Finds:
+    name, higher_is_better, tasks = "finds", True, frozenset({"binary"})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        print("FOUND", sorted(found()))
+        return bench_core.MetricValues(np.ones(len(y)), np.ones(len(y)))
+
+
+@bench_core.hookimpl
+def bench_metrics():
+    import looked_up  # it is found, as the module's source names it
+
+    return [Finds()]
+"""
 BESIDE = """from helpers.toys import Prefix, PrefixModel
 from pathlib import Path
 
@@ -121,12 +169,22 @@ def bench_learners():
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
-def test_a_plugin_may_lie_beside_the_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(home)
-    (home / "beside.py").write_text(BESIDE)
+def test_a_plugin_may_lie_beside_the_store_and_beside_anything(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is on the path of processes alone that run what lies in it: judge and command
+    find the modules that a metric imports, and nothing that libraries may look for."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(plugin_folders, "_apart", {})
+    texts = {"beside.py": BESIDE, "measuring.py": METRIC, "looked_up.py": "", **BESIDE_FILES}
+    for name, text in texts.items():
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text(text)
+    options.find_plugins_here(["beside"], isolate=True)
     result: Any = bench_core.run(
         data="rows.csv",
-        plugins=("beside",),
+        plugins=("beside", "measuring"),
+        metrics=["accuracy", "finds"],
         learners=["beside"],
         settings=["beside.tradeoff=1"],
         task="binary",
@@ -136,6 +194,16 @@ def test_a_plugin_may_lie_beside_the_store(home: Path, monkeypatch: pytest.Monke
     output = "\n".join(attempt.output for attempt in Store(Path("results/bench.db")).attempts())
     assert (result.counts["ok"], "STORE b''" in output) == (1, True), output
     assert not (home / "own.txt").exists()
+    assert {line for line in output.splitlines() if "FOUND" in line} == {"FOUND ['looked_up']"}
+    assert str(home) not in sys.path
+    assert "measuring" in sys.modules
+    assert "beside" not in sys.modules
+
+
+def test_settings_of_numba_in_the_folder_are_refused(home: Path) -> None:
+    (home / ".numba_config.yaml").write_text("cache_dir: theirs")
+    with pytest.raises(UsageError, match=r"numba would take settings from .numba_config.yaml"):
+        isolation.Isolation.of(home / "x.db", [])
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench_core._io import digests
+from bench_core._io import digests, plugin_folders
 from bench_core._io.digests import code_key, import_key, look_again, module_digest
 from bench_core.datasets.cache import entry_name
 from bench_core.datasets.search import DataFolder
@@ -258,6 +258,20 @@ def test_installed_libraries_do_not_count(
     before = code_key(mine())
     edit(installed / "plug_library.py", "1", "2")
     assert code_key(mine()) == before
+
+
+def test_metadata_beside_a_plugin_make_no_library_of_its_modules(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its author could change a helper under a key that stays."""
+    monkeypatch.setattr(plugin_folders, "_apart", {})
+    plugin_folders.look_in({str(folder.resolve()): False})
+    (folder / "any-1.0.dist-info").mkdir()
+    (folder / "plug_beside.py").write_text("VALUE = 1\n")
+    uses(folder, "import plug_beside")
+    before = code_key(mine())
+    edit(folder / "plug_beside.py", "1", "2")
+    assert code_key(mine()) != before
 
 
 def test_a_computed_name_may_mean_any_module_of_the_package(folder: Path) -> None:
