@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import entry_points
 from itertools import accumulate
 from pathlib import Path
@@ -201,8 +202,9 @@ def _file_of(name: str) -> Path | None:
     if not parent:
         spec = spec_of(name)
         return Path(spec.origin) if spec and spec.has_location and spec.origin else None
-    places = ((f / last / "__init__.py", f / f"{last}.py") for f in _folders(parent))
-    return next((file for pair in places for file in pair if file.is_file()), None)
+    names = (f"{last}/__init__.py", *(f"{last}{end}" for end in (*EXTENSION_SUFFIXES, ".py")))
+    places = (f / name for f in _folders(parent) for name in names)
+    return next((file for file in places if file.is_file()), None)
 
 
 def _folders(package: str) -> list[Path]:

@@ -3,12 +3,19 @@
 Much else may lie there that libraries look for: modules that they can do without, and metadata with
 entry points. So Python's path has such a folder last, where it hides nothing. One that is ``apart``
 (``--isolate``) is on the path of processes alone that run what lies in it; all others find there
-the modules that they ``admit``, by name.
+the modules that they ``admit``, by name. Bytecode that lies there is not used.
 """
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +36,9 @@ def look_in(folders: Mapping[str, bool]) -> None:
     _apart.update((f, apart) for f, apart in folders.items() if not _is_installation(Path(f)))
     if _Finder not in sys.meta_path:
         sys.meta_path.append(_Finder)
+        sys.path_hooks.insert(0, _from_sources)
+    for place in [place for place in sys.path_importer_cache if _lies_in_one(Path(place))]:
+        del sys.path_importer_cache[place]
 
 
 def homes(modules: Iterable[str]) -> list[str]:
@@ -78,6 +88,30 @@ class _Finder:
     ) -> ModuleSpec | None:
         known = path is None and name in _admitted
         return PathFinder.find_spec(name, [*_apart]) if known else None
+
+
+class _Source(SourceFileLoader):
+    """Bytecode that lies beside a module need not be of it: Python takes some for it unseen, and
+    digests are of what can be read."""
+
+    def get_code(self, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _from_sources(place: str) -> FileFinder:
+    if not _lies_in_one(Path(place)):
+        raise ImportError
+    return FileFinder(place, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Source, [".py"]))
+
+
+def _lies_in_one(folder: Path) -> bool:
+    for place in (folder, *folder.parents) if _apart else ():
+        if str(place) in _apart:
+            return True
+        if _is_installation(place):  # of an environment that lies there
+            return False
+    return False
 
 
 def _around(spec: ModuleSpec | None) -> list[Path]:

@@ -23,7 +23,11 @@ def start(about: dict[str, Any]) -> None:
 
         guarded(parent)
         if view and view["private"]:
+            from bench_core._io.syscalls import FOR_LEARNERS, filter_calls, write_below_mounts
+
             enclosed()
+            write_below_mounts()
+            filter_calls(FOR_LEARNERS)
     from bench_core.class_names import run_code
     from bench_core.execution.worker import main
 

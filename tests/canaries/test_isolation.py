@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import functools
 import json
 import socket
@@ -9,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from bench_core.results.records import NOT_PRIVATE
 from bench_core.results.store import Store
 from canaries import looking
 
+UNSEEN = ("store", "file", "network", "processes", "counters", "locks", "keys")
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "marks"]
 
 
@@ -38,7 +42,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (folder / looking.NOTE).unlink(missing_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "port").write_text(str(server.getsockname()[1]))
-        yield tmp_path
+        add = ctypes.c_long(248), b"user", b"canary", b"x", ctypes.c_size_t(1), ctypes.c_int(-3)
+        with Path(looking.__file__).open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            ctypes.CDLL(None).syscall(*add)  # as another fit may
+            yield tmp_path
 
 
 def run(learners: Sequence[str] = ("looking", "toy-stacked"), **options: Any) -> Any:
@@ -74,6 +82,7 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert before["arrays"] == ["test", "train", "valid"]
     assert before["network"]
     assert before["processes"]
+    assert before["locks"]
     bench_core.run(
         data="toy-binary",
         plugins=("helpers.toys",),
@@ -84,8 +93,9 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     )
     monkeypatch.setenv("CANARY_NOTES", "yes")
     closed = run(isolate=True).frame()
+    assert {*closed["error"].fillna("")} == {""}
     assert before["counters"]
-    nothing = dict.fromkeys(("store", "file", "network", "processes", "counters"), False)
+    nothing = dict.fromkeys(UNSEEN, False)
     nothing |= {"models": 0, "notes": []}
     found = looked("")
     assert found["fit"] == nothing | {"arrays": ["train", "valid"], "entries": 1}
@@ -142,7 +152,8 @@ def bench_metrics():
 
     return [Finds()]
 """
-BESIDE = """from helpers.toys import Prefix, PrefixModel
+BESIDE = """import os
+from helpers.toys import Prefix, PrefixModel
 from pathlib import Path
 
 import bench_core
@@ -151,7 +162,9 @@ import bench_core
 class BesideModel(PrefixModel):
     def predict_path(self, features):
         Path("own.txt").write_text("a model writes beside its code, for itself alone")
-        print("STORE", Path("results/bench.db").read_bytes()[:6])
+        store = Path(os.environ["CANARY_FILES"], "x.db")
+        models = [*store.with_name("x.fits").rglob("*.npz")]
+        print("STORE", store.read_bytes()[:6], models)
         return super().predict_path(features)
 
 
@@ -169,11 +182,10 @@ def bench_learners():
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
-def test_a_plugin_may_lie_beside_the_store_and_beside_anything(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder is on the path of processes alone that run what lies in it: judge and command
-    find the modules that a metric imports, and nothing that libraries may look for."""
+def test_a_plugin_may_lie_beside_anything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store and its models, new ones too, are hidden wherever they lie. The plugin's folder is
+    on the path of processes alone that run what lies in it: judge and command find the modules that
+    a metric imports, and nothing that libraries may look for."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(plugin_folders, "_apart", {})
     texts = {"beside.py": BESIDE, "measuring.py": METRIC, "looked_up.py": "", **BESIDE_FILES}
@@ -181,8 +193,22 @@ def test_a_plugin_may_lie_beside_the_store_and_beside_anything(
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(text)
     options.find_plugins_here(["beside"], isolate=True)
+    with TemporaryDirectory(dir=Path.home()) as files:  # seen where it is not hidden
+        monkeypatch.setenv("CANARY_FILES", files)
+        result, output = run_beside(f"{files}/x.db")
+    assert (result.counts["ok"], "STORE b'' []" in output) == (1, True), output
+    assert not (home / "own.txt").exists()
+    assert {line for line in output.splitlines() if "FOUND" in line} == {"FOUND ['looked_up']"}
+    assert str(home) not in sys.path
+    assert "measuring" in sys.modules
+    assert "beside" not in sys.modules
+
+
+def run_beside(store: str) -> Any:
+    """The result, and what its jobs wrote."""
     result: Any = bench_core.run(
         data="rows.csv",
+        store=store,
         plugins=("beside", "measuring"),
         metrics=["accuracy", "finds"],
         learners=["beside"],
@@ -191,13 +217,7 @@ def test_a_plugin_may_lie_beside_the_store_and_beside_anything(
         workers=1,
         isolate=True,
     )
-    output = "\n".join(attempt.output for attempt in Store(Path("results/bench.db")).attempts())
-    assert (result.counts["ok"], "STORE b''" in output) == (1, True), output
-    assert not (home / "own.txt").exists()
-    assert {line for line in output.splitlines() if "FOUND" in line} == {"FOUND ['looked_up']"}
-    assert str(home) not in sys.path
-    assert "measuring" in sys.modules
-    assert "beside" not in sys.modules
+    return result, "\n".join(attempt.output for attempt in Store(Path(store)).attempts())
 
 
 def test_settings_of_numba_in_the_folder_are_refused(home: Path) -> None:
@@ -218,7 +238,7 @@ def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:
     billed = bench_core.reprice(costs="costs.csv", plugins=plugins, isolate=True)
     assert (billed.exit_status, set(billed.frame()["audit"])) == (0, {"sampled"})
     assert looked("")["predict"] | {"entries": 0, "notes": []} == {
-        **dict.fromkeys(("store", "file", "network", "processes", "counters"), False),
+        **dict.fromkeys(UNSEEN, False),
         "arrays": [],
         "entries": 0,
         "models": 0,
