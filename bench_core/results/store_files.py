@@ -219,7 +219,7 @@ def _header(file: Any) -> dict[str, Any]:
     header = json.loads(file[_JSON].tobytes())
     known = {"model": str, "values": dict, "shared": dict}
     if not isinstance(header, dict) or not all(
-        isinstance(header.setdefault(name, kind()), kind) for name, kind in known.items()
+        isinstance(header.get(name), kind) for name, kind in known.items()
     ):
         raise ValueError("its header is none")
     for key, *more in header["shared"].values():
