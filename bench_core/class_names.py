@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from bench_core._io.digests import modules_behind, plugin_packages
+from bench_core._io.plugin_folders import admit, run_from
 from bench_core.annotations import convert
 from bench_core.errors import InputError
 from bench_core.parameters import is_learner, parameters, plain
@@ -75,6 +76,20 @@ def trust(modules: Iterable[str]) -> None:
     for module in modules:
         if module not in _named:
             _named[module] = modules_behind(module)
+
+
+def admit_code(*modules: str) -> None:
+    """Let this process import modules, and what they import, from folders that are apart."""
+    admit(_behind(modules))
+
+
+def run_code(*modules: str) -> None:
+    """Put the folders of modules, and of what they import, last on this process's path."""
+    run_from(_behind(modules))
+
+
+def _behind(modules: Iterable[str]) -> list[str]:
+    return [name for module in modules for name in modules_behind(module.partition(":")[0])]
 
 
 def remember_class(cls: type) -> str:

@@ -3,6 +3,7 @@
 Defaults are applied here and nowhere else: all other code reads plain attributes.
 """
 
+import re
 from dataclasses import is_dataclass
 from functools import cache
 from inspect import getattr_static, signature
@@ -14,6 +15,7 @@ import numpy as np
 from bench_core import protocols
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
+from bench_core.errors import UsageError
 from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
 from bench_core.splits import SPLITS, Splits
 
@@ -26,6 +28,7 @@ CONTRACTS: dict[str, tuple[str, type]] = {
 }
 """The word for what a hook gives, and its contract."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 FIT = ("train", "valid", "prices", "context")
 """What ``fit`` of a learner is given, in this order."""
 
@@ -65,6 +68,18 @@ def dataset_of(dataset: Any) -> CompleteDataset:
     fill_in(cls, CompleteDataset)
     found: CompleteDataset = dataset
     return found
+
+
+def check_name(kind: str, name: str) -> None:
+    """Raise UsageError where a plugin's thing cannot be called so: names stand on boards, in files
+    and on command lines, and no two may look alike."""
+    fault = ""
+    if not _NAME.fullmatch(name.replace("@", "", kind == "metric")):
+        fault = "a name is a letter or digit (ASCII), then at most 59 of these, '-', '_' and '.'"
+    elif name == "all":
+        fault = "that means every one"
+    if fault:
+        raise UsageError(f"{kind} {ascii(name)[:80]}: {fault}; rename it")
 
 
 def check(value: Any, contract: type, where: str) -> None:

@@ -147,20 +147,17 @@ class Registry:
         seen: dict[tuple[str, str], PluginInfo] = dict(self.origin)
         for at, (kind, name, value) in enumerate(values):
             if kind == "learner":
-                name = _bare(name, info)
+                name = name.removeprefix(f"{info.origin}:")  # since an earlier call
                 if self._tells_apart(name, info):
                     name = f"{info.origin}:{name}"
                 values[at] = kind, name, value
+            self.refuse_built_in(kind, name, info)
             if (kind, name) in seen or (kind == "learner" and name in self.shared):
                 owner = seen[kind, name].name if (kind, name) in seen else self.shared[name][0]
+                by = f"by two plugins, {owner!r} and {info.name!r}: uninstall or rename one"
                 if owner == info.name:
-                    raise UsageError(
-                        f"{kind} {name!r} is registered twice by {owner!r}: list it once"
-                    )
-                raise UsageError(
-                    f"{kind} {name!r} is registered by two plugins, "
-                    f"{owner!r} and {info.name!r}: uninstall or rename one"
-                )
+                    by = f"twice by {owner!r}: list it once"
+                raise UsageError(f"{kind} {name!r} is registered {by}")
             seen[kind, name] = info
         self.origin = seen
         self.plugins.append(info)
@@ -168,6 +165,14 @@ class Registry:
             self.of_kind(kind)[name] = value
             if kind == "learner":
                 self._name(name, value, info)
+
+    def refuse_built_in(self, kind: str, name: str, info: PluginInfo) -> None:
+        """Raise UsageError where a third party's metric is spelt as one that is built in, at any
+        cut-off (``ndcg@7``): that would be another one in a plan than where rows are judged."""
+        family, ours = name.partition("@")[0], ((k, by.origin) for k, by in self.origin.items())
+        built_in = {n.partition("@")[0] for (of, n), by in ours if (of, by) == ("metric", OURS)}
+        if kind == "metric" and info.origin != OURS and family in built_in:
+            raise UsageError(f"metric {name!r}: {family} is built in; rename it")
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """All of one kind, by name."""
@@ -322,12 +327,15 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     import pluggy
 
     from bench_core import hookspecs
+    from bench_core.contracts import check_name
 
     _check_interface(plugin, info)
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     manager.register(_hooks_of(plugin, manager), name=info.name)
-    to.add(info, list(_given(manager.hook)))
+    for kind, name, _ in (given := list(_given(manager.hook))):
+        check_name(kind, name.removeprefix(f"{info.origin}:"))
+    to.add(info, given)
     if manager.hook.bench_warm_up.get_hookimpls():
         to.warm_ups[info] = manager.hook.bench_warm_up
 
@@ -339,14 +347,6 @@ def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
         older = isinstance(made_for, int) and made_for < INTERFACE
         update = f"update {info.name if older else OURS}"
         raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
-
-
-def _bare(name: str, info: PluginInfo) -> str:
-    """A learner's own name; its class may go by ``package:name`` since an earlier call."""
-    bare = name.removeprefix(f"{info.origin}:")
-    if ":" in bare:
-        raise UsageError(f"learner {bare!r}: a colon stands between package and name; take it out")
-    return bare
 
 
 def _hooks_of(plugin: ModuleType, manager: pluggy.PluginManager) -> ModuleType:

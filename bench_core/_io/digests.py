@@ -22,12 +22,13 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+from bench_core._io.plugin_folders import is_plugin_folder, spec_of
 
 _CORE = "bench_core"
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
@@ -177,7 +178,7 @@ def _is_plugin_code(top: str) -> bool:
         return False
     folder = file.parents[1] if file.name == "__init__.py" else file.parent
     installed = folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
-    return not installed or top in plugin_packages()
+    return not installed or is_plugin_folder(folder) or top in plugin_packages()
 
 
 @cache
@@ -199,10 +200,11 @@ def _file_of(name: str) -> Path | None:
         return Path(file)
     parent, _, last = name.rpartition(".")
     if not parent:
-        spec = _spec(name)
+        spec = spec_of(name)
         return Path(spec.origin) if spec and spec.has_location and spec.origin else None
-    places = ((f / last / "__init__.py", f / f"{last}.py") for f in _folders(parent))
-    return next((file for pair in places for file in pair if file.is_file()), None)
+    names = (f"{last}/__init__.py", *(f"{last}{end}" for end in (*EXTENSION_SUFFIXES, ".py")))
+    places = (f / name for f in _folders(parent) for name in names)
+    return next((file for file in places if file.is_file()), None)
 
 
 def _folders(package: str) -> list[Path]:
@@ -211,15 +213,8 @@ def _folders(package: str) -> list[Path]:
         return [Path(p) for p in getattr(sys.modules[package], "__path__", ())]
     if parent:
         return [folder / last for folder in _folders(parent)]
-    spec = _spec(package)
+    spec = spec_of(package)
     return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
-
-
-def _spec(top: str) -> ModuleSpec | None:
-    try:
-        return find_spec(top)
-    except (ImportError, ValueError):  # made by a program, without a file
-        return None
 
 
 def _modules_in(name: str) -> list[str]:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bench_core._io.plugin_folders import code_folders
 from bench_core.errors import UsageError
 
 _USER, _MOUNT, _NETWORK = 0x1000_0000, 0x0002_0000, 0x4000_0000  # CLONE_NEW...
@@ -147,7 +148,7 @@ def _mirror(handle: int, own: str, folder: str) -> None:
 def _code(empty: Iterable[str]) -> list[str]:
     """The folders that code is imported from, and those of Python that an empty place would hide,
     without those that lie in another of them."""
-    found = {Path(entry or ".").resolve() for entry in sys.path}
+    found = {Path(entry or ".").resolve() for entry in code_folders()}
     for folder in map(Path, (sys.prefix, sys.base_prefix)):
         found |= {folder for place in empty if Path(place) in folder.parents}
     folders = {folder for folder in found if folder.is_dir()}

@@ -1,5 +1,6 @@
 """A filter of system calls (Linux): what lets processes signal each other through the kernel, and
-what a model that gets cells and answers with numbers does not need (seccomp(2)).
+what a model that gets cells and answers with numbers does not need (seccomp(2)). A stranger's
+learner has the same filter under ``--isolate``, but for ``FOR_LEARNERS``.
 
 Locks are granted and lock nothing, so that what uses them for files of its own works on; advice on
 what to keep in memory is taken and forgotten. All else is refused.
@@ -12,7 +13,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 _CALLS = {  # numbers on x86-64, and on AArch64 and RISC-V; 0: there is none
@@ -58,6 +59,8 @@ _BY_ARGUMENT = {  # which argument, and the answer where it equals a value or ha
     "preadv2": (5, [(_ANY_BIT, 8, errno.EOPNOTSUPP)]),  # RWF_NOWAIT
     "clone": (0, [(_ANY_BIT, 0x7E02_0080, errno.EPERM)]),  # CLONE_NEW...
 }
+FOR_LEARNERS = ("socket", "mq_open", "shmget", "semget", "msgget", "clone3", "unshare", "clone")
+"""What only a model does not need. Namespaces keep a private learner's apart from others'."""
 _LOAD, _RETURN, _AT_LEAST = 0x20, 0x06, 0x35
 _ALLOW, _ANSWER = 0x7FFF_0000, 0x0005_0000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # prctl(2)
@@ -68,13 +71,13 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # places in seccomp_data
 _OTHER_ABI = 0x4000_0000  # x32
 
 
-def filter_calls() -> None:
-    """Filter the calls of this process, which may have one thread only, and of all that it starts.
-    Raises OSError where the system does not allow it."""
+def filter_calls(let: Container[str] = ()) -> None:
+    """Filter the calls of this process, which may have one thread only, and of all that it starts,
+    but those of these names. Raises OSError where the system does not allow it."""
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"system calls of {machine} are not known here")
-    code = b"".join(struct.pack("HBBI", *line) for line in _program(*_ARCHITECTURES[machine]))
+    code = b"".join(struct.pack("HBBI", *line) for line in _program(*_ARCHITECTURES[machine], let))
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(lines))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -113,7 +116,9 @@ def _keep_privileges(libc: ctypes.CDLL) -> None:
     libc.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *_NONE)
 
 
-def _program(architecture: int, column: int) -> Iterator[tuple[int, int, int, int]]:
+def _program(
+    architecture: int, column: int, let: Container[str]
+) -> Iterator[tuple[int, int, int, int]]:
     """Lines of BPF: operation, lines to skip if true, if false, operand."""
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, architecture
@@ -122,6 +127,8 @@ def _program(architecture: int, column: int) -> Iterator[tuple[int, int, int, in
     yield _AT_LEAST, 0, 1, _OTHER_ABI
     yield _answer(errno.ENOSYS)
     for name, numbers in _CALLS.items():
+        if name in let:
+            continue
         number = numbers[column]
         if name not in _BY_ARGUMENT:
             yield _EQUAL, 0, 1, number or _OTHER_ABI

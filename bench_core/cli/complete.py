@@ -60,7 +60,7 @@ def _registry(ctx: click.Context) -> Registry:
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
 
-    sys.path.insert(0, str(Path.cwd()))  # for the modules of -p
+    sys.path.append(str(Path.cwd()))  # for the modules of -p
     found = load_registry(ctx.params.get("plugins") or ())
     add_own_data(found, data_folder(ctx.params.get("data_dir")))
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bench_core._io.plugin_folders import homes, look_in, take_off_the_path
 from bench_core._io.text import is_url
 from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
@@ -309,11 +310,20 @@ def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
 
 
 def find_plugins_here(plugins: Sequence[str], isolate: bool | None = None) -> None:
-    """Make modules of the current folder importable, if ``-p`` named any; under ``--isolate`` none
-    of them takes the place of an installed one."""
+    """Make modules of the current folder importable, if ``-p`` named any, without hiding installed
+    ones; under ``--isolate`` for the processes alone that run them."""
     here = str(Path.cwd())
-    if plugins and here not in sys.path:
-        sys.path.insert(len(sys.path) if isolate else 0, here)
+    if not plugins:
+        return
+    look_in({here: bool(isolate)})
+    if isolate:
+        take_off_the_path(here)
+    elif here not in sys.path:
+        sys.path.append(here)
+    for module in plugins:
+        own = Path(here, module.partition(".")[0])
+        if (own.is_dir() or own.with_suffix(".py").is_file()) and here not in homes([module]):
+            note(f"-p {module}: an installed module has that name, so ./{own.name} is not taken")
 
 
 def note(message: str, quiet: bool = False) -> None:

@@ -26,8 +26,11 @@ from bench_core.results.records import Status
 
 MAX_POINTS = 100
 MOST_MARKS = 5
+MOST_SETTINGS = 20
+LARGEST = 1 << 53
 VERDICTS = {"declared", "sampled", "verified", "failed"}
 _BARRED = ", ".join(sorted(VERDICTS))
+_SETTING = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _MARK = re.compile("[a-z][a-z0-9 -]{0,23}")
 
 
@@ -102,6 +105,9 @@ def plain(given: Any) -> Prediction:
     if not isinstance(point, Mapping) or not isinstance(bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
     named = {str(name): _number(value, point) for name, value in point.items()}
+    if len(named) > MOST_SETTINGS or not all(map(_SETTING.fullmatch, named)):
+        few = f"at most {MOST_SETTINGS} names of up to 60 letters, digits, '-', '_' and '.' (ASCII)"
+        raise ContractError(one_line(f"a point has {few}, not {[*named]!a:.80}", 300))
     at = f"at {named}"
     scores = _real(scores, f"{at}: scores")
     billed = {str(name): _plain_bill(bill, f"{at}: bill {name!r}") for name, bill in bills.items()}
@@ -112,11 +118,11 @@ def _number(value: Any, point: Any) -> int | float:
     """A plain number; of a subclass what it is worth."""
     if isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        return int.__index__(value)
+    if isinstance(value, int) and abs(number := int.__index__(value)) <= LARGEST:
+        return number
     if not isinstance(value, float):
-        fault = "a point holds plain numbers by name"
-        raise ContractError(one_line(f"at {dict(point)}: {fault}", 300))
+        fault = "a point holds plain numbers by name, whole ones up to 2**53"
+        raise ContractError(one_line(f"at {dict(point)!r:.200}: {fault}", 300))
     if not math.isfinite(value):
         raise ContractError(one_line(f"at {dict(point)}: a point holds finite numbers", 300))
     return float.__float__(value)

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench_core._io.digests import code_key, code_modules, modules_key
 from bench_core.class_names import SHIPPED, Elsewhere, find_class, is_shipped
-from bench_core.contracts import name_of
+from bench_core.contracts import check_name, name_of
 from bench_core.data import Task
 from bench_core.errors import UsageError
 from bench_core.planning.facts import Facts
@@ -46,6 +46,8 @@ def given_of(answer: Any) -> Given:
     kinds = (*_KINDS, "report section")
     if not all(len(one) == 3 and one[0] in kinds and one[1] for one in found):
         raise _refused("what it brings")
+    for kind, name, _ in found:
+        check_name(kind, name)
     return [(kind, name, more) for kind, name, more in found]
 
 

@@ -22,7 +22,7 @@ from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure, shortened
 from bench_core.execution.isolation import Isolation, View
-from bench_core.execution.messages import ForeignAnswerError, result_of
+from bench_core.execution.messages import ForeignAnswerError, progress_of, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
 from bench_core.results.records import MORE_THREADS, FitResult, Job, Outcome, Status, TrialResult
@@ -188,7 +188,7 @@ class LocalExecutor:
                 worker.start_clock(self.timeout or float("inf"))
                 self.on_event(news("start", job, worker=worker.number))
             return None
-        done, total = int(message["done"]), int(message["total"])
+        done, total = progress_of(message)
         about = {"worker": worker.number, "seconds": seconds}
         self.on_event(news("progress", job, done=done, total=total, **about))
         return None

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bench_core.arrays import Array
-from bench_core.class_names import find_class, trust
+from bench_core.class_names import find_class, run_code, trust
 from bench_core.costs.bill import Prediction
 from bench_core.data import Features, Queries
 from bench_core.execution.contract import ContractError, plain_path
@@ -42,6 +42,7 @@ def _loaded(pipe: BinaryIO) -> Any:
     try:
         asked = receive(pipe)[0]
         trust(asked["named"])
+        run_code(*asked["runs"])
         cls: Any = find_class(asked["model"])
         send(pipe, {"event": "imported"})
         message, arrays = receive(pipe)

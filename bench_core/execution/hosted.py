@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from bench_core._io.machine import peak_rss_mb
 from bench_core._io.namespaces import NOT_POSSIBLE, hidden
+from bench_core._io.plugin_folders import for_a_process
 from bench_core._io.processes import descendants
 from bench_core.arrays import Array
 from bench_core.costs.acquired import Acquired
@@ -43,14 +44,20 @@ _START = (
 class Hosted:
     """The model whose state a file holds, rebuilt in a fresh interpreter; ``threads`` may ask it
     at the same time if it is ``concurrent``. Besides plugins, only the ``named`` modules may be
-    imported for it. Raises HostedError where it cannot be rebuilt.
+    imported for it, those that it ``runs`` (by default all) with their folders on its path. Raises
+    HostedError where it cannot be rebuilt.
 
     ``private``: whether it is to have nothing to write to that others read, and whether it has.
     ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
     """
 
     def __init__(
-        self, state: Path, threads: int = 1, named: Sequence[str] = (), private: bool = True
+        self,
+        state: Path,
+        threads: int = 1,
+        named: Sequence[str] = (),
+        runs: Sequence[str] = (),
+        private: bool = True,
     ) -> None:
         header, arrays = read_state(state)
         must = hidden() is not None
@@ -64,7 +71,8 @@ class Hosted:
                 _impossible.append(True)
                 self.private = False
                 self._start(threads)
-            hello = self._begin(header, arrays, named)
+            asked = {"model": header["model"], "named": [*named], "runs": [*(runs or named)]}
+            hello = self._begin(asked, header, arrays)
             self.marks = plain_marks(hello.get("marks", ()))
         except BaseException:
             self.close()
@@ -76,7 +84,7 @@ class Hosted:
         """Start the process; whether it could be made as private as it is to be."""
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
-        about = {"path": sys.path, "parent": os.getpid(), "sockets": there}
+        about = {"parent": os.getpid(), "sockets": there, **for_a_process()}
         view = {"hidden": hidden() or (), "shown": (), "places": (), "private": True}
         about["view"] = view if self.private else None
         about["must"] = hidden() is not None
@@ -106,10 +114,10 @@ class Hosted:
         return True
 
     def _begin(
-        self, header: Mapping[str, Any], arrays: Mapping[str, Array], named: Sequence[str]
+        self, asked: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, Array]
     ) -> dict[str, Any]:
         pipe = self._free.get()
-        self._ask(pipe, {"event": "import", "model": header["model"], "named": [*named]})
+        self._ask(pipe, {"event": "import", **asked})
         started = time.perf_counter()
         turned = [name for name, array in arrays.items() if array.flags.fnc]
         values = {"event": "load", "values": header["values"], "turned": turned}

@@ -7,7 +7,6 @@ and whatever else the user's files hold.
 """
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_core._io.namespaces import check_possible, why_impossible
+from bench_core._io.plugin_folders import code_folders
 from bench_core.datasets.cache import cache_folder, files_of
 from bench_core.datasets.search import data_folder
 from bench_core.datasets.user_datasets import FILE, read_entries
@@ -32,6 +32,8 @@ from bench_core.results.store_files import (
 from bench_core.splits import SPLITS
 
 FITTING = ("train", "valid")
+_SETTINGS = ".numba_config.yaml"
+"""A file of the current folder that numba reads: also where compiled code is to be taken from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,14 @@ class Isolation:
         ``data`` are the folder of publishers' files and the user's own files.
         """
         check_possible()
+        if Path(_SETTINGS).exists():
+            fault = f"numba would take settings from {_SETTINGS} here, where rows are judged too"
+            raise UsageError(f"--isolate: {fault}; start elsewhere, or remove it")
         parts = [store.with_name(store.name + end) for end in ("", "-wal", "-shm")]
         wanted = [*parts, states_folder(store), cache_folder(), *data]
         paths = {path.resolve() for path in wanted if path.exists()}
         for path in paths:
-            for code in (Path(entry or ".").resolve() for entry in sys.path):
+            for code in (Path(entry or ".").resolve() for entry in code_folders()):
                 if path.is_dir() and (code == path or path in code.parents):
                     fault = f"{path} would be hidden, and learners need code in {code}"
                     raise UsageError(f"--isolate: {fault}; keep data and code apart")

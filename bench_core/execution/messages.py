@@ -34,6 +34,8 @@ MOST_HEADER = 1 << 27
 MOST_ARRAYS = 1 << 34
 """Bytes that a message may have, so that a worker cannot fill its parent's memory by a number."""
 
+_LONGEST = 1e12  # seconds or MiB
+
 
 class ForeignAnswerError(Exception):
     """What a worker sent answers another job, or none."""
@@ -143,8 +145,18 @@ def _need_numbers(values: Iterable[Any], what: str, least: float = -math.inf) ->
         _need(number and not value < least, f"{what} {value!r:.40}")
 
 
+def progress_of(header: Mapping[str, Any]) -> tuple[int, int]:
+    """What of how much is done. Raises ForeignAnswerError for numbers that nothing can have."""
+    done, total = header["done"], header["total"]
+    for count in (done, total):
+        _need(type(count) is int and 0 <= count < 1 << 53, f"progress {count!r:.40}")
+    return done, total
+
+
 def _check_fit(spec: Any, result: FitResult) -> None:
-    _need_numbers((result.seconds, result.peak_rss_mb), "a cost of fitting", 0.0)
+    for cost in (result.seconds, result.peak_rss_mb):
+        _need_numbers((cost,), "a cost of fitting", 0.0)
+        _need(cost < _LONGEST, f"a cost of fitting {cost!r:.40}")  # nor is it NaN
 
 
 _WORDS = {"off": ("declared",), "sample": ("sampled", "failed"), "full": ("verified", "failed")}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from bench_core.class_names import ElsewhereError, spelled
+from bench_core.class_names import ElsewhereError, run_code, spelled
 from bench_core.errors import BenchError, InputError, fault
 from bench_core.execution.described import Given, unimported
 from bench_core.execution.worker import private_pipes
@@ -27,6 +27,7 @@ def main(plugin: list[str]) -> None:
     source, sink = private_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     own = PluginInfo(*plugin)
+    run_code(own.module)
     with contextlib.suppress(OSError):
         for line in source:
             sink.write(json.dumps(_answer(own, json.loads(line))).encode() + b"\n")
@@ -70,6 +71,7 @@ def _chosen(own: PluginInfo, wanted: Wanted, question: Mapping[str, Any]) -> Cho
             return choose(wanted, load_registry(question["modules"], instead))
         except ElsewhereError as there:
             here.add(there.learner.plugin)
+            run_code(there.learner.plugin.module)
 
 
 def _described(found: ChosenLearner | str) -> dict[str, Any]:

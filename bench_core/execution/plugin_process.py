@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any
 
 from bench_core._io.machine import memory
-from bench_core.class_names import spelled
+from bench_core._io.plugin_folders import for_a_process, homes, look_in
+from bench_core.class_names import admit_code, spelled
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.execution.described import Given, described_learner, given_of, unimported
 from bench_core.execution.isolation import Isolation
 from bench_core.execution.runner import MEMORY_SHARE
-from bench_core.metrics.catalogue import is_built_in
-from bench_core.planning.request import RunRequest, check_request
+from bench_core.planning.request import RunRequest, check_request, modules_of
 from bench_core.planning.resolve_learners import DescribedLearner, Wanted
 from bench_core.plugins import (
     OURS,
@@ -55,7 +55,7 @@ class PluginProcess:
     def __init__(self, plugin: PluginInfo, hidden: Sequence[str], most: int) -> None:
         self.plugin = plugin
         view = {"hidden": hidden, "shown": (), "places": (), "private": True}
-        told = {"path": sys.path, "parent": os.getpid(), "view": view, "memory": most}
+        told = {"parent": os.getpid(), "view": view, "memory": most, **for_a_process()}
         told["plugin"] = [*asdict(plugin).values()]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, json.dumps(told)],
@@ -147,8 +147,8 @@ class PluginProcesses:
         given = process.given()
         named = [(kind, name) for kind, name, _ in given if kind not in ("learner", "suite")]
         for kind, name in named:
-            taken = (kind, name) in registry.origin or (kind, name) in registry.waiting
-            if taken or (kind == "metric" and is_built_in(name)):
+            registry.refuse_built_in(kind, name, plugin)
+            if (kind, name) in registry.origin or (kind, name) in registry.waiting:
                 fault = f"{kind} {name!r} is registered by another plugin too"
                 raise UsageError(f"{fault}: uninstall or rename one")
         registry.add(plugin, unimported(plugin, given, partial(process.chosen, of=self)))
@@ -157,18 +157,17 @@ class PluginProcesses:
         return True
 
     def refuse_doubles(self, found: DescribedLearner, plugin: PluginInfo) -> None:
-        """Raise UsageError where a plugin describes another class of a package as the learner that
-        it has of that name: they would have one key."""
+        """Raise UsageError where a plugin describes a class of its choice as the learner that
+        another has of that name: two classes of a module would have one key."""
         waiting = [*found.instances]
         while waiting:
             one = waiting.pop()
             waiting += [*one.inner.values(), *one.needs]
             known = self.registry.learners.get(one.name)
             its = spelled(known) if known is not None else one.spelling
-            same = _package(its) == _package(one.spelling)
             owner = self.registry.origin.get(("learner", one.name))
-            if same and its != one.spelling and owner != plugin:
-                fault = f"says that {one.name} is {one.spelling}, and it is {its}"
+            if its != one.spelling and owner != plugin:
+                fault = f"says that {one.name} is {one.spelling}, and it is {its}; rename that"
                 raise UsageError(f"plugin {plugin.name} {fault}")
 
     def close(self) -> None:
@@ -177,12 +176,9 @@ class PluginProcesses:
             process.close()
 
 
-def _package(spelling: str) -> str:
-    return spelling.partition(":")[0].partition(".")[0]
-
-
 def _import(plugin: PluginInfo, registry: Registry) -> None:
     """Import a plugin that a run names, for all that it brings but learners and suites."""
+    admit_code(plugin.module)
     alone = load_alone(plugin)
     for kind, name in alone.origin:
         registry.waiting.pop((kind, name), None)
@@ -194,6 +190,8 @@ def _import(plugin: PluginInfo, registry: Registry) -> None:
 def plugins_for(request: RunRequest) -> Registry:
     """All plugins; under ``--isolate`` those of others in private processes, until the registry is
     closed. Raises UsageError where the system has no such processes."""
+    modules = (*request.plugins, *modules_of(request))
+    look_in(dict.fromkeys(homes(modules), bool(request.isolate)))
     if not request.isolate:
         return load_registry(request.plugins)
     check_request(request)

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from bench_core._io.plugin_folders import for_a_process
 from bench_core._io.processes import descendants, end_all, own_memory, running_threads
 from bench_core.execution.failures import LONGEST_TEXT
 from bench_core.execution.isolation import View
@@ -68,8 +69,7 @@ class Worker:
     ) -> "Worker":
         """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
         may allocate, 0 is no limit."""
-        about = {"path": sys.path, "parent": os.getpid(), "memory": memory}
-        about["judges"] = not origin
+        about = {"parent": os.getpid(), "memory": memory, "origin": origin, **for_a_process()}
         about["view"] = view.arguments if view is not None else None
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:

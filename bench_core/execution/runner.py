@@ -29,7 +29,7 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder
+from bench_core.results.store_files import states_folder, store_path
 from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
@@ -301,6 +301,8 @@ def _perform(
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
+        if request.isolate:  # so that it is hidden from the first fit of a new store on
+            states_folder(store_path(request.store)).mkdir(parents=True, exist_ok=True)
         isolation = Isolation.of_request(request) if request.isolate else None
         executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
     try:

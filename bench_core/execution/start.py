@@ -5,10 +5,13 @@ import signal
 import sys
 from typing import Any
 
+from bench_core._io.plugin_folders import look_in
+
 
 def start(about: dict[str, Any]) -> None:
     """Enter namespaces if asked to, and a guard's care where the system knows such; serve jobs."""
     parent, view = about["parent"], about["view"]
+    look_in(about["folders"])
     if hasattr(os, "getppid") and os.name == "posix" and os.getppid() != parent:
         os._exit(1)
     if view:
@@ -20,10 +23,16 @@ def start(about: dict[str, Any]) -> None:
 
         guarded(parent)
         if view and view["private"]:
+            from bench_core._io.syscalls import FOR_LEARNERS, filter_calls, write_below_mounts
+
             enclosed()
+            write_below_mounts()
+            filter_calls(FOR_LEARNERS)
+    from bench_core.class_names import run_code
     from bench_core.execution.worker import main
 
-    main(about["memory"], about["judges"])
+    run_code(*filter(None, about["origin"].split("+")))
+    main(about["memory"], judges=not about["origin"])
 
 
 def start_plugin(about: dict[str, Any]) -> None:
@@ -31,6 +40,7 @@ def start_plugin(about: dict[str, Any]) -> None:
     from bench_core._io.processes import DEATH_SIGNAL, prctl
 
     prctl(DEATH_SIGNAL, signal.SIGKILL)
+    look_in(about["folders"])
     if os.getppid() != about["parent"]:
         os._exit(1)
     from bench_core._io.namespaces import confine
@@ -50,6 +60,7 @@ def start_plugin(about: dict[str, Any]) -> None:
 def start_model(about: dict[str, Any]) -> None:
     """Enter private namespaces and filter system calls if asked to; answer for a model until its
     sockets close. Ends with NOT_POSSIBLE where the system does not allow that."""
+    look_in(about["folders"])
     if sys.platform.startswith("linux"):
         from bench_core._io.processes import DEATH_SIGNAL, prctl
 

@@ -20,7 +20,7 @@ from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode, is_shipped_name, trust
+from bench_core.class_names import admit_code, decode, encode, is_shipped_name, trust
 from bench_core.data import Examples
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -175,7 +175,8 @@ def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     ours = not spec.origin and is_shipped_name(model_class(path))
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
-        return Hosted(path, spec.threads, named, spec.private)
+        runs = [*filter(None, spec.origin.split("+"))]
+        return Hosted(path, spec.threads, named, runs, spec.private)
     trust(named)
     return nullcontext(load_model(path))
 
@@ -322,6 +323,7 @@ def open_splits(
     costs = costs_path(spec.states, spec.costs)
     if not is_shipped_name(model_class(costs)):
         trust([*spec.plugins, *spec.modules])
+        admit_code(model_class(costs))
     return splits.under(load_model(costs))
 
 
@@ -333,5 +335,6 @@ def find_metric(name: str, plugins: Sequence[str], judges: Sequence[str]) -> Met
     except UsageError:
         from bench_core.plugins import load_registry
 
+        admit_code(*judges)
         found = load_registry(plugins, lambda plugin, _: plugin.module not in judges)
         return parse_metric(name, found.metrics)

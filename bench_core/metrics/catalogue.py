@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any
 
 from bench_core.data import Task
-from bench_core.errors import UsageError
 from bench_core.metrics import ranking, rows
 from bench_core.metrics.built_in import build
 from bench_core.protocols import Metric
@@ -34,14 +33,6 @@ def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType(
         return registered[name]
     metric: Metric = build(name, families())
     return metric
-
-
-def is_built_in(name: str) -> bool:
-    """Whether a metric of Budget Bench is spelt so."""
-    try:
-        return bool(parse_metric(name))
-    except UsageError:
-        return False
 
 
 def default_metric(task: Task) -> Metric:

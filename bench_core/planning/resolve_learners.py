@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from bench_core.class_names import ElsewhereError
-from bench_core.contracts import learner_of, name_of
+from bench_core.contracts import check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.facts import Facts
@@ -248,6 +248,7 @@ def _instances(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
                 "name, tasks and fit)"
             )
+        check_name("learner", name)
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
         try:

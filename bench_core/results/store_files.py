@@ -7,6 +7,7 @@ common with the fits it was learned from lie in their files alone.
 import hashlib
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -85,6 +86,13 @@ def states_folder(path: Path) -> Path:
     return path.with_name(f"{path.stem}.fits")
 
 
+_LONGEST_HEADER = 1 << 28
+_NO_STATE = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, RecursionError),
+    *(zipfile.BadZipFile, NotImplementedError, SyntaxError),
+)
+
+
 class StateError(Exception):
     """A state that cannot be saved."""
 
@@ -142,8 +150,8 @@ def model_class(path: Path) -> str:
     imported."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return str(json.loads(file[_JSON].tobytes())["model"])
-    except (OSError, ValueError, KeyError):
+            return str(_header(file)["model"])
+    except _NO_STATE:
         return ""
 
 
@@ -161,10 +169,9 @@ def shared_with(path: Path) -> set[str]:
     cannot be read."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(file[_JSON].tobytes())
-    except (OSError, ValueError, KeyError):
+            return {key for key, _, _ in _header(file)["shared"].values()}
+    except _NO_STATE:
         return set()
-    return {key for key, _, _ in header.get("shared", {}).values()}
 
 
 def same_model(one: Path, two: Path) -> bool:
@@ -185,7 +192,7 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
     imported. Raises InputError as ``load_model``."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(file[_JSON].tobytes())
+            header = _header(file)
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
         raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
@@ -193,7 +200,7 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
         raise  # says nothing about the file
     except Exception as error:
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
-    shared = header.get("shared", {})
+    shared = header["shared"]
     bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
     others = {key: read_state(base)[1] for key, base in bases.items()}
     for name, (key, there, digest) in shared.items():
@@ -203,6 +210,22 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
             raise InputError(f"{bases[key]}: {fault}; run again --fresh")
         arrays[name] = array
     return header, arrays
+
+
+def _header(file: Any) -> dict[str, Any]:
+    """The header of a state, which a learner may have forged. Raises ValueError, KeyError."""
+    if file.zip.getinfo(f"{_JSON}.npy").file_size > _LONGEST_HEADER:
+        raise ValueError("its header is too long")
+    header = json.loads(file[_JSON].tobytes())
+    known = {"model": str, "values": dict, "shared": dict}
+    if not isinstance(header, dict) or not all(
+        isinstance(header.get(name), kind) for name, kind in known.items()
+    ):
+        raise ValueError("its header is none")
+    for key, *more in header["shared"].values():
+        if not re.fullmatch(r"[\w-]+", key) or len(more) != 2:
+            raise ValueError(f"it refers to {key!r:.40}")
+    return header
 
 
 def _digest(array: np.ndarray[Any, Any]) -> str:

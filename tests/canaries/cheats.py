@@ -666,6 +666,21 @@ def nan_point(model: CheatModel, X: Any) -> Any:
 
 
 @cheat("refused")
+def escaping_point(model: CheatModel, X: Any) -> Any:
+    """Names of points reach boards, pages, tables and terminals."""
+    for k in range(1, POINTS + 1):
+        point = {"\x1b[2J=1+1<b>": k}
+        yield Prediction(point, paid(model, X, k), {"path": bill(k)})
+
+
+@cheat("refused")
+def huge_point(model: CheatModel, X: Any) -> Any:
+    """A whole number that is no float: reports of all would end there."""
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k * 10**400}, paid(model, X, k), {"path": bill(k)})
+
+
+@cheat("refused")
 def endless_path(model: CheatModel, X: Any) -> Any:
     k = 0
     while True:

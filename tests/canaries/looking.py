@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import fcntl
 import json
 import os
 import socket
@@ -39,11 +41,25 @@ def seen() -> dict[str, Any]:
             Path("/proc", name).exists() and Path("/proc", name).read_text() != ""
             for name in ("loadavg", "locks", "vmstat", "sys/fs/file-nr", "sys/fs/inode-nr")
         ),
+        "locks": locked(),
+        "keys": ctypes.CDLL(None).syscall(*SEARCH, b"user", b"canary", ctypes.c_int(0)) > 0,
         "processes": len([*Path("/proc").glob("[0-9]*")]) > 2,  # this one and the one above it
     }
 
 
 NOTE = "note-of-a-canary"
+SEARCH = (ctypes.c_long(250), ctypes.c_int(10), ctypes.c_int(-3))
+"""keyctl(2) on x86-64: of the keyring of a session."""
+
+
+def locked() -> bool:
+    """Whether another process's lock on a file that both may read is seen."""
+    with Path(__file__).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def places() -> list[Path]:

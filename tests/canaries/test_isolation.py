@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import functools
 import json
 import socket
@@ -9,17 +11,21 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 import bench_core
+from bench_core._io import plugin_folders
+from bench_core.cli import options
 from bench_core.errors import UsageError
 from bench_core.execution import isolation
 from bench_core.results.records import NOT_PRIVATE
 from bench_core.results.store import Store
 from canaries import looking
 
+UNSEEN = ("store", "file", "network", "processes", "counters", "locks", "keys")
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "marks"]
 
 
@@ -36,7 +42,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (folder / looking.NOTE).unlink(missing_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "port").write_text(str(server.getsockname()[1]))
-        yield tmp_path
+        add = ctypes.c_long(248), b"user", b"canary", b"x", ctypes.c_size_t(1), ctypes.c_int(-3)
+        with Path(looking.__file__).open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            ctypes.CDLL(None).syscall(*add)  # as another fit may
+            yield tmp_path
 
 
 def run(learners: Sequence[str] = ("looking", "toy-stacked"), **options: Any) -> Any:
@@ -72,6 +82,7 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert before["arrays"] == ["test", "train", "valid"]
     assert before["network"]
     assert before["processes"]
+    assert before["locks"]
     bench_core.run(
         data="toy-binary",
         plugins=("helpers.toys",),
@@ -82,8 +93,9 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     )
     monkeypatch.setenv("CANARY_NOTES", "yes")
     closed = run(isolate=True).frame()
+    assert {*closed["error"].fillna("")} == {""}
     assert before["counters"]
-    nothing = dict.fromkeys(("store", "file", "network", "processes", "counters"), False)
+    nothing = dict.fromkeys(UNSEEN, False)
     nothing |= {"models": 0, "notes": []}
     found = looked("")
     assert found["fit"] == nothing | {"arrays": ["train", "valid"], "entries": 1}
@@ -94,7 +106,54 @@ def test_a_learner_sees_its_own_data_and_neither_labels_of_the_test_nor_results(
     assert not [folder for folder in looking.places() if (folder / looking.NOTE).exists()]
 
 
-BESIDE = """from helpers.toys import Prefix, PrefixModel
+BESIDE_FILES = {
+    "orjson.py": "",
+    "sitecustomize.py": "",
+    "usercustomize.py": "",
+    "named/inner.py": "",  # a namespace package
+    "path_file.pth": "import path_file_ran",
+    "extending-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: extending\nVersion: 1.0\n",
+    "extending-1.0.dist-info/entry_points.txt": "[numba_extensions]\ninit = orjson:init\n",
+}
+METRIC = """import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+
+import bench_core
+
+PROBED = "orjson", "sitecustomize", "usercustomize", "named.inner", "looked_up"
+
+
+def found():
+    for name in PROBED:
+        try:
+            yield import_module(name).__name__
+        except ImportError:
+            pass
+    yield from (point.value for point in entry_points(group="numba_extensions"))
+    yield from {"path_file_ran"} & {*sys.modules}
+    yield from (place for place in sys.path if Path(place, "beside.py").exists())
+
+
+class Finds:
+    name, higher_is_better, tasks = "finds", True, frozenset({"binary"})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        print("FOUND", sorted(found()))
+        return bench_core.MetricValues(np.ones(len(y)), np.ones(len(y)))
+
+
+@bench_core.hookimpl
+def bench_metrics():
+    import looked_up  # it is found, as the module's source names it
+
+    return [Finds()]
+"""
+BESIDE = """import os
+from helpers.toys import Prefix, PrefixModel
 from pathlib import Path
 
 import bench_core
@@ -103,7 +162,9 @@ import bench_core
 class BesideModel(PrefixModel):
     def predict_path(self, features):
         Path("own.txt").write_text("a model writes beside its code, for itself alone")
-        print("STORE", Path("results/bench.db").read_bytes()[:6])
+        store = Path(os.environ["CANARY_FILES"], "x.db")
+        models = [*store.with_name("x.fits").rglob("*.npz")]
+        print("STORE", store.read_bytes()[:6], models)
         return super().predict_path(features)
 
 
@@ -121,21 +182,48 @@ def bench_learners():
 
 
 @pytest.mark.skipif(not possible(), reason="needs namespaces")
-def test_a_plugin_may_lie_beside_the_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(home)
-    (home / "beside.py").write_text(BESIDE)
+def test_a_plugin_may_lie_beside_anything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store and its models, new ones too, are hidden wherever they lie. The plugin's folder is
+    on the path of processes alone that run what lies in it: judge and command find the modules that
+    a metric imports, and nothing that libraries may look for."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(plugin_folders, "_apart", {})
+    texts = {"beside.py": BESIDE, "measuring.py": METRIC, "looked_up.py": "", **BESIDE_FILES}
+    for name, text in texts.items():
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text(text)
+    options.find_plugins_here(["beside"], isolate=True)
+    with TemporaryDirectory(dir=Path.home()) as files:  # seen where it is not hidden
+        monkeypatch.setenv("CANARY_FILES", files)
+        result, output = run_beside(f"{files}/x.db")
+    assert (result.counts["ok"], "STORE b'' []" in output) == (1, True), output
+    assert not (home / "own.txt").exists()
+    assert {line for line in output.splitlines() if "FOUND" in line} == {"FOUND ['looked_up']"}
+    assert str(home) not in sys.path
+    assert "measuring" in sys.modules
+    assert "beside" not in sys.modules
+
+
+def run_beside(store: str) -> Any:
+    """The result, and what its jobs wrote."""
     result: Any = bench_core.run(
         data="rows.csv",
-        plugins=("beside",),
+        store=store,
+        plugins=("beside", "measuring"),
+        metrics=["accuracy", "finds"],
         learners=["beside"],
         settings=["beside.tradeoff=1"],
         task="binary",
         workers=1,
         isolate=True,
     )
-    output = "\n".join(attempt.output for attempt in Store(Path("results/bench.db")).attempts())
-    assert (result.counts["ok"], "STORE b''" in output) == (1, True), output
-    assert not (home / "own.txt").exists()
+    return result, "\n".join(attempt.output for attempt in Store(Path(store)).attempts())
+
+
+def test_settings_of_numba_in_the_folder_are_refused(home: Path) -> None:
+    (home / ".numba_config.yaml").write_text("cache_dir: theirs")
+    with pytest.raises(UsageError, match=r"numba would take settings from .numba_config.yaml"):
+        isolation.Isolation.of(home / "x.db", [])
 
 
 @pytest.mark.slow
@@ -150,7 +238,7 @@ def test_what_is_done_again_can_be_isolated_too(home: Path) -> None:
     billed = bench_core.reprice(costs="costs.csv", plugins=plugins, isolate=True)
     assert (billed.exit_status, set(billed.frame()["audit"])) == (0, {"sampled"})
     assert looked("")["predict"] | {"entries": 0, "notes": []} == {
-        **dict.fromkeys(("store", "file", "network", "processes", "counters"), False),
+        **dict.fromkeys(UNSEEN, False),
         "arrays": [],
         "entries": 0,
         "models": 0,

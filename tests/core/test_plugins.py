@@ -12,10 +12,13 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Ended, Run
 
-from bench_core import UsageError, protocols
+from bench_core import UsageError, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.cli.report import report_for
-from bench_core.plugins import Registry, load_registry
+from bench_core.contracts import check_name
+from bench_core.execution.described import given_of
+from bench_core.metrics import families
+from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +89,7 @@ INVALID = {
     ),
     "colon": (
         "Learner.name = 'a:b'; gives('bench_learners', Learner)",
-        "learner 'a:b': a colon stands between package and name; take it out",
+        "learner 'a:b': a name is a letter or digit (ASCII), then at most 59 of these, '-', '_'",
     ),
     "same-data": (
         "Data.name = 'digits'; gives('bench_learners', Learner); gives('bench_datasets', Data)",
@@ -191,6 +194,35 @@ def test_of_two_data_sets_of_one_name_that_of_the_benchmark_is_used(
     assert after.datasets["digits"] is before.datasets["digits"]
     (row,) = [p for p in after.plugins if p.error]
     assert row.name == "aa-theirs"
+
+
+@pytest.mark.parametrize("kind", ["learner", "data set", "metric", "cost model", "report", "suite"])
+def test_names_are_plain(kind: str) -> None:
+    for name in ("top-k", "A.2_b", "9", "x" * 60):
+        check_name(kind, name)
+    odd = {"m\u0456ser": r"'m\u0456ser'", "\u200fmiser": r"'\u200fmiser'", "a\x1b[2J": r"\x1b"}
+    odd |= dict.fromkeys(("miser ", "a b", "a\n", "=1+1", "-x", ".x", "a/b", "a,b", "x" * 61), "'")
+    for name, shown in {**odd, "all": "that means every one"}.items():
+        with pytest.raises(UsageError) as refused:
+            check_name(kind, name)
+        line = str(refused.value)
+        assert line.startswith(kind), line
+        assert shown in line
+        assert line.isascii()
+        assert line.isprintable()
+        with pytest.raises(UsageError):
+            given_of([[kind, name, ""]])  # what a process says, under --isolate
+
+
+def test_no_built_in_thing_gives_its_name_to_a_third_party() -> None:
+    """Of a metric at no cut-off: it would be another one in the plan than where rows are judged."""
+    registry, theirs = load_registry(), PluginInfo("theirs", "-p", "", "theirs")
+    ours = [key for key, by in registry.origin.items() if by.origin == plugins.OURS]
+    assert {kind for kind, _ in ours} >= {"learner", "data set", "metric", "cost model", "report"}
+    assert {*families()} <= {name.partition("@")[0] for kind, name in ours if kind == "metric"}
+    for kind, name in [*ours, ("metric", "ndcg@7"), ("metric", "precision"), ("metric", "err@1")]:
+        with pytest.raises(UsageError, match=r"uninstall or rename one|is built in; rename it"):
+            registry.add(theirs, [(kind, name, None)])
 
 
 def test_a_suite_of_a_built_in_name_is_refused(install: Install, tmp_path: Path) -> None:

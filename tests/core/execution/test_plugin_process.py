@@ -18,6 +18,7 @@ from helpers.toys import Prefix, Stacked
 
 import bench_core
 from bench_core import plugins
+from bench_core._io import plugin_folders
 from bench_core.cli import options
 from bench_core.errors import UsageError
 from bench_core.execution import plugin_process
@@ -141,12 +142,16 @@ def test_the_report_of_an_isolated_run_imports_no_plugin_of_others() -> None:
 
 
 @pytest.mark.parametrize("isolate", [True, False])
-def test_no_file_of_the_folder_hides_an_installed_module_under_isolate(
-    isolate: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_file_of_the_folder_hides_an_installed_module(
+    isolate: bool, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(home)])
-    options.find_plugins_here(["confined_mine"], isolate)
-    assert sys.path.index(str(home)) == (len(sys.path) - 1 if isolate else 0)
+    monkeypatch.setattr(plugin_folders, "_apart", {})
+    options.find_plugins_here(["confined_mine", "json"], isolate)
+    line = "-p json: an installed module has that name, so ./json is not taken\n"
+    assert capsys.readouterr().err == line
+    assert (sys.path[-1] == str(home)) != isolate
+    assert sys.path.count(str(home)) == (not isolate)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "ndcg@5"])
@@ -155,7 +160,7 @@ def test_no_plugin_takes_the_name_of_a_built_in_metric(name: str) -> None:
     processes, plugin = plugin_process.PluginProcesses([], [], (), 0), of_module("confined_mine")
     given = [("metric", name, "")]
     processes._processes[plugin] = SimpleNamespace(given=lambda: given, chosen=None)  # type: ignore[assignment]
-    with pytest.raises(UsageError, match=f"metric '{name}' is registered by another plugin too"):
+    with pytest.raises(UsageError, match=f"metric '{name}': .* is built in; rename it"):
         processes.register(plugin, load_registry())
 
 

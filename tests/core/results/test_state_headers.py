@@ -1,0 +1,62 @@
+"""A learner may have forged the file of its model: the command reads of it a header, checked."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core.errors import InputError
+from bench_core.results.store_files import model_class, read_state, shared_with
+
+HEADER = {"model": "m:M", "values": {}, "shared": {}}
+FORGED: dict[str, Any] = {
+    "list": [],
+    "no-model": {"values": {}},
+    "class-is-no-text": HEADER | {"model": 7},
+    "shared-is-a-list": HEADER | {"shared": [1]},
+    "one-is-a-number": HEADER | {"shared": {"x": 1}},
+    "one-is-short": HEADER | {"shared": {"x": ["key"]}},
+    "key-is-a-number": HEADER | {"shared": {"x": [1, "x", ""]}},
+    "key-is-a-path": HEADER | {"shared": {"x": ["../../elsewhere/model", "x", ""]}},
+}
+
+
+def write(path: Path, header: Any) -> None:
+    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
+    np.savez(path, json=np.frombuffer(raw, dtype=np.uint8))
+
+
+@pytest.mark.parametrize("how", FORGED)
+def test_a_header_that_is_none_is_that_of_no_model(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "ab" / "model.npz"
+    path.parent.mkdir()
+    write(path, HEADER)
+    assert (model_class(path), shared_with(path)) == ("m:M", set())
+    write(path, FORGED[how])
+    refused(path)
+
+
+def test_neither_depth_nor_size_of_a_header_ends_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    write(path, b"[" * 200_000)
+    refused(path)
+    file = io.BytesIO()
+    about = {"descr": "|u1", "fortran_order": False, "shape": (1 << 60,)}
+    np.lib.format.write_array_header_1_0(file, about)  # type: ignore[arg-type]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("json.npy", file.getvalue())
+    refused(path)
+    path.write_bytes(b"no archive")
+    refused(path)
+
+
+def refused(path: Path) -> None:
+    assert (model_class(path), shared_with(path)) == ("", set())
+    with pytest.raises((InputError, MemoryError)):
+        read_state(path)
