@@ -50,6 +50,16 @@ def running_threads(processes: Iterable[int]) -> int:
     return sum(state.rpartition(b")")[2].split()[0] == b"R" for state in states)
 
 
+def waited_seconds(processes: Iterable[int]) -> float:
+    """How long the first threads of processes have waited while others had the processor, 0 where
+    the system does not say (Linux does)."""
+    total = 0
+    for process in processes:
+        with contextlib.suppress(OSError):
+            total += int(Path(f"/proc/{process}/schedstat").read_bytes().split()[1])
+    return total / 1e9
+
+
 def _of_threads(process: int, file: str) -> Iterator[bytes]:
     """One file of each thread of a process. It may end at any moment, even while it is listed."""
     try:

@@ -31,7 +31,7 @@ Examples:
 
 \b
 Takes the options of 'bench run'. Data is prepared, nothing is trained. The time is foreseen from
-earlier fits in the store, from sizes where there are none.""",
+earlier fits in the store, from sizes where there are none, with the load as it is now.""",
 )
 @request_options
 @options.count_option(
@@ -128,8 +128,6 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     seen = plan.foresight
     if seen is None or not seen.jobs:
         return []
-    from bench_core.costs.meter import compiled_before  # with numba
-
     hours = [seconds / 3600 for seconds in seen.core]
     lines = [
         f"time: about {duration(seen.wall[0])}, 9 times in 10 at most {duration(seen.wall[1])}",
@@ -138,15 +136,18 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     ]
     if core_hour is not None:
         lines.append(f"price: {cost(hours[0] * core_hour)}, at most {cost(hours[1] * core_hour)}")
-    if not compiled_before():
+    machine = seen.machine
+    if machine.compiling:
+        seconds = duration(machine.compiling)
+        lines.append(f"no kernel is compiled here yet: {seconds} of that, by the first run alone")
+    if machine.contention > 1.2:
         lines.append(
-            "no kernel is compiled here yet: the first run compiles them once, on top of that some "
-            "30 s of processor time"
+            f"others use this machine: {machine.contention:.1f} times what it would take if idle"
         )
     if seen.recorded < seen.jobs:
         unknown = seen.jobs - seen.recorded
         lines.append(
             f"of {unknown} of {seen.jobs} jobs nothing like it was timed yet: judged by other data "
-            "or learners, or by size alone"
+            "or by size"
         )
     return lines

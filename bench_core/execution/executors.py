@@ -7,6 +7,7 @@ unless it answers its job.
 """
 
 import contextlib
+import os
 import queue
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from io import TextIOBase
 from typing import Any, TextIO
 
 from bench_core._io.machine import EXIT_OUT_OF_MEMORY
+from bench_core._io.processes import waited_seconds
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure, shortened
@@ -52,7 +54,7 @@ class InlineExecutor:
         """Do it."""
         job = self._job
         self._on_event(news("start", job))
-        started = time.perf_counter()
+        started, before = time.perf_counter(), waited_seconds([os.getpid()])
 
         def progress(done: int, total: int) -> None:
             seconds = time.perf_counter() - started
@@ -66,7 +68,8 @@ class InlineExecutor:
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
         seconds = time.perf_counter() - started
-        return Outcome(job, status, line, trace, result, seconds, written.kept)
+        waited = waited_seconds([os.getpid()]) - before
+        return Outcome(job, status, line, trace, result, seconds, written.kept, waited)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -210,7 +213,8 @@ class LocalExecutor:
         if isinstance(result, FitResult) and job.spec.origin:  # its process has the other clock
             result = replace(result, seconds=max(result.seconds, seconds - UNSEEN_SECONDS))
         worker.free()
-        found = Outcome(job, status, result=result, seconds=seconds, output=worker.output())
+        output, waited = worker.output(), min(worker.waited(), seconds)
+        found = Outcome(job, status, "", "", result, seconds, output, waited)
         if (busy := worker.busy_threads()) <= self.threads + 0.5:
             return found
         if isinstance(result, TrialResult):

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bench_core._io.plugin_folders import for_a_process
-from bench_core._io.processes import descendants, end_all, own_memory, running_threads
+from bench_core._io.processes import (
+    descendants,
+    end_all,
+    own_memory,
+    running_threads,
+    waited_seconds,
+)
 from bench_core.execution.failures import LONGEST_TEXT
 from bench_core.execution.isolation import View
 from bench_core.execution.messages import job_to_json, receive, send
@@ -62,6 +68,7 @@ class Worker:
     log_start: int = 0  # where the output of the job begins in the log
     view: View | None = None  # what it can see, if that is not all
     looks: list[int] = field(default_factory=list)  # how many threads were seen to compute
+    waits: float = 0.0  # of its processes, before the job
 
     @classmethod
     def start(
@@ -105,6 +112,7 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """The worker has taken up its job."""
         self.began, self.sent, self.looks = True, time.monotonic(), []
+        self.waits = waited_seconds(self._processes())
         self.deadline = self.sent + timeout
 
     def free(self) -> None:
@@ -122,7 +130,7 @@ class Worker:
         """Count the threads that compute, of the process and of all that it started. Processor
         time would say less: on a busy machine many threads get the time of one."""
         if _LINUX and self.began:
-            self.looks.append(running_threads([self.process.pid, *descendants(self.process.pid)]))
+            self.looks.append(running_threads(self._processes()))
 
     def busy_threads(self) -> float:
         """How many threads computed for the job, on average; 0 for one too short to tell."""
@@ -130,8 +138,14 @@ class Worker:
 
     def memory(self, limit: int) -> int:
         """Bytes that it holds with all that it started (``own_memory``)."""
-        below = [self.process.pid, *descendants(self.process.pid)] if _LINUX else []
-        return own_memory(below, limit)
+        return own_memory(self._processes(), limit)
+
+    def waited(self) -> float:
+        """Seconds of the job in which its processes waited for a processor."""
+        return max(0.0, waited_seconds(self._processes()) - self.waits)
+
+    def _processes(self) -> list[int]:
+        return [self.process.pid, *descendants(self.process.pid)] if _LINUX else []
 
     def kill(self) -> None:
         """End the process and whatever it started, at once."""
@@ -156,7 +170,7 @@ class Worker:
         try:
             self.process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            end_all([self.process.pid, *descendants(self.process.pid)])
+            end_all(self._processes())
 
     def cut_log(self) -> None:
         """Forget all but the end of a log that has become too long."""

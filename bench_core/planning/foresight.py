@@ -1,13 +1,15 @@
 """How long a plan may take, and how much memory: from recorded durations, else from sizes.
 
-The duration of a job is drawn from those recorded for its learner on its data set; else from the
-learner's on other data, or from all, by cells of the training data (rows times features). What is
-not known of a learner on a data set is one log-normal factor for all of its jobs there, so errors
-do not average out. The wall time of a draw is Graham's lower bound: the work shared by the
-workers, or the longest fit with its trial. What is compiled once on a machine, by the first run
-there, is not foreseen: ``bench plan`` says so where that is still to come.
+The duration of a job is drawn from those recorded for its learner on its data set, else on other
+data, in proportion to what the table of ``job_seconds`` says of both; else it is the table's, times
+what recorded durations are of the table's, or a probe's where there are none. What is not known of
+a learner on a data set is one log-normal factor for all of its jobs there, so errors do not average
+out. Recorded durations leave out what a job waited for a processor; all is stretched by what others
+have of the processors now. A load that changes during the run cannot be foreseen. The wall time of
+a draw is Graham's lower bound: the work shared by the workers, or the longest fit with its trial.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +17,15 @@ from functools import cached_property
 import numpy as np
 
 from bench_core.arrays import FloatArray
+from bench_core.planning.job_seconds import (
+    IDLE,
+    MICROSECONDS,
+    Kind,
+    Machine,
+    Size,
+    job_seconds,
+    kind_of,
+)
 from bench_core.results.records import FitSpec, TrialSpec
 
 DRAWS = 400
@@ -22,15 +33,12 @@ _AT_ONCE = 256  # jobs: a plan may have any number of them
 START_SECONDS = 2.0
 """What a worker takes to start."""
 
-SAME, OTHER_DATA, OTHER_LEARNER, NOTHING = 0.15, 0.7, 1.2, 1.6
-"""Spread (of the logarithm) of what is not known, by what the durations were recorded of."""
+SAME, OTHER_DATA, OTHER_LEARNER, STRANGER = 0.15, 0.5, 0.5, 1.2
+"""Spread (of the logarithm) of what is not known: by what the durations were recorded of, and of
+learners that the table does not have."""
 
-_UNKNOWN = (2e-6, 5e-7, 1.6e-5)
-"""Seconds of a fit and of a trial, and MiB, for each cell where nothing was ever recorded."""
-_LEAST = (0.02, 0.02, 200.0)
-
-Taken = Mapping[tuple[str, str], Sequence[tuple[float, float, float]]]
-"""Seconds of fits, of trials, and peaks of memory in MiB, by data set and learner."""
+Taken = Mapping[Kind, Sequence[tuple[float, float, float]]]
+"""Seconds of fits, of trials, and peaks of memory in MiB, by ``Kind``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,8 @@ class Foresight:
     """Half of the time it is at most the first number of each pair, nine times in ten the second.
 
     ``wall`` and ``core`` are seconds (all cores together), ``memory`` MiB of all workers; of
-    ``jobs`` that are left ``recorded`` have durations of the same learner and data set.
+    ``jobs`` that are left ``recorded`` have durations of the same learner and data set. ``machine``
+    is what ``wall`` counts on.
     """
 
     wall: tuple[float, float]
@@ -46,43 +55,56 @@ class Foresight:
     memory: tuple[float, float]
     jobs: int
     recorded: int
+    machine: Machine
 
 
 @dataclass(frozen=True)
 class Durations:
-    """What was recorded, and how many cells the data sets have, recorded and planned."""
+    """What was recorded, the sizes of the data sets, recorded and planned, and the machine."""
 
     taken: Taken
-    cells: Mapping[str, int]
+    sizes: Mapping[str, Size]
+    machine: Machine = IDLE
 
     @cached_property
-    def _rates(self) -> list[tuple[str, FloatArray]]:
-        """Learner, and its durations for each cell."""
-        return [
-            (learner, np.array(rows) / self.cells[data])
-            for (data, learner), rows in self.taken.items()
-            if self.cells.get(data)
-        ]
+    def _ratios(self) -> dict[tuple[str, ...], FloatArray]:
+        """Recorded durations over the table's (k, 3), of a data set and learner, of a learner on
+        all data, and of all."""
+        found = defaultdict(list)
+        for kind, rows in self.taken.items():
+            if size := self.sizes.get(kind.dataset):
+                ratios = np.array(rows) / job_seconds(kind, size)
+                for like in (kind[:2], kind[1:2], ()):
+                    found[like].append(ratios)
+        return {like: np.concatenate(ratios) for like, ratios in found.items()}
 
-    def of(self, dataset: str, learner: str) -> tuple[FloatArray, float]:
-        """Durations (k, 3) that may be those of a learner on a data set, and their spread."""
-        if rows := self.taken.get((dataset, learner)):
-            return np.array(rows), SAME
-        cells = self.cells[dataset]
-        if own := [rates for name, rates in self._rates if name == learner]:
-            return np.maximum(np.concatenate(own) * cells, _LEAST), OTHER_DATA
-        if every := [rates for _, rates in self._rates]:
-            return np.maximum(np.concatenate(every) * cells, _LEAST), OTHER_LEARNER
-        return np.maximum(np.array([_UNKNOWN]) * cells, _LEAST), NOTHING
+    @cached_property
+    def _usual(self) -> FloatArray:
+        """What a learner that has no durations takes here, over the table's (1, 3)."""
+        if () in self._ratios:
+            return np.median(self._ratios[()], axis=0, keepdims=True)
+        return np.array([[self.machine.slowness, self.machine.slowness, 1.0]])
+
+    def of(self, kind: Kind) -> tuple[FloatArray, float]:
+        """Durations (k, 3) that may be those of jobs of a kind, and their spread."""
+        table = job_seconds(kind, self.sizes[kind.dataset])
+        for spread, like in ((SAME, kind[:2]), (OTHER_DATA, kind[1:2])):
+            if like in self._ratios:
+                return self._ratios[like] * table, spread
+        return self._usual * table, OTHER_LEARNER if kind.learner in MICROSECONDS else STRANGER
+
+    def recorded(self, kind: Kind) -> bool:
+        """Whether there are durations of the learner on the data set."""
+        return kind[:2] in self._ratios
 
     def expected(self, specs: Iterable[FitSpec | TrialSpec]) -> dict[str, float]:
-        """The seconds that each may take, by its key."""
-        medians: dict[tuple[str, str], FloatArray] = {}
+        """The seconds that each may take on this machine when idle, by its key."""
+        medians: dict[Kind, FloatArray] = {}
         found = {}
         for spec in specs:
-            kind = _kind(spec)
+            kind = kind_of(spec)
             if kind not in medians:
-                medians[kind] = np.median(self.of(*kind)[0], axis=0)
+                medians[kind] = np.median(self.of(kind)[0], axis=0)
             found[spec.key] = float(medians[kind][0 if isinstance(spec, FitSpec) else 1])
         return found
 
@@ -92,33 +114,39 @@ def foresee(
 ) -> Foresight:
     """What the jobs that are left may take."""
     rng = np.random.default_rng(0)  # the same plan, the same answer
-    counts: dict[tuple[str, str], list[int]] = {}
+    counts: dict[Kind, list[int]] = {}
     for spec in left:
-        counts.setdefault(_kind(spec), [0, 0])[0 if isinstance(spec, FitSpec) else 1] += 1
+        counts.setdefault(kind_of(spec), [0, 0])[0 if isinstance(spec, FitSpec) else 1] += 1
+    unknown = {kind[:2]: rng.standard_normal(DRAWS) for kind in counts}
     work, longest, peak = (np.zeros(DRAWS) for _ in range(3))
-    recorded = 0
     for kind, numbers in counts.items():
-        rows, spread = durations.of(*kind)
-        factor = np.exp(spread * rng.standard_normal(DRAWS))
-        recorded += sum(numbers) if kind in durations.taken else 0
+        rows, spread = durations.of(kind)
         chain = np.zeros(DRAWS)
         for column, number in enumerate(numbers):
-            most = np.zeros(DRAWS)
-            for start in range(0, number, _AT_ONCE):
-                size = min(_AT_ONCE, number - start), DRAWS
-                seconds = rng.choice(rows[:, column], size) * factor
-                work += seconds.sum(axis=0)
-                most = np.maximum(most, seconds.max(axis=0))
-            chain += most  # a trial waits for its fit
+            total, most = _drawn(rng, rows[:, column], number)
+            factor = np.exp(spread * unknown[kind[:2]])
+            work += total * factor
+            chain += most * factor  # a trial waits for its fit
         longest = np.maximum(longest, chain)
         peak = np.maximum(peak, rng.choice(rows[:, 2], DRAWS))
-    wall = np.maximum(work / workers, longest) + (START_SECONDS if left else 0.0)
-    spent = _pair(wall), _pair(work * threads), _pair(peak * workers)
-    return Foresight(*spent, jobs=len(left), recorded=recorded)
+    machine = durations.machine
+    before = START_SECONDS + machine.compiling if left else 0.0
+    wall = (np.maximum(work / workers, longest) + before) * machine.contention
+    spent = _pair(wall), _pair(work * threads + machine.compiling), _pair(peak * workers)
+    recorded = sum(sum(counts[kind]) for kind in counts if durations.recorded(kind))
+    return Foresight(*spent, jobs=len(left), recorded=recorded, machine=machine)
 
 
-def _kind(spec: FitSpec | TrialSpec) -> tuple[str, str]:
-    return spec.dataset, spec.learner_name if isinstance(spec, FitSpec) else spec.learner
+def _drawn(
+    rng: np.random.Generator, seconds: FloatArray, number: int
+) -> tuple[FloatArray, FloatArray]:
+    """The sum and the longest of so many jobs, in each draw."""
+    total, most = np.zeros(DRAWS), np.zeros(DRAWS)
+    for start in range(0, number, _AT_ONCE):
+        drawn = rng.choice(seconds, (min(_AT_ONCE, number - start), DRAWS))
+        total += drawn.sum(axis=0)
+        most = np.maximum(most, drawn.max(axis=0))
+    return total, most
 
 
 def _pair(values: FloatArray) -> tuple[float, float]:

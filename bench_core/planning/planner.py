@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -18,6 +18,7 @@ from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.foresight import Durations, foresee
+from bench_core.planning.job_seconds import IDLE, Kind, machine_now, size_of
 from bench_core.planning.keys import Specifications
 from bench_core.planning.plan import (
     DatasetUse,
@@ -267,12 +268,7 @@ class _Planner:
             self.notify(line, False)
         workers, threads = cores_for(request, len(trials_left(plan)))
         plan = replace(plan, workers=workers, threads=threads)
-        taken, cells = store.durations() if store else ({}, {})
-        here = {use.name: use.features * use.rows["train"] for use in self.uses}
-        durations = Durations(taken, cells | here)
-        left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
-        foresight = foresee(durations, left, plan.workers, plan.threads)
-        return replace(plan, foresight=foresight, expected=durations.expected(left))
+        return _foreseen(plan, store)
 
     def all_metrics(self) -> dict[str, bool]:
         """All metrics of the run, in the order in which they were asked for, and whether more of
@@ -281,6 +277,20 @@ class _Planner:
         asked = self.parsed(self.request.metrics or self.suite.metrics)
         metrics = [metric for metric in asked if metric.name in used] + self.parsed(used)
         return {metric.name: metric.higher_is_better for metric in metrics}
+
+
+def _foreseen(plan: Plan, store: Store | None) -> Plan:
+    """The plan with what its jobs may take, on this machine as it is now, or on an idle one where
+    others do them."""
+    taken, uses = store.durations() if store else ({}, {})
+    uses |= {use.name: asdict(use) for use in plan.datasets}
+    sizes = {k: size_of(v["features"], v["classes"], v["rows"]) for k, v in uses.items()}
+    left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
+    here = left and plan.executor in ("local", "inline")
+    machine = machine_now(plan.workers * plan.threads) if here else IDLE
+    durations = Durations({Kind.of(*key): rows for key, rows in taken.items()}, sizes, machine)
+    foresight = foresee(durations, left, plan.workers, plan.threads)
+    return replace(plan, foresight=foresight, expected=durations.expected(left))
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:

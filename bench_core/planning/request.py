@@ -158,10 +158,15 @@ def _short(value: Any) -> str:
     return one_line(repr(value), 80)
 
 
+def available_cores() -> int:
+    """The cores that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cores or 1
+
+
 def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
     """Workers and threads of each: all cores, but no more workers than there are jobs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
+    cores = available_cores()
     if request.executor == "inline":
         return 1, request.threads or cores
     workers = request.workers or max(1, min(cores // (request.threads or 1), jobs))

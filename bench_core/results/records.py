@@ -259,7 +259,7 @@ class Job:
 class Outcome:
     """How a job ended: ``error`` is one line, of a fit that is ok about threads that it was not to
     have; ``trace`` a traceback where there is one, ``output`` the end of what the job wrote to
-    stdout and stderr."""
+    stdout and stderr; of its ``seconds`` it ``waited`` for a processor (``waited_seconds``)."""
 
     job: Job
     status: Status
@@ -268,6 +268,7 @@ class Outcome:
     result: Result = None
     seconds: float = 0.0
     output: str = ""
+    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,8 @@ class Attempt:
     """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
 
     ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
-    the end of what was written to stdout and stderr; each is empty where there is none.
+    the end of what was written to stdout and stderr; each is empty where there is none. Of its
+    ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
     """
 
     kind: str
@@ -97,6 +98,7 @@ class Attempt:
     trace: str
     output: str
     seconds: float
+    waited: float
     created_at: str
     machine: str
     attempt: int
@@ -376,21 +378,19 @@ class Store:
 
     def durations(
         self,
-    ) -> tuple[dict[tuple[str, str], list[tuple[float, float, float]]], dict[str, int]]:
+    ) -> tuple[dict[tuple[str, str, Any], list[tuple[float, float, float]]], dict[str, Any]]:
         """Seconds of finished trials' fits and of the trials, and their peaks of memory in MiB, by
-        data set and learner; and the cells (rows times features) of data sets for training. Of
-        fits the time of the whole job, imports included, where it was logged."""
+        data set, learner and its parameter ``trees``; and what runs say of data sets, by name.
+        Times are of whole jobs, imports included and waits for a processor not, where logged."""
         taken = defaultdict(list)
-        cells = {}
         with self._read() as db:
-            logged = rows.select(db, "attempt", "kind = 'fit' AND status = 'ok'")
-            whole = {row["key"]: row["seconds"] for row in logged}
+            logged = rows.select(db, "attempt", "kind != 'audit' AND status = 'ok'")
+            whole = {row["key"]: row["seconds"] - row["waited"] for row in logged}
             for row in rows.select(db, "trial", "status = 'ok'"):
                 spec = json.loads(row["spec"])
-                spent = [row[k] or 0.0 for k in ("fit_seconds", "seconds", "peak_rss_mb")]
-                spent[0] = max(spent[0], whole.get(spec["fit"], 0.0))
-                taken[spec["dataset"], spec["learner"]].append((spent[0], spent[1], spent[2]))
-            for row in rows.select(db, "run", "true"):
-                for use in json.loads(row["about"])["datasets"]:
-                    cells[use["name"]] = use["features"] * use["rows"]["train"]
-        return dict(taken), cells
+                fit, trial = row["fit_seconds"] or 0.0, row["seconds"]
+                spent = whole.get(spec["fit"], fit), whole.get(row["key"], trial)
+                kind = spec["dataset"], spec["learner"], spec["params"].get("trees")
+                taken[kind].append((*spent, row["peak_rss_mb"] or 0.0))
+            about = [json.loads(row["about"]) for row in rows.select(db, "run", "true")]
+        return dict(taken), {use["name"]: use for run in about for use in run["datasets"]}

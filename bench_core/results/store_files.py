@@ -22,7 +22,7 @@ from bench_core.protocols import State
 
 DEFAULT = "results/bench.db"
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 6
+SCHEMA = 7
 _JSON = "json"
 _ARRAY = "array."
 _LARGE = 1024  # bytes from which on an array is worth a reference

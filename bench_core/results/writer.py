@@ -89,8 +89,8 @@ CREATE TABLE fit (
 CREATE TABLE attempt (
   number INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
   title TEXT NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL, trace TEXT NOT NULL,
-  output TEXT NOT NULL, seconds REAL NOT NULL, machine TEXT NOT NULL, created_at TEXT NOT NULL,
-  checksum INTEGER NOT NULL);
+  output TEXT NOT NULL, seconds REAL NOT NULL, waited REAL NOT NULL, machine TEXT NOT NULL,
+  created_at TEXT NOT NULL, checksum INTEGER NOT NULL);
 """
 _FORGET = """
 DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
@@ -269,8 +269,8 @@ class Writer:
         about = {"kind": job.kind, "key": job.spec.key, "title": job.spec.title}
         texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
         with self.transaction() as db:
-            ended = {"seconds": outcome.seconds, "created_at": now(), "machine": self._machine}
-            put_row(db, "attempt", run=run, **about, **texts, **ended)
+            ended = {"seconds": outcome.seconds, "waited": outcome.waited, "created_at": now()}
+            put_row(db, "attempt", run=run, **about, **texts, **ended, machine=self._machine)
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""

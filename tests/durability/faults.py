@@ -92,9 +92,12 @@ def ended(stores: list[Path]) -> dict[str, str]:
 
 
 def named(suite: str, data_dir: str) -> tuple[str, ...]:
-    """The options of a suite, or of some of its learners: ``letters:gbrt+cegb``."""
+    """The options of a suite, or of some of its learners: ``letters:gbrt+cegb``; after a slash the
+    number of configurations of each: ``letters:all/1``."""
     name, _, learners = suite.partition(":")
+    learners, _, configs = learners.partition("/")
     some = ("--learners", learners.replace("+", ",")) if learners else ()
+    some += ("--configs", configs) if configs else ()
     return ("--suite", name, *some, *(("--data-dir", data_dir) if data_dir else ()))
 
 
@@ -306,7 +309,7 @@ def one_run(
 ) -> Counter[str]:
     """A run with at most so many faults, to its end; what happened."""
     counts: Counter[str] = Counter()
-    whole = folder / f"{suite}.whole.db"
+    whole = folder / f"{suite.replace('/', '-')}.whole.db"
     words = (*BENCH, "run", *named(suite, data_dir), "--no-progress", "-q")
     more = ("--executor", "inline", "-t", "1", "--store", str(whole))
     subprocess.run((*words, *more), check=True, stdout=subprocess.DEVNULL)
@@ -362,7 +365,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--each", type=int, default=12, help="faults in one run, at most")
-    parser.add_argument("--suites", default="quickstart,letters", help="or letters:gbrt+cegb")
+    parser.add_argument("--suites", default="quickstart,letters", help="or letters:gbrt+cegb/1")
     parser.add_argument("--ways", default="local,jobs,dask")
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--folder", type=Path)

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from bench_core._io.processes import descendants, own_memory, running_threads
+from bench_core._io.processes import descendants, own_memory, running_threads, waited_seconds
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -30,7 +31,7 @@ def test_a_process_may_end_at_any_moment(
     assert running_threads([process]) == 0
     assert descendants(process) == []
     if step == "reading":
-        assert own_memory([process], 0) == 0
+        assert own_memory([process], 0) == waited_seconds([process]) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -45,6 +46,22 @@ def test_a_child_and_its_computing_are_seen() -> None:
         finally:
             child.kill()
     assert running_threads([child.pid]) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="schedstat")
+def test_of_two_that_share_a_processor_one_waits() -> None:
+    core = min(os.sched_getaffinity(0))
+    program = f"import os; os.sched_setaffinity(0, [{core}]); exec('while True: pass')"
+    pair = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
+    try:
+        until = time.monotonic() + 30
+        while waited_seconds(each.pid for each in pair) < 0.05 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert waited_seconds(each.pid for each in pair) >= 0.05
+    finally:
+        for each in pair:
+            each.kill()
+            each.wait()
 
 
 READS = """import contextlib, ctypes, os  # while files of root can be read

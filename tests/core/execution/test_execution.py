@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -412,8 +413,24 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench_core.execution.executors._POLL", 0.01)
 
 
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that somebody looks, processes have waited a millisecond more."""
+    for module in ("executors", "processes"):
+        seconds = count(0.0, 0.001)
+        look = f"bench_core.execution.{module}.waited_seconds"
+        monkeypatch.setattr(look, lambda _, seconds=seconds: next(seconds))
+
+
+def test_an_attempt_says_how_long_it_waited_for_a_processor(home: Path, waiting: None) -> None:
+    more = {"data": "toy-rank", "learners": "toy-prefix", "plugins": "helpers.toys"}
+    grid = "toy-prefix.tradeoff=0.5"
+    bench_core.run(settings=grid, store="a.db", executor="inline", progress=False, **more)
+    assert [a.waited for a in Store("a.db").attempts()] == pytest.approx([0.001, 0.001])
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the threads")
-def test_more_busy_threads_than_granted_are_a_mark(home: Path, often: None) -> None:
+def test_more_busy_threads_than_granted_are_a_mark(home: Path, often: None, waiting: None) -> None:
     grid = ("toy-threaded.extra=[1, 3]", "toy-threaded.tradeoff=0.5")
     more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
     result = bench_core.run(
@@ -423,6 +440,7 @@ def test_more_busy_threads_than_granted_are_a_mark(home: Path, often: None) -> N
     by_threads = {json.loads(params)["extra"]: mark for params, mark in marks.items()}
     assert MORE_THREADS not in by_threads[1]
     assert MORE_THREADS in by_threads[3].split(", ")
+    assert [a.waited for a in Store("a.db").attempts()] == pytest.approx([0.001] * 4)
     said = [a.error for a in Store("a.db").attempts() if a.kind == "fit" and a.error]
     assert len(said) == 1
     assert re.fullmatch(r"kept \d\.\d threads busy, granted are 1", said[0])

@@ -224,7 +224,7 @@ def test_an_older_store_is_refused_and_left_as_it_was(home: Path) -> None:
         db.commit()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = result.store.read_bytes()
-    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 6\)"):
+    with pytest.raises(InputError, match=r"an older version \(schema 1, this one knows 7\)"):
         Store()
     assert result.store.read_bytes() == before
 
@@ -277,7 +277,7 @@ def test_another_programs_database_is_refused_and_left_as_it_was(home: Path) -> 
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("schema", [7, 99, 2**24 + 3])
+@pytest.mark.parametrize("schema", [8, 99, 2**24 + 3])
 def test_a_newer_store_is_refused_and_left_as_it_was(home: Path, schema: int) -> None:
     result = run()
     db = sqlite3.connect(result.store)
@@ -295,7 +295,7 @@ def test_a_store_says_in_its_head_what_it_is(home: Path) -> None:
     """As SQLite's file format lays it down: the user version at byte 60, the application at 68."""
     head = run().store.read_bytes()[:100]
     assert head[:16] == b"SQLite format 3\0"
-    assert (head[60:64], head[68:72]) == (b"\0\0\0\x06", b"bnch")
+    assert (head[60:64], head[68:72]) == (b"\0\0\0\x07", b"bnch")
 
 
 def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:

@@ -222,13 +222,13 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
             store.trial(replace(TRIAL, key=f"{i}"), scored(result(), seconds=score))
         failed = scored(None, Status.FAILED, seconds=1000.0)
         store.trial(replace(TRIAL, key="failed"), failed)
-        for status, seconds in ((Status.OK, 1.5), (Status.TIMEOUT, 600.0)):
-            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds))
+        for status, seconds in ((Status.OK, 4.5), (Status.TIMEOUT, 600.0)):
+            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds, waited=3.0))
         store.trial(elsewhere, scored(result(), seconds=5.0))
     found, _ = Store(path).durations()
     assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
-        ("cars", "one"): [(1.5, 10.0), *taken[1:]],  # of the first fit .5 s were imports
-        ("boats", "one"): [(0.0, 5.0)],
+        ("cars", "one", None): [(1.5, score) for _, score in taken],  # with imports, without waits
+        ("boats", "one", None): [(0.0, 5.0)],
     }
 
 

@@ -13,6 +13,7 @@ from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_trees.losses import Labels
 from helpers.adapt_cases import Fixed, cheapest, fitted, noisy
+from threadpoolctl import threadpool_limits
 
 from bench_core import Features, Prices, price_list
 
@@ -48,6 +49,17 @@ def test_the_start_is_where_both_residuals_sum_to_zero() -> None:
     f1, g = JointLoss(q).base(Labels(y, m))
     found = residuals(q, y, np.full(20, f1), np.full(20, g))
     assert (found @ m).tolist() == pytest.approx([0, 0], abs=1e-9)
+
+
+def test_the_start_is_the_same_for_any_number_of_threads() -> None:
+    rng = np.random.default_rng(2)
+    n = 100_000  # BLAS shares out the sums of so many among its threads
+    labels = Labels(rng.integers(0, 2, n).astype(float), rng.uniform(size=n))
+    loss, starts = JointLoss(rng.uniform(size=n)), []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, "blas"):
+            starts.append(loss.base(labels))
+    assert (np.array(starts) == starts[0]).all()
 
 
 @pytest.mark.parametrize("charge", [0.0, 0.03, 0.3])

@@ -1,0 +1,162 @@
+"""What a job takes by its size and learner, where nothing is recorded, and this machine beside the
+one that the table was measured on (tests/speed/job_seconds.py prints it anew)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench_core._io.processes import waited_seconds
+from bench_core.arrays import FloatArray
+from bench_core.planning.request import available_cores
+from bench_core.results.records import FitSpec, TrialSpec
+
+MICROSECONDS: Mapping[str, tuple[float, float]] = {
+    "adapt-gbrt": (4.3, 73),
+    "adapt-l1": (1.5, 70),
+    "adapt-lin": (3.3, 53),
+    "adapt-lstsq": (8.4, 85),
+    "and-or": (17, 5.8),
+    "astc": (0.23, 3),
+    "budget-boosting": (7.9, 17),
+    "budget-prune": (0.42, 15),
+    "budget-rf": (1.2, 12),
+    "catboost": (0.97, 23),
+    "cegb": (0.8, 24),
+    "cheapest-first": (1.9, 16),
+    "constant": (0.031, 1.3),
+    "cost-tree": (0.15, 2.5),
+    "cronus": (21, 3),
+    "cronus-init": (20, 5.3),
+    "cronus-single": (1.1, 2.7),
+    "cscc": (2.3, 2.6),
+    "cstc": (4.2, 3.5),
+    "cstc-single": (0.61, 2.8),
+    "early-exit": (0.077, 8.1),
+    "forward-selection": (2.5, 13),
+    "gbrt": (0.28, 30),
+    "gbrt-subset": (0.33, 22),
+    "greedy-order": (1.4, 7.2),
+    "l1": (0.78, 4.5),
+    "lightgbm": (0.35, 20),
+    "lightgbm-cegb": (0.76, 24),
+    "miser": (0.28, 17),
+    "random-forest": (5.1, 33),
+    "random-order": (1.2, 7.6),
+    "rbf-svm": (0.2, 5.2),
+    "sklearn": (0.14, 7.8),
+    "soft-cascade": (3.7, 6.1),
+    "svm-average-kernel": (1.3, 13),
+    "xgboost": (0.39, 19),
+}
+"""By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
+
+STRANGER = (1.1, 13)
+"""Of a learner that is not in the table: the medians of those that are."""
+
+PROBE = 0.0031
+"""Seconds of ``probe_seconds`` on the machine of the table."""
+
+COMPILING = 20.0
+"""Processor seconds of what every first run on a machine compiles, there."""
+
+MANY_TREES = 100.0
+
+
+class Kind(NamedTuple):
+    """Jobs that take about as long. ``trees``: the learner's parameter of that name."""
+
+    dataset: str
+    learner: str
+    trees: float = MANY_TREES
+
+    @classmethod
+    def of(cls, dataset: str, learner: str, trees: Any) -> Kind:
+        """``trees`` may be whatever a learner calls so."""
+        known = isinstance(trees, int | float) and trees > 0
+        return cls(dataset, learner, float(trees) if known else MANY_TREES)
+
+
+def kind_of(spec: FitSpec | TrialSpec) -> Kind:
+    """The kind of a fit or trial."""
+    if isinstance(spec, FitSpec):
+        return Kind.of(spec.dataset, spec.learner_name, spec.learner.get("fields", {}).get("trees"))
+    return Kind.of(spec.dataset, spec.learner, spec.params.get("trees"))
+
+
+class Size(NamedTuple):
+    """Rows times features to train on, the model's outputs, and rows that it is judged on."""
+
+    cells: int
+    outputs: int = 1
+    judged: int = 0
+
+
+class Machine(NamedTuple):
+    """What makes a second of the table, or of an idle machine, longer here.
+
+    ``slowness``: seconds here for a second of the table; ``contention``: how many times as long
+    threads take now as on an idle machine; ``compiling``: what is still to be compiled.
+    """
+
+    slowness: float = 1.0
+    contention: float = 1.0
+    compiling: float = 0.0
+
+
+IDLE = Machine()
+"""The machine of the table, with nothing else to do and all compiled."""
+
+
+def job_units(kind: Kind, size: Size) -> tuple[float, float]:
+    """The sizes of a fit and of a trial. What each begins with is worth so many cells and rows, and
+    trees are a limit that many fits stop short of."""
+    trees = (kind.trees / MANY_TREES) ** 0.75
+    return (1e5 + size.cells * size.outputs) * trees, 4e3 + size.judged
+
+
+def job_seconds(kind: Kind, size: Size) -> FloatArray:
+    """Seconds of a fit and of a trial, and MiB (3,), on the machine of the table."""
+    pair = MICROSECONDS.get(kind.learner, STRANGER)
+    fit, trial = np.multiply(pair, job_units(kind, size)) * 1e-6
+    return np.array([fit, trial, 250 + 16e-6 * size.cells])
+
+
+def size_of(features: int, classes: int, rows: Mapping[str, int]) -> Size:
+    """The size of a data set's jobs."""
+    outputs = classes if classes > 2 else 1
+    return Size(features * rows["train"], outputs, sum(rows.values()) - rows["train"])
+
+
+def probe_seconds() -> float:
+    """Processor seconds of a little work of the kinds that jobs do, the least of five times."""
+    values = np.random.default_rng(0).random(100_000)
+    taken = []
+    for _ in range(5):
+        started = time.process_time()
+        np.sort(values).cumsum()
+        sum(i * i for i in range(50_000))
+        taken.append(time.process_time() - started)
+    return min(taken)
+
+
+def machine_now(threads: int) -> Machine:
+    """This machine as it is now, for a run of so many threads."""
+    from bench_core.costs.meter import compiled_before  # with numba
+
+    slowness = probe_seconds() / PROBE
+    contention = max(1.0, (_others() + threads) / available_cores())
+    return Machine(slowness, contention, 0.0 if compiled_before() else COMPILING * slowness)
+
+
+def _others() -> float:
+    """How many threads compete for the processors: those that computed in the last minute, but no
+    more than this process has felt of them, as some may have to stand back for others."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    waited = waited_seconds([os.getpid()])
+    felt = (1 + waited / time.process_time()) * available_cores() - 1 if waited else load
+    return min(load, felt)

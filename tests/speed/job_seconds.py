@@ -1,0 +1,89 @@
+"""Processor seconds of fits and trials of all learners, from which foresight judges by size.
+
+    python tests/speed/job_seconds.py run --data digits --data-dir FOLDER --seconds seconds.jsonl
+    python tests/speed/job_seconds.py table --seconds seconds.jsonl
+
+``run`` does all learners at their default settings on one data set, inline on one thread, and adds
+the processor seconds of each job to a file (twice where kernels were not compiled yet: the last
+time counts). ``table`` prints the values of bench_core/planning/job_seconds.py: by learner the
+medians over data sets of the microseconds of a fit and of a trial of unit size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+from bench_core import api
+from bench_core.execution.events import Event
+from bench_core.planning.job_seconds import job_units, kind_of, probe_seconds, size_of
+
+
+def run(data: str, data_dir: str, into: Path) -> None:
+    began: dict[str, float] = {}
+    taken: dict[str, float] = {}
+
+    def hear(event: Event) -> None:
+        if event.kind == "start":
+            began[event.key] = time.process_time()
+        elif event.kind == "finish" and event.status == "ok":
+            taken[event.key.partition(":")[2]] = time.process_time() - began[event.key]
+
+    with tempfile.TemporaryDirectory() as folder:
+        about = {"data": data, "data_dir": data_dir, "learners": "all", "configs": 1, "threads": 1}
+        about |= {"store": f"{folder}/x.db", "executor": "inline", "progress": False}
+        plan = api.plan(**about)
+        api.run(**about, on_event=hear)
+    (use,) = plan.datasets
+    size = size_of(use.features, use.classes, use.rows)
+    with into.open("a", encoding="utf-8") as lines:
+        for kind, specs in (("fit", plan.fits), ("trial", plan.trials)):
+            for spec in specs:
+                if spec.key in taken:
+                    name = spec.learner_name if kind == "fit" else spec.learner
+                    units = job_units(kind_of(spec), size)[kind == "trial"]
+                    row = {"data": data, "kind": kind, "learner": name}
+                    print(json.dumps(row | {"each": 1e6 * taken[spec.key] / units}), file=lines)
+
+
+def table(seconds: Path) -> None:
+    last: dict[tuple[str, ...], float] = {}
+    for line in seconds.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        last[row["learner"], row["kind"], row["data"]] = row["each"]
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (learner, kind, _), each in last.items():
+        found[learner, kind].append(each)
+    print(f"PROBE = {probe_seconds():.2g}")
+    pairs = {
+        learner: [median(found[learner, kind]) for kind in ("fit", "trial")]
+        for learner in sorted({learner for learner, _ in found})
+    }
+    usual = (median(pair[i] for pair in pairs.values()) for i in (0, 1))
+    print(f"STRANGER = ({', '.join(f'{each:.2g}' for each in usual)})")
+    for learner, pair in pairs.items():
+        print(f'    "{learner}": ({", ".join(f"{each:.2g}" for each in pair)}),')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("--data", default="digits")
+    parser.add_argument("--data-dir", default="")
+    parser.add_argument("--seconds", type=Path, default=Path("seconds.jsonl"))
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.data, given.data_dir, given.seconds)
+    else:
+        table(given.seconds)
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    main()
