@@ -29,7 +29,7 @@ HOMES = {
 }
 MAY_IMPORT = {
     "bench_core": set(),
-    "bench_trees": set(),
+    "bench_trees": {"bench_core"},  # its ``traversal`` alone
     "bench_models": {"bench_core", "bench_trees"},
     "bench_methods": {"bench_core", "bench_trees", "bench_models"},
     "bench_datasets": {"bench_core"},
@@ -49,6 +49,7 @@ ORDER = (
         "datasets",
         "results",
         "statistics",
+        "traversal",
         "serving",
     ),
     *("planning", "execution", "terminal", "leaderboard", "api", "conformance", "pytest_plugin"),
@@ -58,6 +59,7 @@ ORDER = (
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
     *("bench_core.datasets.cache", "bench_core.datasets.publishers", "bench_core.serving"),
+    "bench_core.traversal",
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}

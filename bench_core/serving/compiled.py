@@ -44,8 +44,7 @@ class Splits(NamedTuple):
     """Trees in preorder for ``tiles``: tree t has splits ``root[t] : root[t + 1]`` and its leaves
     begin at ``root[t] + t``.
 
-    The rows that turn right and left at split i of a tree stand at places 2 i + 1 and 2 i + 2, all
-    rows at place 0.
+    ``bench_core.traversal.trees`` says what splits know.
     """
 
     root: Any
@@ -54,7 +53,8 @@ class Splits(NamedTuple):
     source: Any  # place of the rows that come to it
     after: Any  # the first split beyond the subtree, 0 for a small one
     mark: Any  # the first leaf of the right subtree, counted from the tree's first
-    leaves: Any  # float64 (l, 2): value, multipliers on the path
+    value: Any  # float64 (l,), of leaves
+    path: Any  # multipliers on the way there
     cell: Any  # int32 (c,), of cuts: twice the feature, 1 more where missing cells go right
     threshold: Any  # float32 (c,)
     first: Any  # (p + 1,): the segment that begins with step p reads cuts[first[p] : first[p + 1]]
@@ -71,6 +71,7 @@ class Model(NamedTuple):
     gates: Any
     columns: Any
     factors: Any
+    squares: Any  # of ``features``, see ``bench_core.traversal.trees``
     features: Any  # int64 (f,); feature c needs sensors[start[c] : start[c + 1]]
     start: Any
     sensors: Any
@@ -267,9 +268,9 @@ def preorder(program: Program, features: IntArray) -> Splits:
     inner = np.flatnonzero(size > 0)
     inner = inner[np.lexsort((place[inner], owner[inner]))]
     outer = np.flatnonzero((level >= 0) & (trees.feature < 0))
-    leaves = np.zeros((root[-1] + count, 2))
+    value, path_of = np.zeros((2, root[-1] + count))
     at = (root[:-1] + np.arange(count))[owner[outer]] + leaf[outer]
-    leaves[at, 0], leaves[at, 1] = trees.value[outer], path[outer]
+    value[at], path_of[at] = trees.value[outer], path[outer]
     source = np.zeros_like(place)
     left, right = trees.left[inner], trees.right[inner]
     source[right], source[left] = 2 * place[inner] + 1, 2 * place[inner] + 2
@@ -286,7 +287,8 @@ def preorder(program: Program, features: IntArray) -> Splits:
         source=source[inner].astype(np.int32),
         after=np.where(size < SMALL, 0, root[owner] + place + size)[inner].astype(np.int32),
         mark=leaf[right].astype(np.int32),
-        leaves=leaves,
+        value=value,
+        path=path_of,
         cell=cell[one].astype(np.int32),
         threshold=threshold[one],
         first=first,

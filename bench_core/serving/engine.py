@@ -73,12 +73,13 @@ class Engine:
         and which rows (n,) the cap ended."""
         n, outputs = len(X), self.program.outputs
         sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
-        bought = np.zeros((n, self.prices.sensors), dtype=np.uint8)
+        bought = np.empty((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
         if n >= MANY and cap == inf:
             self._by_tile(X, bought, places, sums)
         else:
+            bought[:] = 0
             kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
         if cap == inf and self.plain:
             scores = sums[:, SUMS + outputs : SUMS + 2 * outputs]
@@ -102,6 +103,8 @@ class Engine:
 
     @cached_property
     def _model(self) -> Model:
+        from bench_core.traversal.trees import squares
+
         packed, prices = self.packed, self.prices
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
@@ -113,6 +116,7 @@ class Engine:
             gates=packed.gates,
             columns=packed.columns.astype(np.int64),
             factors=packed.factors.astype(np.float64),
+            squares=squares(packed.features, len(self.program.multiplier)),
             features=packed.features,
             start=np.cumsum([0, *map(len, sensors)]),
             sensors=np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64),

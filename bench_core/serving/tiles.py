@@ -7,18 +7,13 @@ through their splits from front to back and jumps over large subtrees that no ro
 Turning right names the first leaf of the right subtree: a row's last turn holds. Sums are those of
 ``kernels``, tree by tree for each row, whatever rows stand beside it.
 
-The comparison and the finding of leaves are written as vector operations; the plain loops are what
-runs without compilation and with ``BENCH_PLAIN_KERNELS=1``.
+What is written as vector operations, and the loops over a tile's rows that the tree engine shares,
+are in ``bench_core.traversal``.
 """
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import config, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from bench_core.serving.compiled import Model
 from bench_core.serving.kernels import (
@@ -44,187 +39,108 @@ from bench_core.serving.kernels import (
     THEN,
     TREES,
 )
+from bench_core.traversal import trees, vectors
+from bench_core.traversal.calling import calling, inner
+from bench_core.traversal.trees import (
+    FEW,
+    aligned,
+    descend,
+    descend_few,
+    find_leaves,
+    gather,
+)
+from bench_core.traversal.vectors import (
+    above,
+    above_or_missing,
+    add_leaves,
+    number_few,
+    transpose,
+    unpack,
+)
 
-TILE = 64  # rows
-_ONE, _TWO, _I = np.uint64(1), np.uint64(2), np.uint64
-_intrinsic: Any = intrinsic
-_config: Any = config
-_cgutils: Any = cgutils
-PLAIN = bool(_config.DISABLE_JIT or os.environ.get("BENCH_PLAIN_KERNELS"))
+TILE = vectors.ROWS
+_ONE, _I = np.uint64(1), np.uint64
 
 
 class Tile(NamedTuple):
     """Rows side by side."""
 
-    cells: Any  # float32 (64 f,)
+    cells: Any  # float32 (64 (f + 1),)
     need: Any  # uint64 (f,): rows that need a feature
-    paid: Any  # uint64 (s,): rows that have paid a sensor
+    paid: Any  # uint64 (64 w,): rows that have paid a sensor
     above: Any  # uint64 (c,): rows above a cut
     sets: Any  # uint64: the rows at each place of a tree
-    leaf: Any  # int32 (64,)
-    own: Any  # float64 (K, 64), as the next
+    leaf: Any  # uint8 (64,)
+    found: Any  # int64 (64,): leaves
+    rows: Any  # int64 (64,): their numbers, the last one repeated
+    own: Any  # float64 (64 K,), as the next
     score: Any
     splits: Any  # float64 (64,)
 
 
-@_intrinsic
-def above(typingctx: Any, cells: Any, at: Any, threshold: Any) -> Any:
-    """The rows r whose ``cells[at + r]`` is above the threshold."""
-    return types.uint64(cells, types.int64, types.float32), _comparing(False)
-
-
-@_intrinsic
-def above_or_missing(typingctx: Any, cells: Any, at: Any, threshold: Any) -> Any:
-    """The rows r whose ``cells[at + r]`` is above the threshold or missing."""
-    return types.uint64(cells, types.int64, types.float32), _comparing(True)
-
-
-def _comparing(missing: bool) -> Any:
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        vector = ir.VectorType(ir.FloatType(), TILE)
-        column = builder.load(builder.bitcast(builder.gep(data, [args[1]]), ir.PointerType(vector)))
-        column.align = 4
-        compare = builder.fcmp_unordered if missing else builder.fcmp_ordered
-        return builder.bitcast(compare(">", column, _spread(builder, args[2])), ir.IntType(TILE))
-
-    return generate
-
-
-def _spread(builder: Any, value: Any) -> Any:
-    """The same for every row of a tile."""
-    unset, index = ir.Constant(ir.VectorType(value.type, TILE), ir.Undefined), ir.IntType(32)
-    single = builder.insert_element(unset, value, ir.Constant(index, 0))
-    zeros = ir.Constant(ir.VectorType(index, TILE), [0] * TILE)
-    return builder.shuffle_vector(single, unset, zeros)
-
-
-@_intrinsic
-def number(
-    typingctx: Any, leaf: Any, sets: Any, marks: Any, at: Any, count: Any, shift: Any
-) -> Any:
-    """Set bits ``shift`` to ``shift + 7`` of ``leaf[r]``, zero before, to ``marks[at + 4 * i]`` of
-    the last of ``count`` splits i at which row r turns right, which ``sets[2 * i + 1]`` says:
-    int32 (64,), uint64 and uint8.
-
-    The marks of 64 rows stay in a register, which a store for every split would take longer.
-    """
-    signature = types.void(leaf, sets, marks, types.int64, types.int64, types.int32)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        into, turns, first = (
-            context.make_array(kind)(context, builder, value).data
-            for kind, value in zip(sig.args[:3], args[:3], strict=True)
-        )
-        word, flags = ir.IntType(64), ir.VectorType(ir.IntType(1), TILE)
-        last = _cgutils.alloca_once_value(builder, _spread(builder, ir.IntType(8)(0)))
-        with _cgutils.for_range(builder, args[4]) as loop:
-            turn = builder.gep(turns, [builder.add(builder.shl(loop.index, word(1)), word(1))])
-            rows = builder.bitcast(builder.load(turn), flags)
-            mark = builder.gep(first, [builder.add(args[3], builder.shl(loop.index, word(2)))])
-            spread = _spread(builder, builder.load(mark))
-            builder.store(builder.select(rows, spread, builder.load(last)), last)
-        wide = ir.VectorType(ir.IntType(32), TILE)
-        found = builder.shl(builder.zext(builder.load(last), wide), _spread(builder, args[5]))
-        place = builder.bitcast(into, ir.PointerType(wide))
-        before = builder.load(place)
-        before.align = 4
-        builder.store(builder.or_(before, found), place).align = 4
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@njit(cache=True, nogil=True)
-def _plainly_above(cells: Any, at: int, threshold: float) -> Any:
-    rows = _I(0)
-    for r in range(TILE):
-        rows |= _I(cells[np.int64(at) + r] > threshold) << _I(r)
-    return rows
-
-
-@njit(cache=True, nogil=True)
-def _plainly_above_or_missing(cells: Any, at: int, threshold: float) -> Any:
-    rows = _I(0)
-    for r in range(TILE):
-        rows |= _I(not cells[np.int64(at) + r] <= threshold) << _I(r)
-    return rows
-
-
-@njit(cache=True, nogil=True)
-def _plainly_number(leaf: Any, sets: Any, marks: Any, at: int, count: int, shift: int) -> None:
-    found = np.zeros(TILE, dtype=np.int32)
-    for i in range(count):
-        for r in range(TILE):
-            if sets[2 * i + 1] >> _I(r) & _ONE:
-                found[r] = marks[at + 4 * i]
-    leaf |= found << shift
-
-
-if PLAIN:
-    above, above_or_missing, number = _plainly_above, _plainly_above_or_missing, _plainly_number
-
-
-@njit(cache=True, nogil=True)
+@calling(trees, vectors)
 def walk_segment(
     model: Model, begin: int, last: int, X: Any, rows: Any, bought: Any, places: Any, sums: Any
 ) -> None:
     """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; the other
     arrays are those of ``kernels.walk_rows``. PRICE is the bill up to there."""
-    outputs, count = model.gates.shape[1] - 1, len(model.features)
-    tile = Tile(
-        np.zeros(TILE * count, dtype=np.float32),
-        np.zeros(count, dtype=np.uint64),
-        np.zeros(len(model.prices), dtype=np.uint64),
-        np.zeros(len(model.splits.cell), dtype=np.uint64),
-        np.zeros(_places(model.splits.root), dtype=np.uint64),
-        np.zeros(TILE, dtype=np.int32),
-        np.zeros((outputs, TILE)),
-        np.zeros((outputs, TILE)),
-        np.zeros(TILE),
-    )
+    tile = _tile(model)
     for at in range(0, len(rows), TILE):
-        picked = rows[at : at + TILE]
-        _fill(model, tile, X, picked, sums, bought, begin > 0)
+        count = min(TILE, len(rows) - at)
+        for r in range(TILE):
+            tile.rows[r] = rows[at + min(r, count - 1)]
+        gather(tile.cells, X, tile.rows, model.features, model.squares)
+        _begin(model, tile, count, sums, bought, begin > 0)
         _compare(model.splits, tile, begin)
-        tile.sets[0] = ~_I(0) >> _I(TILE - len(picked))
-        trees = 0
+        tile.sets[0] = ~_I(0) >> _I(TILE - count)
+        billed = 0
         for p in range(begin, last + 1):
-            trees += _add_trees(model, tile, p)
+            billed += _add_trees(model, tile, p)
             _add_columns(model, tile, p)
             _combine(tile, model.steps[p, COMBINE])
-        _pay(model, tile, bought, picked)
-        _report(model, tile, last, picked, trees, places, sums)
+        _pay(model, tile)
+        _report(model, tile, last, count, billed, places, sums)
+        _unpack(model, tile, count, bought)
 
 
-@njit(cache=True, nogil=True)
-def _fill(model: Any, tile: Any, X: Any, picked: Any, sums: Any, bought: Any, later: bool) -> None:
+@inner
+def _tile(model: Any) -> Any:
+    outputs, count = model.gates.shape[1] - 1, len(model.features)
+    return Tile(
+        aligned(4 * TILE * (count + 1)).view(np.float32),
+        np.zeros(count, dtype=np.uint64),
+        np.zeros(TILE * -(-len(model.prices) // TILE), dtype=np.uint64),
+        np.zeros(len(model.splits.cell), dtype=np.uint64),
+        np.zeros(_places(model.splits.root), dtype=np.uint64),
+        aligned(TILE),
+        np.zeros(TILE, dtype=np.int64),
+        np.zeros(TILE, dtype=np.int64),
+        aligned(8 * TILE * outputs).view(np.float64),
+        aligned(8 * TILE * outputs).view(np.float64),
+        aligned(8 * TILE).view(np.float64),
+    )
+
+
+@inner
+def _begin(model: Any, tile: Any, count: int, sums: Any, bought: Any, later: bool) -> None:
     """What is known of the rows, where some may be on their way from steps before."""
-    outputs, last = len(tile.own), len(picked) - 1
-    tile.need[:], tile.paid[:] = 0, 0
-    for r in range(0, len(picked), 8):  # eight at a time, so that what is written lies together
-        one, two = X[picked[r]], X[picked[min(r + 1, last)]]
-        three, four = X[picked[min(r + 2, last)]], X[picked[min(r + 3, last)]]
-        five, six = X[picked[min(r + 4, last)]], X[picked[min(r + 5, last)]]
-        seven, eight = X[picked[min(r + 6, last)]], X[picked[min(r + 7, last)]]
-        cells = tile.cells[r:]
-        for c in range(len(model.features)):
-            j, at = _I(model.features[_I(c)]), _I(TILE) * _I(c)
-            cells[at], cells[at + _I(1)] = one[j], two[j]
-            cells[at + _I(2)], cells[at + _I(3)] = three[j], four[j]
-            cells[at + _I(4)], cells[at + _I(5)] = five[j], six[j]
-            cells[at + _I(6)], cells[at + _I(7)] = seven[j], eight[j]
-    for r in range(len(picked)):
-        tile.splits[r] = sums[picked[r], SPLITS]
+    outputs = model.gates.shape[1] - 1
+    for c in range(len(tile.need)):
+        tile.need[c] = 0
+    for s in range(len(tile.paid)):
+        tile.paid[s] = 0
+    for r in range(count):
+        row = tile.rows[r]
+        tile.splits[r] = sums[row, SPLITS]
         for k in range(outputs):
-            tile.own[k, r] = sums[picked[r], SUMS + k]
-            tile.score[k, r] = sums[picked[r], SUMS + outputs + k]
+            tile.own[TILE * k + r] = sums[row, SUMS + k]
+            tile.score[TILE * k + r] = sums[row, SUMS + outputs + k]
         if later:
-            for s in range(len(tile.paid)):
-                tile.paid[s] |= _I(bought[picked[r], s]) << _I(r)
+            for s in range(len(model.prices)):
+                tile.paid[s] |= _I(bought[row, s]) << _I(r)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _places(root: Any) -> int:
     """Of the tree with the most."""
     most = 0
@@ -233,79 +149,50 @@ def _places(root: Any) -> int:
     return 2 * most + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _compare(splits: Any, tile: Any, begin: int) -> None:
     """Compare with all thresholds of the segment that begins with a step."""
     for k in range(splits.first[begin], splits.first[begin + 1]):
-        cut = _I(splits.cuts[k])
-        cell = _I(splits.cell[cut])
-        column = (cell >> _ONE) * _I(TILE)
-        if cell & _ONE:
-            tile.above[cut] = above_or_missing(tile.cells, column, splits.threshold[cut])
+        cut = splits.cuts[k]
+        cell, threshold = splits.cell[_I(cut)], splits.threshold[_I(cut)]
+        at = np.int64(cell >> 1) * TILE
+        if cell & 1:
+            above_or_missing(tile.above, cut, tile.cells, at, threshold)
         else:
-            tile.above[cut] = above(tile.cells, column, splits.threshold[cut])
+            above(tile.above, cut, tile.cells, at, threshold)
 
 
-@njit(cache=True, nogil=True)
-def _descend(splits: Any, t: int, tile: Any) -> None:
-    """Send the rows of a tile down tree t."""
-    feature, of_cut, source, after = splits.feature, splits.of_cut, splits.source, splits.after
-    need, sets, above_cut = tile.need, tile.sets, tile.above
-    origin, end = _I(splits.root[t]), _I(splits.root[t + 1])
-    i: Any = origin
-    k: Any = _ONE
-    while i < end:
-        here = sets[_I(source[i])]
-        if here == 0 and after[i] > 0:  # nobody came: past the whole subtree
-            i = _I(after[i])
-            while k < _TWO * (i - origin):
-                sets[k] = 0
-                k += _TWO
-            continue
-        turn = here & above_cut[_I(of_cut[i])]
-        sets[k], sets[k + _ONE] = turn, here ^ turn
-        need[_I(feature[i])] |= here
-        i += _ONE
-        k += _TWO
-
-
-@njit(cache=True, nogil=True)
-def _find_leaves(root: Any, marks: Any, t: int, sets: Any, leaf: Any) -> None:
-    """The leaves that the rows came to in tree t; a byte of their numbers after the other."""
-    first, count = root[t], root[t + 1] - root[t]
-    for r in range(TILE):
-        leaf[r] = 0
-    byte = 0
-    while count >> (8 * byte) > 0:
-        number(leaf, sets, marks, 4 * first + byte, count, 8 * byte)
-        byte += 1
-
-
-@njit(cache=True, nogil=True)
+@inner
 def _add_trees(model: Any, tile: Any, p: int) -> int:
     """Begin step p and add its trees; how many are billed."""
-    splits, uses, weights = model.splits, model.uses, model.weights
-    root, leaves, marks = splits.root, splits.leaves, splits.mark.view(np.uint8)
-    sets, leaf, own, spent = tile.sets, tile.leaf, tile.own, tile.splits
+    s, uses, weights, marks = model.splits, model.uses, model.weights, model.splits.mark
+    root, source, of_cut, feature, after = s.root, s.source, s.of_cut, s.feature, s.after
+    value, path, bytes_ = s.value, s.path, marks.view(np.uint8)
+    over, need, sets, leaf, found = tile.above, tile.need, tile.sets, tile.leaf, tile.found
+    own, spent = tile.own, tile.splits
     billed = 0
-    for k in range(len(own)):
-        if not model.steps[p, CARRY]:
-            own[k] = 0.0
-        own[k] += model.gates[p, 1 + k]
+    for k in range(model.gates.shape[1] - 1):
+        for r in range(TILE * k, TILE * (k + 1)):
+            own[r] = (own[r] if model.steps[p, CARRY] else 0.0) + model.gates[p, 1 + k]
     for u in range(model.steps[p, FIRST_USE], model.steps[p, LAST_USE]):
-        t, output, weight = uses[u, 0], _I(uses[u, 1]), weights[u]
-        _descend(splits, t, tile)
-        _find_leaves(root, marks, t, sets, leaf)
-        first, counts = _I(root[t] + t), np.float64(uses[u, 2])
+        t, line, weight = uses[u, 0], TILE * uses[u, 1], weights[u]
+        first, end, counts = root[t], root[t + 1], np.float64(uses[u, 2])
         billed += uses[u, 2]
-        for r in range(TILE):
-            at = first + _I(leaf[r])
-            own[output, _I(r)] += leaves[at, 0] * weight
-            spent[r] += leaves[at, 1] * counts
+        if end - first <= FEW:
+            descend_few(first, end, source, of_cut, feature, over, sets, need)
+            number_few(leaf, sets, bytes_, 4 * first, end - first)
+            add_leaves(own, line, leaf, end - first + 1, value, first + t, weight)
+            add_leaves(spent, 0, leaf, end - first + 1, path, first + t, counts)
+        else:
+            descend(first, end, source, of_cut, feature, after, over, sets, need)
+            find_leaves(first, end - first, bytes_, sets, leaf, found, first + t)
+            for r in range(TILE):
+                own[line + r] += value[_I(found[r])] * weight
+                spent[r] += path[_I(found[r])] * counts
     return billed
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_columns(model: Any, tile: Any, p: int) -> None:
     """Add the columns of step p, which every row here needs."""
     for c in range(model.steps[p, FIRST_COLUMN], model.steps[p, LAST_COLUMN]):
@@ -315,74 +202,77 @@ def _add_columns(model: Any, tile: Any, p: int) -> None:
         for r in range(TILE):
             x = np.float64(tile.cells[TILE * place + r])
             if scaled:
-                tile.own[output, r] += weight * ((x - mean) * factor if np.isfinite(x) else 0.0)
+                tile.own[TILE * output + r] += weight * (
+                    (x - mean) * factor if np.isfinite(x) else 0.0
+                )
             elif not np.isnan(x):
-                tile.own[output, r] += weight * x
+                tile.own[TILE * output + r] += weight * x
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _combine(tile: Any, how: int) -> None:
-    for k in range(len(tile.own)):
-        for r in range(TILE):
-            own, score = tile.own[k, r], tile.score[k, r]
-            if how == ADD:
-                tile.score[k, r] = score + own
-            elif how == LAST or not (score < own or np.isnan(score)):
-                tile.score[k, r] = own
+    for r in range(len(tile.own)):
+        own, score = tile.own[r], tile.score[r]
+        if how == ADD:
+            tile.score[r] = score + own
+        elif how == LAST or not (score < own or np.isnan(score)):
+            tile.score[r] = own
 
 
-@njit(cache=True, nogil=True)
-def _pay(model: Any, tile: Any, bought: Any, picked: Any) -> None:
+@inner
+def _pay(model: Any, tile: Any) -> None:
     """Who needs a feature has paid its sensors."""
-    paid = tile.paid
     for c in range(len(tile.need)):
         for k in range(model.start[c], model.start[c + 1]):
-            paid[model.sensors[k]] |= tile.need[c]
-    eight = np.empty(len(paid), dtype=np.uint8)  # whether eight rows have paid, by sensor
-    for begin in range(0, len(picked), 8):
-        for s in range(len(paid)):
-            eight[s] = paid[s] >> _I(begin)
-        for r in range(begin, min(begin + 8, len(picked))):
-            line, bit = bought[picked[r]], np.uint8(1 << (r - begin))
-            for s in range(len(paid)):
-                line[s] = (eight[s] & bit) != 0
+            tile.paid[model.sensors[k]] |= tile.need[c]
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _unpack(model: Any, tile: Any, count: int, bought: Any) -> None:
+    """Write what each row has paid."""
+    sensors, flat = len(model.prices), bought.reshape(-1)
+    for first in range(0, sensors, TILE):
+        transpose(tile.paid, first)  # to words of sensors per row
+        for r in range(count):
+            at = tile.rows[r] * sensors + first
+            unpack(flat, at, tile.paid[first + r], min(TILE, sensors - first))
+
+
+@inner
 def _prices(prices: Any, paid: Any) -> Any:
     """What each row has paid; by bytes and words of sensors, as ``Acquired.cost`` adds."""
     total, word, part = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    for s in range(len(paid)):
+    for s in range(len(prices)):
         if paid[s]:
             for r in range(TILE):
                 part[r] += prices[s] if paid[s] >> _I(r) & _ONE else 0.0
-        if s % 8 == 7 or s == len(paid) - 1:
+        if s % 8 == 7 or s == len(prices) - 1:
             for r in range(TILE):
                 word[r] += part[r]
                 part[r] = 0.0
-        if s % 64 == 63 or s == len(paid) - 1:
+        if s % 64 == 63 or s == len(prices) - 1:
             for r in range(TILE):
                 total[r] += word[r]
                 word[r] = 0.0
     return total
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _report(
-    model: Any, tile: Any, last: int, picked: Any, trees: int, places: Any, sums: Any
+    model: Any, tile: Any, last: int, count: int, billed: int, places: Any, sums: Any
 ) -> None:
     """The bills of the rows, and where step ``last`` leads them."""
-    total = _prices(model.prices, tile.paid)
-    outputs, step, value = len(tile.own), model.steps[last], model.gates[last, 0]
-    for r in range(len(picked)):
-        place, own = places[picked[r]], sums[picked[r]]
-        place[TREES] += trees
-        evaluated = model.rules[0] * tile.splits[r] + model.rules[1] * np.float64(place[TREES])
-        own[SPLITS], own[PRICE] = tile.splits[r], total[r] + evaluated
+    total, rules = _prices(model.prices, tile.paid), model.rules
+    outputs, step, value = model.gates.shape[1] - 1, model.steps[last], model.gates[last, 0]
+    for r in range(count):
+        row = tile.rows[r]
+        places[row, TREES] += billed
+        evaluated = rules[0] * tile.splits[r] + rules[1] * np.float64(places[row, TREES])
+        sums[row, SPLITS], sums[row, PRICE] = tile.splits[r], total[r] + evaluated
         for k in range(outputs):
-            own[SUMS + k] = tile.own[k, r]
-            own[SUMS + outputs + k] = tile.score[k, r]
-        passes = not step[GATED] or tile.score[0, r] >= value
+            sums[row, SUMS + k] = tile.own[TILE * k + r]
+            sums[row, SUMS + outputs + k] = tile.score[TILE * k + r]
+        passes = not step[GATED] or tile.score[r] >= value
         onward = step[THEN] if passes else step[ELSE]
-        place[LAST_STEP], place[STEP] = last, onward
-        place[STOPPED] = REJECTED if onward == -2 else END if passes else GATE
+        places[row, LAST_STEP], places[row, STEP] = last, onward
+        places[row, STOPPED] = REJECTED if onward == -2 else END if passes else GATE

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core.traversal.trees import squares
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, walk_tiles
@@ -93,6 +94,7 @@ def lay_out(
         splits=placed.path * (1.0 if billed is None else np.repeat(billed, leaves)),
         output=ensemble.output[picked],
         columns=columns,
+        squares=squares(columns, ensemble.features),
         start=np.cumsum([0, *map(len, sensors)], dtype=np.int32),
         needed=np.concatenate([np.zeros(0, np.int32), *sensors]).astype(np.int32),
         sensors=needs.sensors,

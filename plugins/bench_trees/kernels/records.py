@@ -38,6 +38,7 @@ class Layout(NamedTuple):
     splits: Float64Array  # sum of the multipliers on its path, 0 where the tree is not billed
     output: Int32Array  # (T,)
     columns: Int32Array  # (u,) features used; column c needs needed[start[c]:start[c + 1]]
+    squares: tuple[Int64Array, Int32Array, Int64Array]  # of ``columns``, see ``traversal.trees``
     start: Int32Array
     needed: Int32Array
     sensors: int

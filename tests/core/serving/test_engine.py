@@ -197,8 +197,11 @@ def test_a_row_that_is_given_up_leaves_others_alone() -> None:
 
 
 @pytest.mark.slow
-def test_tiles_are_the_same_without_hand_written_llvm(tmp_path: Path) -> None:
-    own = {"BENCH_PLAIN_KERNELS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+@pytest.mark.parametrize("own", [{"BENCH_PLAIN_KERNELS": "1"}, {"NUMBA_CPU_NAME": "generic"}])
+def test_tiles_are_the_same_without_hand_written_llvm_and_on_old_processors(
+    own: dict[str, str], tmp_path: Path
+) -> None:
+    own = {**own, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     found = subprocess.run(
         [*command, "-k", "rows_at_hand"],

@@ -4,58 +4,117 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_trees.kernels.bitmask_traversal import (
-    ROWS_PER_WORD,
-    above,
-    above_or_missing,
-    number,
-    transpose,
-)
 from numba import njit
 
+from bench_core.traversal import vectors
+from bench_core.traversal.trees import gather, squares
+from bench_core.traversal.vectors import ROWS
+
 
 @njit
-def compare(tile, at, threshold):  # type: ignore[no-untyped-def]
-    return above(tile, at, threshold), above_or_missing(tile, at, threshold)
+def compare(rows, tile, at, threshold):  # type: ignore[no-untyped-def]
+    vectors.above(rows, 0, tile, at, threshold)
+    vectors.above_or_missing(rows, 2, tile, at, threshold)
 
 
 @njit
-def numbered(leaf, sets, marks, at, count, shift):  # type: ignore[no-untyped-def]
-    number(leaf, sets, marks, at, count, shift)
+def numbered(leaf, sets, marks, at, count, few):  # type: ignore[no-untyped-def]
+    if few:
+        vectors.number_few(leaf, sets, marks, at, count)
+    else:
+        vectors.number(leaf, sets, marks, at, count)
 
 
 @njit
 def turn_about(squares, at):  # type: ignore[no-untyped-def]
-    transpose(squares, at)
+    vectors.transpose(squares, at)
+
+
+@njit
+def add(sums, place, leaf, count, table, at, weight):  # type: ignore[no-untyped-def]
+    vectors.add_leaves(sums, place, leaf, count, table, at, weight)
+
+
+@njit
+def unpack(flags, at, word, count):  # type: ignore[no-untyped-def]
+    vectors.unpack(flags, at, word, count)
+
+
+@njit
+def gathered(X, rows, columns, how):  # type: ignore[no-untyped-def]
+    cells = np.zeros(ROWS * (len(columns) + 1), dtype=np.float32)
+    gather(cells, X, rows, columns, how)
+    return cells
 
 
 @pytest.mark.parametrize("at", [0, 3, 64])
 def test_rows_above_the_threshold_without_or_with_missing_ones(at: int) -> None:
     rng = np.random.default_rng(at)
     tile = rng.choice([-1.0, 0.5, 0.75, np.nan, np.inf, -np.inf], size=130).astype(np.float32)
-    for got, missing in zip(compare(tile, at, np.float32(0.5)), (False, True), strict=True):
-        wanted = [missing if np.isnan(x) else bool(x > 0.5) for x in tile[at : at + ROWS_PER_WORD]]
-        assert [bool(int(got) >> r & 1) for r in range(ROWS_PER_WORD)] == wanted
+    words = np.full(3, 7, dtype=np.uint64)
+    compare(words, tile, at, np.float32(0.5))
+    assert words[1] == 7
+    for got, missing in zip(words[::2], (False, True), strict=True):
+        wanted = [missing if np.isnan(x) else bool(x > 0.5) for x in tile[at : at + ROWS]]
+        assert [bool(int(got) >> r & 1) for r in range(ROWS)] == wanted
 
 
+@pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 6])
-def test_the_mark_of_a_rows_last_turn_to_the_right_is_its_number(count: int) -> None:
+def test_the_mark_of_a_rows_last_turn_to_the_right_is_its_number(count: int, few: bool) -> None:
     rng = np.random.default_rng(count)
-    right = rng.random((6, ROWS_PER_WORD)) < 0.3
+    right = rng.random((6, ROWS)) < 0.3
     sets = np.full(13, 2**64 - 1, dtype=np.uint64)  # of which every second one counts
-    sets[1::2] = [sum(1 << r for r in range(ROWS_PER_WORD) if row[r]) for row in right]
+    sets[1::2] = [sum(1 << r for r in range(ROWS) if row[r]) for row in right]
     marks = rng.integers(0, 256, 40).astype(np.uint8)
-    leaf = np.full(ROWS_PER_WORD, 5, dtype=np.int32)
-    numbered(leaf, sets, marks, 3, count, 8)
-    last = [max((i for i in range(count) if right[i, r]), default=None) for r in range(64)]
-    assert leaf.tolist() == [5 + (0 if i is None else 256 * int(marks[3 + 4 * i])) for i in last]
+    if few:  # they rise
+        marks.sort()
+    leaf = np.full(ROWS, 5, dtype=np.uint8)
+    numbered(leaf, sets, marks, 3, count, few)
+    last = [max((i for i in range(count) if right[i, r]), default=None) for r in range(ROWS)]
+    assert leaf.tolist() == [0 if i is None else int(marks[3 + 4 * i]) for i in last]
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 32, 33, 64])
+def test_leaves_are_added_bit_for_bit(count: int) -> None:
+    """Also where the table ends with the last leaf."""
+    rng = np.random.default_rng(count)
+    table, sums = rng.standard_normal(7 + count), rng.standard_normal(3 + ROWS)
+    leaf = rng.integers(0, count, ROWS).astype(np.uint8)
+    leaf[5] = count - 1
+    wanted = sums.copy()
+    wanted[3:] += table[7 + leaf] * 0.3
+    add(sums, 3, leaf, count, table, 7, 0.3)
+    assert sums.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(("width", "used"), [(9, 7), (16, 3), (16, 16), (40, 25), (133, 70)])
+def test_columns_of_rows_are_gathered(width: int, used: int) -> None:
+    """By squares of 16 columns, and those that lie apart one by one."""
+    rng = np.random.default_rng(width)
+    X = rng.standard_normal((80, width)).astype(np.float32)
+    X.flags.writeable = False
+    columns, rows = np.sort(rng.permutation(width)[:used]), rng.integers(0, 80, ROWS)
+    how = squares(columns, width)
+    assert (len(how[0]) > 0) == (used > 7)
+    cells = gathered(X, rows, columns, how).reshape(-1, ROWS)
+    assert cells[:-1].tobytes() == np.ascontiguousarray(X[rows][:, columns].T).tobytes()
+
+
+def test_bits_are_unpacked_up_to_a_count() -> None:
+    word = int(np.random.default_rng(0).integers(2**63)) * 2 + 1
+    for count in (0, 40, 64):
+        flags = np.full(70, 9, dtype=np.uint8)
+        unpack(flags, 3, np.uint64(word), count)
+        own = [word >> j & 1 for j in range(count)]
+        assert flags.tolist() == [9, 9, 9, *own, *[9] * (67 - count)]
 
 
 def test_a_square_of_bits_is_turned_about_its_diagonal() -> None:
-    bits = np.random.default_rng(0).random((ROWS_PER_WORD, ROWS_PER_WORD)) < 0.5
+    bits = np.random.default_rng(0).random((ROWS, ROWS)) < 0.5
 
     def words(square: np.ndarray) -> list[int]:
-        return [sum(1 << j for j in range(ROWS_PER_WORD) if row[j]) for row in square]
+        return [sum(1 << j for j in range(ROWS) if row[j]) for row in square]
 
     squares = np.array([5, *words(bits), 6], dtype=np.uint64)
     turn_about(squares, 1)
