@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import cache, cached_property
+from itertools import pairwise
 from math import inf
 from struct import Struct, error
 from typing import Any, NamedTuple
@@ -46,13 +47,14 @@ class Room(NamedTuple):
     """Where a row is walked; one row after the other, so that none makes arrays of its own."""
 
     ways: Any  # ``kernels.ways`` on the arrays below
-    asked: IntArray
+    row: kernels.Row
+    start: Any
     order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
-    cap: FloatArray
-    place: IntArray
-    sums: FloatArray
+    cap: memoryview[float]  # (1,); quicker to read than an array, as the next two of ``row``
+    place: memoryview[int]
+    sums: memoryview[float]
 
 
 class Engine:
@@ -154,9 +156,11 @@ class Engine:
         names asked for, the last step that counts, and how the way ended."""
         room = self._begin(cap)
         bought: list[str] = []
-        while count := next(room.ways):
-            names = self.first if cap == inf and not bought else []
-            names = names.copy() or self.names[room.asked[:count]].tolist()
+        for count in room.ways:
+            if not count:
+                break
+            names = self.first.copy() if cap == inf and not bought else []
+            names = names or self.names[room.row.asked[:count]].tolist()
             bought += names
             _give(room, count, checked(bought, count, (yield names)))
         return self._end(room, tuple(bought))
@@ -164,10 +168,13 @@ class Engine:
     def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> tuple[Any, ...]:
         """As ``way``, where ``acquire`` is called with numbers of features and room for values."""
         room, end = self._begin(cap), 0
-        while count := next(room.ways):
+        order, given = room.order, room.given
+        for count in room.ways:
+            if not count:
+                break
             begin, end = end, end + count
-            acquire(room.order[begin:end], room.given[:count])
-        return self._end(room, room.order[:end].copy())
+            acquire(order[begin:end], given[:count])
+        return self._end(room, order[:end].copy())
 
     def _begin(self, cap: float) -> Room:
         try:
@@ -178,27 +185,37 @@ class Engine:
         return room
 
     def _end(self, room: Room, bought: Any) -> tuple[Any, ...]:
-        outputs, end = self.program.outputs, room.place.item(STOPPED)
-        if self.plain and end != CAPPED:
-            score, step = room.sums[SUMS + outputs : SUMS + 2 * outputs], room.place.item(LAST_STEP)
+        outputs, end = self.program.outputs, room.place[STOPPED]
+        if self.plain and end != CAPPED and outputs == 1:
+            value, step = room.sums[SUMS + 1], room.place[LAST_STEP]
         else:
-            (score,) = self._scores(room.sums[None], room.place[None])
-            (step,), _ = self.ends(room.place[None])
-        value = score.copy() if outputs > 1 else score.item(0)
-        answer = value, room.sums.item(PRICE), bought, int(step), WAYS[end]
+            sums, place = room.row.sums[None], room.row.place[None]
+            (score,), (step,) = self._scores(sums, place), self.ends(place)[0].tolist()
+            value = score.copy() if outputs > 1 else score.item()
+        answer = value, room.sums[PRICE], bought, step, WAYS[end]
         self._rooms.append(room)  # that of a row that was given up is not used again
         return answer
 
     def _room(self) -> Room:
-        asked, order = np.empty((2, len(self.packed.features)), dtype=np.int64)
+        count, trees = len(self.packed.features), len(self.packed.uses)
+        order, given, cap = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(1)
+        parts = [
+            *((SUMS + 3 * self.program.outputs, np.float64), (PLACES, np.int64)),
+            *((count, np.int64), (trees, np.uint32)),
+            *((count, np.uint8), (2 * count + 1, np.uint8), (self.prices.sensors, np.uint8)),
+        ]
+        ends = np.cumsum([0, *(n * np.dtype(kind).itemsize for n, kind in parts)])
+        state, start = np.empty((2, ends[-1]), dtype=np.uint8)
+        sums, place, asked, at, have, need, bought = (
+            state[a:b].view(kind) for (a, b), (_, kind) in zip(pairwise(ends), parts, strict=True)
+        )
+        values, keys = np.empty(count, np.float32), np.zeros(2 * count + 1, np.uint32)
+        row = kernels.Row(kernels.Cells(values, keys, have, need, at), asked, bought, place, sums)
+        ways = kernels.ways(*self.arrays, row, state, start, (order, given, cap))
         seen = order.view()
         seen.flags.writeable = False  # for the caller
-        given, cap = np.empty(len(asked), dtype=np.float32), np.empty(1)
-        place, sums = np.empty(PLACES, dtype=np.int64), np.empty(SUMS + 3 * self.program.outputs)
-        bought = np.empty(self.prices.sensors, dtype=np.uint8)
-        ways = kernels.ways(*self.arrays, (asked, order, given, cap, bought, place, sums))
-        raw = memoryview(given.data).cast("B")
-        return Room(ways, asked, seen, given, raw, cap, place, sums)
+        views: Any = [memoryview(part.data) for part in (cap, place, sums)]
+        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
 
 
 @cache
@@ -208,6 +225,6 @@ def _floats(count: int) -> Struct:
 
 def _give(room: Room, count: int, values: Sequence[Any]) -> None:
     try:
-        _floats(count).pack_into(room.raw, 0, *values)
+        room.raw[: 4 * count] = _floats(count).pack(*values)
     except error:  # None: missing
         room.given[:count] = narrow([np.nan if value is None else value for value in values])

@@ -7,8 +7,6 @@ thresholds are whole numbers in the order of the float32 that they stand for (``
 feature has two places: in the first a missing cell is the smallest number, which goes left, in the
 second the largest, which goes right; a node names the one that its ``missing_left`` asks for.
 
-Without a cap a row asks, level by level, for all that the trees of a segment (``segments``) need.
-
     ints     where the parts begin, number of outputs | thresholds | trees of each segment, deepest
              first: root, levels | uses in order: place among those, output, whether billed
              | steps: FIRST_USE ... | columns: feature, output, whether scaled | features: number in
@@ -20,22 +18,25 @@ Without a cap a row asks, level by level, for all that the trees of a segment (`
              sums, the score, and the score at the last stop
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 
 OUTPUTS, KEYS, ROOTS, LEVELS, RANKS, TREE_OUTPUTS, BILLED, STEPS, COLUMNS = range(9)
 FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, RULES = range(9, 19)
-COUNTED = 19
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELSE = range(9)
 STOP_THEN, STOP_ELSE, SEGMENT, STEP_WIDTH = range(9, 13)
-LAST, MIN, AND, ADD = range(4)
+(LAST, MIN, AND, ADD), COUNTED = range(4), 19
 STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(10)
 (SPLITS, PRICE, CAP, SUMS), (END, GATE, REJECTED, CAPPED) = range(4), range(4)
 
 _I: Any = np.uint64  # unsigned places are never counted from the end
 _BLOCK = 64  # trees side by side: their nodes fit the first cache
+F = TypeVar("F")
+# without counts of references to arrays, which take time: who calls keeps the arrays
+_bare: Callable[[F], F] = njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
 
 
 class Cells(NamedTuple):
@@ -71,8 +72,7 @@ def walk_rows(
         row, line = Row(cells, asked, bought[i], places[i], sums[i]), X[i]
         _begin(row, cap)
         if cap == np.inf:
-            row.place[AT_HAND] = 1
-            cells.have[:] = 1
+            row.place[AT_HAND], cells.have[:] = 1, 1
         for c in range(len(asked)):
             values[_I(c)] = line[_I(features[_I(c)])]
         for c in range(len(asked)):
@@ -82,27 +82,34 @@ def walk_rows(
         _bill(ints, floats, row)
 
 
-@njit(cache=True, nogil=True)
-def ways(ints: Any, links: Any, floats: Any, room: Any) -> Any:
+@_bare
+def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, room: Any) -> Any:
     """Take row after row through the program: yields how many features are asked for, whose values
-    must then stand in ``given``, else they are missing; 0 at the end of a row, when PRICE is its
-    bill. ``room``: ``asked`` (f,), the ``order`` (f,) of all that the row asked for, by number in
-    the data, ``given`` float32 (f,), the next row's cap (1,), the last three fields of ``Row``."""
-    order, given, cap = room[1:4]
-    row = Row(_cells(ints), room[0], room[4], room[5], room[6])
-    count = total = 0
+    must then stand in ``given``, else they are missing; 0 at the end, when PRICE is the bill. The
+    caller keeps all arrays: ``state``, bytes of the row but for its values, ``start``, those of a
+    row that asks first, ``order`` (f,) of what it asked for, float32 ``given`` (f,), a cap (1,)."""
+    (order, given, cap), features, bits = room, ints[ints[FEATURES] :], room[1].view(np.uint32)
+    _begin(row, np.inf)
+    first, count, total = _advance(ints, links, floats, row), 0, 0
+    for i in range(len(state)):
+        start[_I(i)] = state[_I(i)]
     while True:
-        if count == 0:
-            row.bought[:], row.place[:], row.sums[:], total = 0, 0, 0.0, 0
-            _begin(row, cap[0])
         for k in range(count):
-            c = _I(row.asked[k])
-            row.cells.values[c] = given[k]
-            _put(row.cells.keys, c, given.view(np.uint32)[k])
-        count = _advance(ints, links, floats, row)
+            c = _I(row.asked[_I(k)])
+            row.cells.values[c] = given[_I(k)]
+            _put(row.cells.keys, c, bits[_I(k)])
+        if count == 0 and cap[0] == np.inf:
+            for i in range(len(state)):
+                state[_I(i)] = start[_I(i)]
+            count, total = first, 0
+        else:
+            if count == 0:
+                _begin(row, cap[0])
+                total = 0
+            count = _advance(ints, links, floats, row)
         for k in range(count):
-            order[total + k] = ints[_I(ints[FEATURES]) + _I(row.asked[k])]
-            given[k] = np.nan
+            order[_I(total + k)] = features[_I(row.asked[_I(k)])]
+            given[_I(k)] = np.nan
         total += count
         if count == 0:
             _bill(ints, floats, row)
@@ -117,17 +124,16 @@ def _cells(ints: Any) -> Any:
     return Cells(values, keys, have, need, np.empty(trees, dtype=np.uint32))
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _begin(row: Any, cap: float) -> None:
-    row.cells.have[:] = row.cells.need[:] = 0
+    row.bought[:], row.place[:], row.sums[:] = 0, 0, 0.0
+    row.cells.have[:], row.cells.need[:], row.sums[CAP] = 0, 0, cap
     row.place[USE] = row.place[WALKED] = row.place[LAST_STEP] = row.place[STOP_AT] = -1
-    row.sums[CAP] = cap
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _put(keys: Any, c: Any, bits: Any) -> None:
-    """Whole numbers, at both places of a feature, in the order of a value whose bits are given;
-    -0.0 is 0.0."""
+    """Whole numbers in the order of a value of these bits, at both places; -0.0 is 0.0."""
     missing = np.uint32(0xFFFFFFFF) if bits & np.uint32(0x7FFFFFFF) > 0x7F800000 else np.uint32(0)
     key = np.uint32(~bits if bits >> np.uint32(31) else bits | np.uint32(0x80000000))
     key = np.uint32(0x80000000) if key == np.uint32(0x7FFFFFFF) else key
@@ -135,7 +141,7 @@ def _put(keys: Any, c: Any, bits: Any) -> None:
     keys[_I(2) * c + _I(1)] = key | missing
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
     """Go on until features are needed: how many are asked for, 0 at the end of the way."""
     place, sums, outputs = row.place, row.sums, ints[OUTPUTS]
@@ -164,7 +170,7 @@ def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True, inline="always")  # else numba counts its arrays
+@_bare
 def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     """Take all trees of a segment to their leaves; how many features are asked for before."""
     cells, place = row.cells, row.place
@@ -173,7 +179,8 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     keys = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]]
     roots, levels = ints[ints[ROOTS] : ints[LEVELS]], ints[ints[LEVELS] : ints[RANKS]]
     if place[LEVEL] == 0:
-        cells.at[first:stop] = roots[first:stop]
+        for u in range(first, stop):
+            cells.at[_I(u)] = roots[_I(u)]
         _need_columns(ints, cells, ints[line + FIRST_COLUMN], ints[end + LAST_COLUMN])
     if place[AT_HAND]:
         for begin in range(first, stop, _BLOCK):
@@ -189,20 +196,14 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
             if first == stop or levels[first] == place[LEVEL]:  # nothing but leaves
                 return 0
         else:
-            _need_cells(links, cells, first, stop)
+            for u in range(first, stop):
+                cells.need[_I(links[_I(2) * _I(cells.at[_I(u)])])] = 1
         place[LEVEL] += 1
         count = _buy(ints, floats, row, _needed(row), 0.0, 0)
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _need_cells(links: Any, cells: Any, first: int, stop: int) -> None:
-    at, need = cells.at, cells.need
-    for u in range(first, stop):
-        need[_I(links[_I(2) * _I(at[_I(u)])])] = 1
-
-
-@njit(cache=True, nogil=True)
+@_bare
 def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int, ahead: bool) -> None:
     """Trees one level down; what they need is noted where they are, or ``ahead`` of that."""
     at, need, own = cells.at, cells.need, cells.keys
@@ -214,13 +215,13 @@ def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int, ahead: bo
         at[_I(u)] = np.uint32(node)
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _need_columns(ints: Any, cells: Any, first: int, stop: int) -> None:
     for c in range(first, stop):
         cells.need[2 * ints[ints[COLUMNS] + 3 * c] + 1] = 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@_bare
 def _needed(row: Any) -> Any:
     """Note the needed features that are not there; how many."""
     asked, have, need, count = row.asked, row.cells.have, row.cells.need, _I(0)
@@ -230,14 +231,13 @@ def _needed(row: Any) -> Any:
     return np.int64(count)
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
     """Add what the trees of a step say, in their order, and the splits on their ways."""
     place, sums, at = row.place, row.sums, row.cells.at
     first, stop = ints[line + FIRST_USE], ints[line + LAST_USE]
     ranks, outputs = ints[ints[RANKS] :], ints[ints[TREE_OUTPUTS] :]
-    billed, weights = ints[ints[BILLED] :], floats[ints[WEIGHTS] :]
-    leaves = floats[ints[LEAVES] :]
+    billed, weights, leaves = ints[ints[BILLED] :], floats[ints[WEIGHTS] :], floats[ints[LEAVES] :]
     splits, trees, own = sums[SPLITS], place[TREES], sums[SUMS]
     for u in range(first, stop):
         leaf = _I(2) * _I(at[_I(ranks[_I(u)])])
@@ -250,7 +250,7 @@ def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
     sums[SPLITS], place[TREES], sums[SUMS] = splits, trees, own
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     """Add the trees of a step under a cap, and buy its columns; how many features are asked for."""
     cells, place, sums = row.cells, row.place, row.sums
@@ -280,12 +280,12 @@ def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     return _buy(ints, floats, row, _needed(row), sums[SPLITS], place[TREES])
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _evaluated(ints: Any, floats: Any, splits: float, trees: int) -> Any:
     return floats[ints[RULES]] * splits + floats[ints[RULES] + 1] * np.float64(trees)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@_bare
 def _buy(ints: Any, floats: Any, row: Any, count: int, splits: float, trees: int) -> int:
     """Buy the sensors of ``count`` features; how many features are asked for: those that can be
     read from then on and could not before. 0, and the row stops, where a cap forbids it."""
@@ -307,7 +307,7 @@ def _buy(ints: Any, floats: Any, row: Any, count: int, splits: float, trees: int
     return count
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _afford(ints: Any, floats: Any, row: Any, splits: float, trees: int) -> Any:
     """Pay for the sensors marked 2, if that is within the cap; else the row stops."""
     sums, bought = row.sums, row.bought
@@ -320,7 +320,7 @@ def _afford(ints: Any, floats: Any, row: Any, splits: float, trees: int) -> Any:
     return affords
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _readable(ints: Any, row: Any, free: bool) -> int:
     """How many features can be read and could not before; those of no sensor if ``free``."""
     asked, bought, have, count = row.asked, row.bought, row.cells.have, 0
@@ -336,7 +336,7 @@ def _readable(ints: Any, row: Any, free: bool) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _price(ints: Any, floats: Any, bought: Any) -> float:
     """The prices of what is bought, added as ``Acquired.cost`` adds them."""
     total, sensors, prices = 0.0, len(bought), floats[ints[PRICES] :]
@@ -351,26 +351,26 @@ def _price(ints: Any, floats: Any, bought: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _bill(ints: Any, floats: Any, row: Any) -> None:
     """Make PRICE the whole bill; without a cap, what the row came to is bought."""
-    cells, place, sums = row.cells, row.place, row.sums
+    place, sums, bought, need = row.place, row.sums, row.bought, row.cells.need
     if sums[CAP] == np.inf:
-        need, sensors_of, sensors = cells.need, ints[ints[SENSORS_OF] :], ints[ints[SENSORS] :]
-        for c in range(len(cells.have)):
-            if need[_I(2 * c)] | need[_I(2 * c + 1)]:
-                for k in range(sensors_of[_I(c)], sensors_of[_I(c + 1)]):
-                    row.bought[_I(sensors[_I(k)])] = 1
+        sensors_of, sensors, k = ints[ints[SENSORS_OF] :], ints[ints[SENSORS] :], np.int32(0)
+        for c in range(len(need) // 2):
+            used, stop = need[_I(2 * c)] | need[_I(2 * c + 1)], sensors_of[_I(c + 1)]
+            while k < stop:
+                bought[_I(sensors[_I(k)])] |= used
+                k += np.int32(1)
     evaluated = _evaluated(ints, floats, sums[SPLITS], place[TREES])
     sums[PRICE] = _price(ints, floats, row.bought) + evaluated
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _add_columns(ints: Any, floats: Any, row: Any, line: int) -> None:
-    cells, sums = row.cells, row.sums
     for c in range(ints[line + FIRST_COLUMN], ints[line + LAST_COLUMN]):
         at, by = ints[COLUMNS] + 3 * c, ints[FACTORS] + 3 * c
-        x, weight = np.float64(cells.values[ints[at]]), floats[by]
+        x, weight, sums = np.float64(row.cells.values[ints[at]]), floats[by], row.sums
         if ints[at + 2]:
             scaled = (x - floats[by + 1]) * floats[by + 2] if np.isfinite(x) else 0.0
             sums[SUMS + ints[at + 1]] += weight * scaled
@@ -378,7 +378,7 @@ def _add_columns(ints: Any, floats: Any, row: Any, line: int) -> None:
             sums[SUMS + ints[at + 1]] += weight * x
 
 
-@njit(cache=True, nogil=True)
+@_bare
 def _leave(ints: Any, sums: Any, place: Any, line: int, value: float) -> None:
     """Combine scores, and go where the gate leads."""
     outputs = ints[OUTPUTS]

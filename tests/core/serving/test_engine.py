@@ -8,8 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -121,6 +124,46 @@ def test_rows_on_demand_by_number(name: str, cap: float | None) -> None:
             assert same(expected, replace(found, bought=bought))
 
 
+def test_rows_with_and_without_a_cap_by_turns() -> None:
+    """They are walked in the same room; two kinds of questions compile one kind of walk."""
+    plain, fast = pair(folder_of(programs()["gated"]))
+    place = {n: j for j, n in enumerate(plain.names)}
+    for row, cap in zip(FEW, (None, 5.0, None, 60.0, 0.0, None), strict=False):
+        expected = plain.predict(asking(row, place, []), cap=cap)
+        assert same(expected, fast.predict(asking(row, place, []), cap=cap))
+    assert len(kernels.ways.signatures) == 1
+
+
+def test_two_threads_ask_by_turns() -> None:
+    """Each waits in its first question for that of the other, and gets its own row's answer."""
+    plain, fast = pair(folder_of(programs()["chain"]))
+    both = Barrier(2)
+
+    def walk(row: Any) -> Answer:
+        def acquire(numbers: Any, values: Any) -> None:
+            kept = numbers.copy()
+            with suppress(BrokenBarrierError):  # the other has come to its end
+                both.wait(1)
+            assert numbers.tolist() == kept.tolist()
+            values[:] = row[numbers]
+
+        try:
+            return fast.predict_into(acquire)
+        finally:
+            both.abort()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(walk, FEW[:2]))
+    for row, answer in zip(FEW[:2], found, strict=True):
+
+        def fill(numbers: Any, values: Any, row: Any = row) -> None:
+            values[:] = row[numbers]
+
+        expected = plain.predict_into(fill)
+        assert expected.bought.tolist() == answer.bought.tolist()
+        assert same(replace(expected, bought=0), replace(answer, bought=0))
+
+
 def test_documents_of_a_query_and_coroutines() -> None:
     plain, fast = pair(folder_of(programs()["gated"]))
     place = {n: j for j, n in enumerate(plain.names)}
@@ -178,15 +221,26 @@ def test_an_error_of_the_callers_function_passes() -> None:
     def acquire(names: list[str]) -> list[float]:
         raise StopIteration
 
+    def acquire_into(numbers: Any, values: Any) -> None:
+        raise StopIteration
+
     with pytest.raises(StopIteration):
         fast.predict(acquire)
+    with pytest.raises(StopIteration):
+        fast.predict_into(acquire_into)
 
 
 def test_a_row_that_is_given_up_leaves_others_alone() -> None:
     _, fast = pair(folder_of(PROGRAMS["chain"]))
     place = {n: j for j, n in enumerate(fast.names)}
 
+    def broken(numbers: Any, values: Any) -> None:
+        values[:] = 1.0
+        raise KeyError
+
     def within(names: list[str]) -> list[Any]:
+        with pytest.raises(KeyError):
+            fast.predict_into(broken)
         with pytest.raises(UsageError):
             fast.predict(lambda names: [1.0] * (len(names) + 1))
         inner = fast.predict(asking(X[1], place, []))
