@@ -243,10 +243,8 @@ class LambdaRank:
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
         gain = np.exp2(labels.y) - 1
-        short = labels.y.astype(np.uint8)  # sorted by its digits, as are numbers of queries
-        grade = short if bool((short == labels.y).all()) else labels.y
-        best_first = np.argsort(50 - grade, kind="stable")
-        number = each[best_first].astype(np.min_scalar_type(len(queries)))
+        best_first = np.argsort(-gain)
+        number = each[best_first].astype(np.min_scalar_type(len(queries)))  # short: by its digits
         best_first = best_first[np.argsort(number, kind="stable")]
         ideal = best_first.repeat(copies[best_first])
         lengths = np.bincount(each[ideal], minlength=len(queries) - 1)

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.kernels.calling import inner
 
 TILE = 256  # rows at a time: what a loop reads stays in the nearest cache
 _LOG2_E = 1.4426950408889634
@@ -17,15 +18,17 @@ _ROOT2 = 1.4142135623730951
 _LEAST = -708.0  # e to that is the smallest normal number, nearly; below it is 0
 
 
-@njit(inline="always")
-def _exponentials(z: Float64Array, bits: Int64Array, out: Float64Array) -> None:
-    """``out`` (m,) = e^-|z| of at most TILE numbers, 0 where that is not normal.
+@inner
+def _exponentials(z: Float64Array, bits: Int64Array) -> None:
+    """Put e^-|z| in place of at most TILE numbers, 0 where that is not normal. ``bits`` (TILE,) is
+    room.
 
     e^-|z| = 2^k e^t with |t| <= log(2) / 2, and e^t by its series to t^13.
     """
     scale = bits.view(np.float64)
     for r in range(len(z)):
-        x = max(-abs(z[r]), _LEAST)
+        size = abs(z[r])
+        x = max(-size, _LEAST)
         whole = np.floor(x * _LOG2_E + 0.5)
         t = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
         p = 1.0 / 6227020800.0
@@ -41,10 +44,10 @@ def _exponentials(z: Float64Array, bits: Int64Array, out: Float64Array) -> None:
         p = p * t + 1.0 / 6.0
         p = p * t + 0.5
         p = p * t + 1.0
-        out[r] = p * t + 1.0
-        bits[r] = (np.int64(whole) + 1023) << 52
+        z[r] = p * t + 1.0
+        bits[r] = 0 if size > -_LEAST else (np.int64(whole) + 1023) << 52
     for r in range(len(z)):
-        out[r] = 0.0 if abs(z[r]) > -_LEAST else out[r] * scale[r]
+        z[r] *= scale[r]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -54,7 +57,9 @@ def sigmoid(z: Float64Array, value: Float64Array, slope: Float64Array) -> None:
     for first in range(0, len(z), TILE):
         here = z[first : first + TILE]
         p, curve = value[first : first + TILE], slope[first : first + TILE]
-        _exponentials(here, bits, e)
+        for r in range(len(here)):
+            e[r] = here[r]
+        _exponentials(e[: len(here)], bits)
         for r in range(len(here)):
             p[r] = (1.0 if here[r] >= 0.0 else e[r]) / (1.0 + e[r])
         for r in range(len(here)):
@@ -71,7 +76,9 @@ def softplus_and_sigmoid(z: Float64Array, value: Float64Array, slope: Float64Arr
     for first in range(0, len(z), TILE):
         here = z[first : first + TILE]
         total, part = value[first : first + TILE], slope[first : first + TILE]
-        _exponentials(here, bits, e)
+        for r in range(len(here)):
+            e[r] = here[r]
+        _exponentials(e[: len(here)], bits)
         for r in range(len(here)):
             y = e[r] / (2.0 + e[r])
             s = y * y

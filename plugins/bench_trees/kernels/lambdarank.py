@@ -107,25 +107,22 @@ def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
             rows.power[r + k] = max(sigma * (rows.score[r + k] - best[k]), LOWEST)
     for first in range(0, count * LANES, TILE):
         z = rows.power[first : min(first + TILE, count * LANES)]
-        _exponentials(z, bits, z)
+        _exponentials(z, bits)
 
 
 @inner
 def _rank(rows: Rows, count: int) -> None:
     """Positions by falling score, ties by number: copies of what is ahead. Without branches, which
     could not be foreseen; all pairs of a distance at once, in loops that are long enough."""
-    size = count * LANES
+    size = np.uint64(count * LANES)  # unsigned places are never negative
     for r in range(size):
         rows.place[r] = rows.after[r] = 0.0
-    for apart in range(LANES, size, LANES):
-        upper, lower = rows.score[: size - apart], rows.score[apart:size]
-        copies, others = rows.copies[: size - apart], rows.copies[apart:size]
-        place, after = rows.place[: size - apart], rows.after[apart:size]
-        for r in range(len(upper)):
-            many, more = copies[r], others[r]
-            swapped = lower[r] > upper[r]
-            place[r] += more if swapped else 0.0
-            after[r] += 0.0 if swapped else many
+    for apart in range(np.uint64(LANES), size, np.uint64(LANES)):
+        for r in range(size - apart):
+            many, more = rows.copies[r], rows.copies[r + apart]
+            swapped = rows.score[r + apart] > rows.score[r]
+            rows.place[r] += more if swapped else 0.0
+            rows.after[r + apart] += 0.0 if swapped else many
     for r in range(size):
         rows.place[r] += rows.after[r]
 
