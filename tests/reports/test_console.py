@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -116,6 +118,18 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
     assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
     usual = legend(replace(known, draws=2000))
     assert any(line.startswith("±: half the 95% interval;") for line in usual)
+
+
+def test_a_report_imports_pandas_without_pyarrow_which_others_still_get() -> None:
+    pytest.importorskip("pyarrow")
+    code = """if True:
+        import sys
+        from bench_core.cli.report import _import_pandas
+        _import_pandas()
+        assert "pandas" in sys.modules and "pyarrow" not in sys.modules
+        import pyarrow
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:
