@@ -30,8 +30,8 @@ from bench_core.results.records import FitSpec, TrialSpec
 
 DRAWS = 400
 _AT_ONCE = 256  # jobs: a plan may have any number of them
-START_SECONDS = 2.0
-"""What a worker takes to start."""
+START_SECONDS = 3.0
+"""What the command and its workers take to start."""
 
 SAME, OTHER_DATA, OTHER_LEARNER, STRANGER = 0.15, 0.5, 0.5, 1.2
 """Spread (of the logarithm) of what is not known: by what the durations were recorded of, and of

@@ -6,7 +6,7 @@
 ``run`` does all learners at their default settings on one data set, inline on one thread, and adds
 the processor seconds of each job to a file (twice where kernels were not compiled yet: the last
 time counts). ``table`` prints the values of bench_core/planning/job_seconds.py: by learner the
-medians over data sets of the microseconds of a fit and of a trial of unit size.
+geometric means over data sets of the microseconds of a fit and of a trial of unit size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
 from bench_core import api
 from bench_core.execution.events import Event
@@ -49,7 +49,10 @@ def run(data: str, data_dir: str, into: Path) -> None:
                     name = spec.learner_name if kind == "fit" else spec.learner
                     units = job_units(kind_of(spec), size)[kind == "trial"]
                     row = {"data": data, "kind": kind, "learner": name}
-                    print(json.dumps(row | {"each": 1e6 * taken[spec.key] / units}), file=lines)
+                    print(
+                        json.dumps(row | {"each": 1e6 * max(taken[spec.key], 1e-3) / units}),
+                        file=lines,
+                    )
 
 
 def table(seconds: Path) -> None:
@@ -62,7 +65,7 @@ def table(seconds: Path) -> None:
         found[learner, kind].append(each)
     print(f"PROBE = {probe_seconds():.2g}")
     pairs = {
-        learner: [median(found[learner, kind]) for kind in ("fit", "trial")]
+        learner: [geometric_mean(found[learner, kind]) for kind in ("fit", "trial")]
         for learner in sorted({learner for learner, _ in found})
     }
     usual = (median(pair[i] for pair in pairs.values()) for i in (0, 1))
