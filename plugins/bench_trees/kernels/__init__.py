@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 LATER = {"few_rows"}
-"""Modules whose kernels are compiled (in 2 s) when the first wide data come: few ever need them."""
+"""Modules whose kernels are compiled (some 3 s) when the first wide data come; few need them."""
 
 
 def compiled() -> bool:
