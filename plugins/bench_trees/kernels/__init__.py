@@ -40,11 +40,13 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 
 
 def _kernels() -> list[Any]:
-    """The public kernels; those with an underscore are compiled into their callers."""
+    """The public kernels made here; those with an underscore, and those that modules take from
+    elsewhere, are compiled into their callers."""
     names = [module.name for module in iter_modules(__path__) if module.name not in LATER]
     modules = [f"{__name__}.{name}" for name in names]
     found = [thing for name in modules for thing in vars(import_module(name)).items()]
-    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
+    kernels = [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
+    return [kernel for kernel in kernels if kernel.py_func.__module__ in modules]
 
 
 def _use_every_kernel() -> None:
