@@ -2,12 +2,13 @@
 
     pytest -m slow -s tests/core/leaderboard/test_coverage.py
 
-A reference and a learner with six points of rising cost, on units that are hard for both alike. The
+BENCH_COVERAGE_DRAWS=399,1000 makes the boards of 128 blocks with each number of draws in turn. A reference and a learner with six points of rising cost, on units that are hard for both alike. The
 truth is the mean over all boards, and of a saving that of the true qualities and costs.
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +118,7 @@ def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray
 
 def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict[str, float]:
     """How often the intervals of each kind hold the truth, printed too."""
-    rng = np.random.default_rng(m)
+    rng = np.random.default_rng(m)  # the same boards for any number of draws
     skills = np.array(WORLDS[world])
     with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
         found = [board(rng, skills, m, blocks, resamples) for _ in range(boards)]
@@ -128,7 +129,7 @@ def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict
         share[kind] = float((side == 0).mean())
         there = float((side[shown] == 0).mean()) if shown.any() else np.nan
         print(
-            f"{world:<11}{m:>5}{blocks:>5} {kind:<11}truth {truth:.4f} held {share[kind]:.4f} "
+            f"{world:<11}{m:>5}{blocks:>5}{resamples:>5} {kind:<11}truth {truth:.4f} held {share[kind]:.4f} "
             f"below {(side < 0).mean():.4f} above {(side > 0).mean():.4f} "
             f"shown {shown.mean():.2f} held {there:.4f} width varies {varies:.3f}"
         )
@@ -146,14 +147,18 @@ CASES = [
     *(("saturating", *size) for size in ((300, 512), (400, 512), (1000, 512), (1000, FEW))),
     ("tie", 1000, 512),
 ]
+OF_FEW = [*map(int, os.environ.get("BENCH_COVERAGE_DRAWS", str(FEW_DRAWS)).split(","))]
 BEYOND = {"hardly": (0.935, 1.0), "never": (0.935, 1.0), "costlier": (0.84, 0.98)}
 """Where a saving is or jumps to exactly 1, which no interval can hold 95% of the time."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("world", "units", "blocks"), CASES)
-def test_intervals_hold_the_truth(world: str, units: int, blocks: int) -> None:
-    share = shares(world, units, blocks, BOARDS, FEW_DRAWS if blocks == FEW else 1000)
+@pytest.mark.parametrize(
+    ("world", "units", "blocks", "draws"),
+    [(*case, draws) for case in CASES for draws in (OF_FEW if case[2] == FEW else [1000])],
+)
+def test_intervals_hold_the_truth(world: str, units: int, blocks: int, draws: int) -> None:
+    share = shares(world, units, blocks, BOARDS, draws)
     assert share["own"] == pytest.approx(0.95, abs=0.015)
     assert share["difference"] == pytest.approx(0.95, abs=0.015)
     least, most = BEYOND.get(world, (0.935, 0.965))
