@@ -290,9 +290,9 @@ def _certainty_lines(board: Board) -> list[str]:
         return []
     first = f"those that keep {PERCENT} by tiers of the saving, in a tier by what they surely save;"
     return [
-        f"±: half the 95% interval{of_few_draws(board)}; rank: the ranks that the data leave a learner; *: tier 1, "
-        "none is certainly better; 95%: interval of the saving, 1.0 where a draw misses the "
-        "quality.",
+        f"±: half the 95% interval{of_few_draws(board)}; rank: the ranks that the data leave a "
+        "learner; *: tier 1, none is certainly better; 95%: interval of the saving, 1.0 where a "
+        "draw misses the quality.",
         f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}: what "
         "may be chance does not decide.",
     ]
