@@ -30,7 +30,7 @@ from bench_core.statistics.choices import (
 )
 from bench_core.statistics.contenders import contenders
 
-_AT_ONCE = 1 << 21  # means of all points; those of a learner stay in the processor's cache
+_AT_ONCE = 1 << 20  # means of all points; those of a learner stay in the processor's cache
 
 Draws = FloatArray
 

@@ -289,14 +289,18 @@ def _certainty_lines(board: Board) -> list[str]:
     if not any(row.standing for row in board.rows):
         return []
     first = f"those that keep {PERCENT} by tiers of the saving, in a tier by what they surely save;"
-    few = f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
     return [
-        f"±: half the 95% interval{few}; rank: the ranks that the data leave a learner; *: tier 1, "
-        "none is certainly better; 95%: interval of the saving, 1.0 where a draw misses the "
-        "quality.",
+        f"±: half the 95% interval{of_few_draws(board)}; rank: the ranks that the data leave a "
+        "learner; *: tier 1, none is certainly better; 95%: interval of the saving, 1.0 where a "
+        "draw misses the quality.",
         f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}: what "
         "may be chance does not decide.",
     ]
+
+
+def of_few_draws(board: Board) -> str:
+    """Of how many draws intervals are, where these are fewer than usual."""
+    return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
 
 
 def in_unit(board: Board) -> str:

@@ -11,7 +11,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.console import explained_marks, selection_line, target
+from bench_reports.console import explained_marks, of_few_draws, selection_line, target
 from bench_reports.svg import Look
 from bench_reports.views import Certainty, Curve, View
 
@@ -152,7 +152,8 @@ def legend(board: Board, view: View) -> list[str]:
     name = one_line(board.reference)
     mean = "the mean of repeats, " if board.repeats > 1 else ""
     lines = {
-        "range": "rank: what the data leave open (95%); shaded: not separable from the best.",
+        "range": f"rank: what the data leave open (95%{of_few_draws(board)}); shaded: not "
+        "separable from the best.",
         "saving": f"{SHARE:.0%} cost: that of the cheapest point with {target(board)}; "
         f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it, "
         f"between two points in proportion ({mean}with its 95% interval).",

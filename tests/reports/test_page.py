@@ -18,7 +18,7 @@ from bench_reports import svg, views
 from bench_reports.html import content, linked, packed, page, policy_hash, public, render
 from bench_reports.payload import Packed, gathered, packed_rows
 from bench_reports.pictures import Groups, Step, followed, purchases_value
-from bench_reports.rows import overview, saving_sentences
+from bench_reports.rows import legend, overview, saving_sentences
 from bench_reports.views import Curve, View, places, shares
 from helpers import example, made_board, page_run
 
@@ -287,6 +287,16 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> N
     assert "saving: what gbrt pays for 99% over what the learner pays for it" in text
     assert "to optimum:" not in text
     assert "±: half" not in text  # a column of the terminal's board
+
+
+def test_the_legend_says_of_how_few_draws_intervals_are() -> None:
+    made = page_run.run()
+    (board, *_) = boards(made.info, made.frame)
+    (view, *_) = views.views(made.info, board, made.frame)
+    sure = replace(view, certainty={"miser": {}})
+    few, usual = (legend(replace(board, draws=n), sure)[1] for n in (399, 2000))
+    assert few.startswith("rank: what the data leave open (95% of 399 draws);")
+    assert usual.startswith("rank: what the data leave open (95%);")
 
 
 def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart() -> None:

@@ -2,12 +2,15 @@
 
     pytest -m slow -s tests/core/leaderboard/test_coverage.py
 
+BENCH_COVERAGE_DRAWS=399,1000 makes the boards of 128 blocks with each number of draws in turn.
+
 A reference and a learner with six points of rising cost, on units that are hard for both alike. The
 truth is the mean over all boards, and of a saving that of the true qualities and costs.
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +25,7 @@ from bench_core.results.blocks import FEW
 from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.statistics.bootstrap import Candidates, Units, draw_all
 from bench_core.statistics.choices import at_budget, at_matched_cost, paying
-from bench_core.statistics.comparison import interval
+from bench_core.statistics.comparison import better_than, differences, interval
 from bench_core.statistics.levels import of_units
 from bench_core.statistics.pools import _condensed
 
@@ -45,17 +48,20 @@ WORLDS = {
     "costlier": ([0.55, 0.65, 0.69, 0.698, 0.6995, 0.7], [0.6, 0.67, 0.69, 0.695, 0.698, 0.699]),
     "never": (LINE, [0.5, 0.52, 0.54, 0.56, 0.58, 0.6]),
 }
+EQUAL = {"equal": (LINE, LINE)}
 
 
 class Found(NamedTuple):
-    """By kind of figure its value and the two ends of its interval, of one board, and whether it
-    shows a saving."""
+    """By kind of figure its value and the two ends of its interval, of one board, whether it shows
+    a saving, the p-value of the difference, and whether the qualities are in two tiers."""
 
     own: tuple[float, float, float]
     difference: tuple[float, float, float]
     saving: tuple[float, float, float]
     wide: tuple[float, float, float]
     shown: bool
+    p: float
+    apart: bool
 
 
 def split(rng: np.random.Generator, skills: FloatArray, m: int, blocks: int) -> list[Units]:
@@ -90,6 +96,8 @@ def board(
         (saving, *_edges(logs, 1, saving, 0.95)),
         (saving, *_edges(logs, 1, saving, 0.99)),
         bool(np.isfinite(cost[0, 1, 0])),
+        differences(matched, [(1, 0)], 0.0)[0].p,
+        bool(better_than(within, higher=True).any()),
     )
 
 
@@ -117,8 +125,8 @@ def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray
 
 def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict[str, float]:
     """How often the intervals of each kind hold the truth, printed too."""
-    rng = np.random.default_rng(m)
-    skills = np.array(WORLDS[world])
+    rng = np.random.default_rng(m)  # the same boards for any number of draws
+    skills = np.array({**WORLDS, **EQUAL}[world])
     with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
         found = [board(rng, skills, m, blocks, resamples) for _ in range(boards)]
     shown, saved = np.array([one.shown for one in found]), true_saving(skills)
@@ -128,10 +136,15 @@ def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict
         share[kind] = float((side == 0).mean())
         there = float((side[shown] == 0).mean()) if shown.any() else np.nan
         print(
-            f"{world:<11}{m:>5}{blocks:>5} {kind:<11}truth {truth:.4f} held {share[kind]:.4f} "
-            f"below {(side < 0).mean():.4f} above {(side > 0).mean():.4f} "
+            f"{world:<11}{m:>5}{blocks:>5}{resamples:>5} {kind:<11}truth {truth:.4f} "
+            f"held {share[kind]:.4f} below {(side < 0).mean():.4f} above {(side > 0).mean():.4f} "
             f"shown {shown.mean():.2f} held {there:.4f} width varies {varies:.3f}"
         )
+    print(
+        f"{world:<11}{m:>5}{blocks:>5}{resamples:>5} p at most .05 "
+        f"{np.mean([one.p <= 0.05 for one in found]):.4f} "
+        f"two tiers {np.mean([one.apart for one in found]):.4f}"
+    )
     return share
 
 
@@ -145,15 +158,20 @@ CASES = [
     *((world, *size) for world in WORLDS for size in SIZES),
     *(("saturating", *size) for size in ((300, 512), (400, 512), (1000, 512), (1000, FEW))),
     ("tie", 1000, 512),
+    ("equal", 400, FEW),
 ]
-BEYOND = {"hardly": (0.935, 1.0), "never": (0.935, 1.0), "costlier": (0.84, 0.98)}
+OF_FEW = [*map(int, os.environ.get("BENCH_COVERAGE_DRAWS", str(FEW_DRAWS)).split(","))]
+BEYOND = dict.fromkeys(("equal", "hardly", "never"), (0.935, 1.0)) | {"costlier": (0.84, 0.98)}
 """Where a saving is or jumps to exactly 1, which no interval can hold 95% of the time."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("world", "units", "blocks"), CASES)
-def test_intervals_hold_the_truth(world: str, units: int, blocks: int) -> None:
-    share = shares(world, units, blocks, BOARDS, FEW_DRAWS if blocks == FEW else 1000)
+@pytest.mark.parametrize(
+    ("world", "units", "blocks", "draws"),
+    [(*case, draws) for case in CASES for draws in (OF_FEW if case[2] == FEW else [1000])],
+)
+def test_intervals_hold_the_truth(world: str, units: int, blocks: int, draws: int) -> None:
+    share = shares(world, units, blocks, BOARDS, draws)
     assert share["own"] == pytest.approx(0.95, abs=0.015)
     assert share["difference"] == pytest.approx(0.95, abs=0.015)
     least, most = BEYOND.get(world, (0.935, 0.965))
