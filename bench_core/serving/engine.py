@@ -205,7 +205,7 @@ class Engine:
         try:
             room.raw[: 4 * count] = _floats(count).pack(*values)
         except error:  # not as many, or None: missing
-            checked(self.names[room.order[end - count : end]], count, values)
+            checked(self.names[room.order[end - count : end]].tolist(), count, values)
             room.given[:count] = narrow([np.nan if value is None else value for value in values])
 
     def _begin(self, cap: float) -> Room:

@@ -252,7 +252,7 @@ class Predictor:
                 try:
                     asks.append((i, ways[i].send(value)))
                 except StopIteration as end:
-                    answers[i] = Answer(*end.value, engine.names)
+                    answers[i] = Answer(*(*end.value, engine.names))
             here = [i for i, _ in asks]
             values = (yield asks) if asks else []
         return answers

@@ -206,7 +206,8 @@ def test_values_of_any_kind() -> None:
 def test_as_many_values_as_features() -> None:
     """Also where one would do for all, and where the caller changed the list that is his."""
     models = pair(folder_of(programs()["chain"]))
-    for model, kind, number in product(models, (list, np.array), (0, 1, 9)):
+    kinds: list[Callable[[Any], Any]] = [list, np.array]
+    for model, kind, number in product(models, kinds, (0, 1, 9)):
         asked: list[str] = []
         given: Any = kind([1.0] * number)
 
