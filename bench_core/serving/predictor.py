@@ -288,13 +288,8 @@ class Predictor:
             asks = _send(way, [X[ask.row, ask.features].tolist() for ask in asks])
         step = np.array([_state(row)[0] for row in rows], dtype=np.int64)
         capped = np.array([row.stopped == "cap" for row in rows], dtype=bool)
-        return (
-            self._scores(rows, grouped),
-            self._spent(rows, grouped),
-            self._mask(rows),
-            step,
-            capped,
-        )
+        scores, spent = self._scores(rows, grouped), self._spent(rows, grouped)
+        return scores, spent, self._mask(rows), step, capped
 
     def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
         limit = self._limit(cap)
