@@ -40,7 +40,9 @@ MANY = 32
 """Rows from which 64 at a time (``tiles``) take less time than one after the other."""
 
 WAYS = ("end", "gate", "gate", "cap")
-Way = Generator[list[str], Any, tuple[Any, ...]]
+End = tuple[Any, float, IntArray, int, str]
+"""Score, cost, the numbers of the features asked for, the last step that counts, how it ended."""
+Way = Generator[list[str], Any, End]
 
 
 class Room(NamedTuple):
@@ -64,8 +66,7 @@ class Engine:
     def __init__(self, program: Program, prices: SensorPrices, names: Sequence[str]) -> None:
         packed = Packed.of(program)
         self.program, self.prices, self.packed = program, prices, packed
-        self.names = np.array(names, dtype=object)[packed.features]
-        self.first: list[str] = []  # what every row without a cap asks for first
+        self.names = np.array(names, dtype=object)
         self._rooms: list[Room] = []
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
@@ -129,7 +130,13 @@ class Engine:
     def warm_up(self) -> None:
         """Compile all kernels, or load them from numba's cache."""
         self.rows(np.zeros((0, len(self.program.multiplier)), dtype=np.float32), inf)
-        self.first = next(self.way(inf), [])
+        _ = self._first
+
+    @cached_property
+    def _first(self) -> list[str]:
+        """What every row without a cap asks for first."""
+        room = self._begin(inf)
+        return list(self.names[room.order[: next(room.ways)]])
 
     def ends(self, places: IntArray) -> tuple[IntArray, BoolArray]:
         """The last step that counts (n,), and which rows (n,) the cap ended."""
@@ -152,20 +159,26 @@ class Engine:
         return scores
 
     def way(self, cap: float) -> Way:
-        """One row: yields names of features, is sent their values, and returns score, cost, the
-        names asked for, the last step that counts, and how the way ended."""
-        room = self._begin(cap)
-        bought: list[str] = []
+        """One row: yields names of features and is sent their values."""
+        room, end = self._begin(cap), 0
         for count in room.ways:
             if not count:
                 break
-            names = self.first.copy() if cap == inf and not bought else []
-            names = names or self.names[room.row.asked[:count]].tolist()
-            bought += names
-            _give(room, count, checked(bought, count, (yield names)))
-        return self._end(room, tuple(bought))
+            end += count
+            self._give(room, end, count, (yield self._names(room, end, count)))
+        return self._end(room, end)
 
-    def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> tuple[Any, ...]:
+    def ask(self, acquire: Callable[[list[str]], Any], cap: float) -> End:
+        """As ``way``, where ``acquire`` is called with names and returns values."""
+        room, end = self._begin(cap), 0
+        for count in room.ways:
+            if not count:
+                break
+            end += count
+            self._give(room, end, count, acquire(self._names(room, end, count)))
+        return self._end(room, end)
+
+    def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> End:
         """As ``way``, where ``acquire`` is called with numbers of features and room for values."""
         room, end = self._begin(cap), 0
         order, given = room.order, room.given
@@ -174,7 +187,26 @@ class Engine:
                 break
             begin, end = end, end + count
             acquire(order[begin:end], given[:count])
-        return self._end(room, order[:end].copy())
+        return self._end(room, end)
+
+    def _names(self, room: Room, end: int, count: int) -> list[str]:
+        """The last ``count`` of ``end`` features asked for, in a list for the caller to keep."""
+        if end == count and room.cap[0] == inf:
+            return self._first.copy()
+        names: list[str] = self.names[room.order[end - count : end]].tolist()
+        return names
+
+    def _give(self, room: Room, end: int, count: int, found: Any) -> None:
+        """Put what a caller returned for the last ``count`` features where the kernel reads it."""
+        if type(found) is np.ndarray and found.shape == (count,) and found.dtype.kind in "fiub":
+            room.given[:count] = narrow(found)
+            return
+        values = found if isinstance(found, list | tuple) else list(found)
+        try:
+            room.raw[: 4 * count] = _floats(count).pack(*values)
+        except error:  # not as many, or None: missing
+            checked(self.names[room.order[end - count : end]].tolist(), count, values)
+            room.given[:count] = narrow([np.nan if value is None else value for value in values])
 
     def _begin(self, cap: float) -> Room:
         try:
@@ -184,15 +216,15 @@ class Engine:
         room.cap[0] = cap
         return room
 
-    def _end(self, room: Room, bought: Any) -> tuple[Any, ...]:
-        outputs, end = self.program.outputs, room.place[STOPPED]
-        if self.plain and end != CAPPED and outputs == 1:
+    def _end(self, room: Room, asked: int) -> End:
+        outputs, how = self.program.outputs, room.place[STOPPED]
+        if self.plain and how != CAPPED and outputs == 1:
             value, step = room.sums[SUMS + 1], room.place[LAST_STEP]
         else:
             sums, place = room.row.sums[None], room.row.place[None]
             (score,), (step,) = self._scores(sums, place), self.ends(place)[0].tolist()
             value = score.copy() if outputs > 1 else score.item()
-        answer = value, room.sums[PRICE], bought, step, WAYS[end]
+        answer = value, room.sums[PRICE], room.order[:asked].copy(), step, WAYS[how]
         self._rooms.append(room)  # that of a row that was given up is not used again
         return answer
 
@@ -221,10 +253,3 @@ class Engine:
 @cache
 def _floats(count: int) -> Struct:
     return Struct(f"{count}f")
-
-
-def _give(room: Room, count: int, values: Sequence[Any]) -> None:
-    try:
-        room.raw[: 4 * count] = _floats(count).pack(*values)
-    except error:  # None: missing
-        room.given[:count] = narrow([np.nan if value is None else value for value in values])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
@@ -41,21 +41,39 @@ WORTH = 300_000
 """Trees that the plain walk takes through rows (3 us each) in the time that loading numba takes."""
 
 
-@dataclass(slots=True, eq=False)  # frozen, it takes four times as long to make
+@dataclass(slots=True, eq=False, repr=False)  # frozen, it takes four times as long to make
 class Answer:
     """What one row got and paid.
 
-    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
-    features that were asked for, in that order, a tuple of names, or as ``predict_into`` asks an
-    array of numbers. ``step``: the last of the model's steps that
-    counts, -1 for none; ``stopped``: ``"end"``, ``"gate"`` (let go early) or ``"cap"``.
+    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``step``: the last
+    of the model's steps that counts, -1 for none; ``stopped``: ``"end"``, ``"gate"`` (let go early)
+    or ``"cap"``.
     """
 
     score: Any
     spent: float
-    bought: Any
+    _asked: Any  # what ``bought`` is, or its places in ``_names``
     step: int
     stopped: str
+    _names: Any = None  # (d,); those bought are looked up when they are looked at
+    _bought: Any = field(default=None, init=False)
+
+    @property
+    def bought(self) -> Any:
+        """The features that were asked for, in that order: a tuple of names, or as ``predict_into``
+        asks an array of numbers."""
+        if self._names is None:
+            return self._asked
+        if self._bought is None:
+            self._bought = tuple(self._names[self._asked].tolist())
+        return self._bought
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Answer, (self.score, self.spent, self.bought, self.step, self.stopped)
+
+    def __repr__(self) -> str:
+        names = ("score", "spent", "bought", "step", "stopped")
+        return f"Answer({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 class Answers(NamedTuple):
@@ -144,13 +162,7 @@ class Predictor:
         """
         if (engine := self._compiled) is None:
             return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
-        way, values = engine.way(self._limit(cap)), None
-        while True:
-            try:
-                names = way.send(values)
-            except StopIteration as end:
-                return Answer(*end.value)
-            values = acquire(names)
+        return Answer(*engine.ask(acquire, self._limit(cap)), engine.names)
 
     def predict_into(self, acquire: AcquireInto, *, cap: float | None = None) -> Answer:
         """As ``predict``, without lists of names and values: the fastest way to ask.
@@ -170,7 +182,7 @@ class Predictor:
 
         (answer,) = self._run(self._rounds(1, False, cap), values_of)
         numbers = np.array([self._numbers[name] for name in answer.bought], dtype=np.int64)
-        return replace(answer, bought=numbers)
+        return Answer(answer.score, answer.spent, numbers, answer.step, answer.stopped)
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -240,7 +252,7 @@ class Predictor:
                 try:
                     asks.append((i, ways[i].send(value)))
                 except StopIteration as end:
-                    answers[i] = Answer(*end.value)
+                    answers[i] = Answer(*(*end.value, engine.names))
             here = [i for i, _ in asks]
             values = (yield asks) if asks else []
         return answers
@@ -276,13 +288,8 @@ class Predictor:
             asks = _send(way, [X[ask.row, ask.features].tolist() for ask in asks])
         step = np.array([_state(row)[0] for row in rows], dtype=np.int64)
         capped = np.array([row.stopped == "cap" for row in rows], dtype=bool)
-        return (
-            self._scores(rows, grouped),
-            self._spent(rows, grouped),
-            self._mask(rows),
-            step,
-            capped,
-        )
+        scores, spent = self._scores(rows, grouped), self._spent(rows, grouped)
+        return scores, spent, self._mask(rows), step, capped
 
     def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
         limit = self._limit(cap)

@@ -24,6 +24,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -250,7 +251,10 @@ def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmar
 
 
 def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
-    """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number."""
+    """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number.
+
+    "Lists alone" is what no ``predict`` can do without: lists of the names, and values to float32.
+    """
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
     names: list[list[list[str]]] = [[] for _ in cells]
@@ -259,6 +263,11 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
     place = {name: number for number, name in enumerate(NAMES)}
     numbers = [[np.array([place[n] for n in call]) for call in calls] for calls in names]
     given = [[np.empty(len(call), dtype=np.float32) for call in calls] for calls in names]
+    values = [
+        [[row[n] for n in call] for call in calls] for row, calls in zip(cells, names, strict=True)
+    ]
+    table = np.array(NAMES, dtype=object)
+    floats = [Struct(f"{count}f") for count in range(FEATURES + 1)]
 
     def by_number() -> None:
         for row in rows:
@@ -280,12 +289,21 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
             for n in calls:
                 acquire(n)
 
+    def lists() -> None:
+        for calls, returned in zip(numbers, values, strict=True):
+            for n, found in zip(calls, returned, strict=True):
+                table[n].tolist()
+                floats[len(found)].pack(*found)
+
     at_hand = "the same at hand"
     sides = {"ours": by_number, "by name": by_name, at_hand: each(model.predict_rows, rows)}
     alone = {"ours": callbacks_by_number, "by name": callbacks_by_name}
     samples = alternate(
-        benchmark, {**sides, **{f"{k}, callbacks": f for k, f in alone.items()}}, ROUNDS
+        benchmark,
+        {**sides, **{f"{k}, callbacks": f for k, f in alone.items()}, "lists": lists},
+        ROUNDS,
     )
+    alone_lists = samples.pop("lists")
     spent = {k: samples.pop(f"{k}, callbacks") for k in alone}
     less = {k: [(a - b) / ROWS for a, b in zip(samples[k], spent[k], strict=True)] for k in alone}
     report(
@@ -300,6 +318,7 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
             "us, by number": 1e6 * median(less["ours"]),
             "us, by name": 1e6 * median(less["by name"]),
             "us, at hand": 1e6 * median(samples[at_hand]) / ROWS,
+            "us, lists alone": 1e6 * median(alone_lists) / ROWS,
             "us, callbacks by number": 1e6 * median(spent["ours"]) / ROWS,
             "us, callbacks by name": 1e6 * median(spent["by name"]) / ROWS,
             "questions a row": float(np.mean([len(calls) for calls in names])),
