@@ -44,7 +44,9 @@ def _kernels() -> list[Any]:
     names = [module.name for module in iter_modules(__path__) if module.name not in LATER]
     modules = [f"{__name__}.{name}" for name in names]
     found = [thing for name in modules for thing in vars(import_module(name)).items()]
-    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
+    own = [thing for name, thing in found if hasattr(thing, "py_func") and name[0] != "_"]
+    # what is compiled into kernels of this package may stand elsewhere, and has no cache
+    return [kernel for kernel in own if kernel.py_func.__module__ in modules]
 
 
 def _use_every_kernel() -> None:
