@@ -98,7 +98,7 @@ class Grower:
         """
         self.pool.count_root()
         copies = self.multiplicity
-        fixed = to_fixed_point(gradient, hessian, copies, self.total, self.crew)
+        fixed = to_fixed_point(gradient, hessian, copies, self.total)
         if not (trees := self._grow(fixed, OTHER, 1)):
             return None
         tree = trees[0]
