@@ -72,18 +72,23 @@ def to_fixed_point(
     hessian: Float64Array | None,
     multiplicity: Int64Array | None,
     total: int,
+    out: Int64Array | None = None,
 ) -> FixedPoint:
-    """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities.
+    """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities; into ``out``
+    (2, n), if it is given: fresh memory takes several times as long as the numbers do.
 
     Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
     there are more than 2^31 - 1 rows.
     """
     count_bits = bits_for(total)
     copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-    packed, unit = _integers(gradient, copies, room(sum_bits(count_bits), total), count_bits, 1)
-    h, h_unit = np.empty(0, np.int64), 1.0
-    if hessian is not None:
-        h, h_unit = _integers(hessian, copies, room(SUM_BITS, total), 0, 0)
+    packed, h = np.empty((2, len(gradient)), np.int64) if out is None else out
+    most = room(sum_bits(count_bits), total)
+    unit, h_unit = _write(gradient, copies, most, count_bits, 1, packed), 1.0
+    if hessian is None:
+        h = h[:0]
+    else:
+        h_unit = _write(hessian, copies, room(SUM_BITS, total), 0, 0, h)
     return FixedPoint(packed, h, count_bits, unit, h_unit)
 
 
@@ -92,15 +97,15 @@ def room(bits: int, total: int) -> float:
     return max(2.0**bits - total, 2.0 ** (bits - 1))
 
 
-def _integers(
-    values: Float64Array, copies: Int64Array, most: float, shift: int, ones: int
-) -> tuple[Int64Array, float]:
-    """Values in fixed point, and the unit. On one thread: handing it out takes as long."""
-    out = np.empty(len(values), np.int64)
-    unit = to_integers(frozen(values, np.float64), copies, most, shift, ones, out)
+def _write(
+    values: Float64Array, copies: Int64Array, most: float, shift: int, ones: int, out: Int64Array
+) -> float:
+    """Write values in fixed point, and return the unit. On one thread: handing it out takes as
+    long."""
+    unit: float = to_integers(frozen(values, np.float64), copies, most, shift, ones, out)
     if np.isnan(unit):
         raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
-    return out, unit
+    return unit
 
 
 class Residuals:
