@@ -37,12 +37,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.arrays import Float64Array, Int64Array, frozen
 from bench_trees.kernels.gradients import to_integers
-from bench_trees.threads import PIECE, Workers
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
-ALONE = Workers(1)
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
 
 
@@ -74,47 +72,40 @@ def to_fixed_point(
     hessian: Float64Array | None,
     multiplicity: Int64Array | None,
     total: int,
-    crew: Workers = ALONE,
+    out: Int64Array | None = None,
 ) -> FixedPoint:
-    """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities.
+    """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities; into ``out``
+    (2, n), if it is given: fresh memory takes several times as long as the numbers do.
 
     Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
     there are more than 2^31 - 1 rows.
     """
     count_bits = bits_for(total)
     copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-    exponent = _exponent(gradient, multiplicity, total, sum_bits(count_bits))
-    packed = _integers(gradient, exponent, (count_bits, 1), copies, crew)
-    h, h_exponent = np.empty(0, np.int64), 0
-    if hessian is not None:
-        h_exponent = _exponent(hessian, multiplicity, total, SUM_BITS)
-        h = _integers(hessian, h_exponent, (0, 0), copies, crew)
-    return FixedPoint(packed, h, count_bits, 2.0**-exponent, 2.0**-h_exponent)
+    packed, h = np.empty((2, len(gradient)), np.int64) if out is None else out
+    most = room(sum_bits(count_bits), total)
+    unit, h_unit = _write(gradient, copies, most, count_bits, 1, packed), 1.0
+    if hessian is None:
+        h = h[:0]
+    else:
+        h_unit = _write(hessian, copies, room(SUM_BITS, total), 0, 0, h)
+    return FixedPoint(packed, h, count_bits, unit, h_unit)
 
 
-def _exponent(values: Float64Array, multiplicity: Int64Array | None, total: int, bits: int) -> int:
-    """Of the finest unit, as a power of 1/2, in which the values' weighted sum is below 2^bits."""
-    size = np.abs(values)
-    most = float(size.sum() if multiplicity is None else (size * multiplicity).sum())
-    if not np.isfinite(most):
+def room(bits: int, total: int) -> float:
+    """What a sum of so many bits may reach: rounding adds at most 1/2 per copy."""
+    return max(2.0**bits - total, 2.0 ** (bits - 1))
+
+
+def _write(
+    values: Float64Array, copies: Int64Array, most: float, shift: int, ones: int, out: Int64Array
+) -> float:
+    """Write values in fixed point, and return the unit. On one thread: handing it out takes as
+    long."""
+    unit: float = to_integers(frozen(values, np.float64), copies, most, shift, ones, out)
+    if np.isnan(unit):
         raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
-    room = max(2.0**bits - total, 2.0 ** (bits - 1))  # rounding adds at most 1/2 per copy
-    exponent = int(np.floor(np.log2(room) - np.log2(most))) if most > 0 else 0
-    return min(max(exponent, -1000), 1000)
-
-
-def _integers(
-    values: Float64Array, exponent: int, how: tuple[int, int], copies: Int64Array, crew: Workers
-) -> Int64Array:
-    values = np.ascontiguousarray(values)
-    out = np.empty(len(values), np.int64)
-
-    def piece(start: int, stop: int) -> None:
-        some = values[start:stop], 2.0**exponent, *how, copies[start:stop], out[start:stop]
-        to_integers(*some)
-
-    crew.run(piece, len(values), PIECE)
-    return out
+    return unit
 
 
 class Residuals:
@@ -176,9 +167,7 @@ class Residuals:
 
     def _room(self) -> float:
         """The logarithm of what sums may reach."""
-        bits = sum_bits(self.count_bits)
-        # rounding adds 1/2 per copy at most
-        return math.log2(max(2.0**bits - self.total, 2.0 ** (bits - 1)))
+        return math.log2(room(sum_bits(self.count_bits), self.total))
 
     def _single(self) -> int:
         """The finest unit, likewise, in which no single label can overflow."""

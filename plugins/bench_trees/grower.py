@@ -89,6 +89,7 @@ class Grower:
         self.moves = np.zeros((0, growth.MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
         self.out = GrownTree.leaf(0)
+        self.integers = np.empty((2, words.shape[1]), np.int64)  # gradients and hessians
 
     def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
         """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
@@ -98,7 +99,7 @@ class Grower:
         """
         self.pool.count_root()
         copies = self.multiplicity
-        fixed = to_fixed_point(gradient, hessian, copies, self.total, self.crew)
+        fixed = to_fixed_point(gradient, hessian, copies, self.total, self.integers)
         if not (trees := self._grow(fixed, OTHER, 1)):
             return None
         tree = trees[0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from bench_trees.fixed_point import to_fixed_point
@@ -134,3 +136,14 @@ def test_hessians_are_kept_to_52_bits() -> None:
 def test_gradients_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
         to_fixed_point(np.array([1.0, bad]), None, None, 2)
+
+
+@pytest.mark.parametrize("copies", [None, np.array([3, 1, 2, 1, 5])])
+def test_the_unit_is_the_finest_in_which_the_sum_has_room(copies: np.ndarray | None) -> None:
+    g = np.array([0.3, -1e-7, 12.5, -40.0, 0.01])
+    times = np.ones(5, np.int64) if copies is None else copies
+    total = int(times.sum())
+    fixed = to_fixed_point(g, None, copies, total)
+    room = 2.0 ** min(62 - fixed.count_bits, 52) - total
+    size = math.fsum(np.abs(g) * times)
+    assert size / fixed.gradient_unit <= room < 2 * size / fixed.gradient_unit

@@ -1,22 +1,56 @@
 """Gradients as integers, in the order of leaves, and the scores that they lead to."""
 
+import math
+
 import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
 from bench_trees.kernels.calling import inner
 
+FINEST = 1000  # exponent of a unit
+
 
 @njit(cache=True, nogil=True)
 def to_integers(
-    values: Float64Array, scale: float, shift: int, ones: int, copies: Int64Array, out: Int64Array
-) -> None:
-    """Values (m,) times ``scale``, rounded, ``shift`` bits up and with ``ones`` below; all times
-    ``copies`` (m,), if there are any."""
+    values: Float64Array, copies: Int64Array, room: float, shift: int, ones: int, out: Int64Array
+) -> float:
+    """Values (m,) in units of the finest power of two in which the sum of their sizes times copies
+    is at most ``room``; that unit, or NaN where the sum is not finite.
+
+    Each is rounded, moved ``shift`` bits up, with ``ones`` below, and times ``copies`` (m,), if
+    there are any.
+    """
+    size, exponent = _sum_of_sizes(values, copies), 0
+    if not np.isfinite(size):
+        return np.nan
+    if size > 0.0:  # frexp: 2^e is the least power of two above the quotient
+        exponent = math.frexp(min(max(room / size, 2.0**-FINEST), 2.0**FINEST))[1] - 1
+    scale = math.ldexp(1.0, exponent)
     for i in range(len(values)):
         out[i] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
     for i in range(len(copies)):
         out[i] *= copies[i]
+    return math.ldexp(1.0, -exponent)
+
+
+@inner
+def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
+    """In four chains that need not wait for one another."""
+    a = b = c = d = 0.0
+    if len(copies) > 0:
+        for i in range(len(values)):
+            a += abs(values[i]) * copies[i]
+        return a
+    even = len(values) // 4 * 4
+    for i in range(0, even, 4):
+        a += abs(values[i])
+        b += abs(values[i + 1])
+        c += abs(values[i + 2])
+        d += abs(values[i + 3])
+    for i in range(even, len(values)):
+        a += abs(values[i])
+    return (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True)
