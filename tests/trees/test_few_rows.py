@@ -73,3 +73,20 @@ def test_features_that_cannot_win_have_no_histogram(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(histogram_pool, "FEATURES", 1)
     trees(0, "free", "best", "squared", 1)
     assert 0 < sum(scored) < len(scored) * FEATURES / 2
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_histograms_are_never_copied(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    copied: list[int] = []
+    grown = histogram_pool.grown
+
+    def counted(array: Any, length: int) -> Any:
+        longer = grown(array, length)
+        if array.ndim == 3 and longer is not array:
+            copied.append(len(array))
+        return longer
+
+    monkeypatch.setattr(histogram_pool, "grown", counted)
+    monkeypatch.setattr(histogram_pool, "FEATURES", 1)
+    trees(0, "free", "best", loss, 1)
+    assert copied == [0]
