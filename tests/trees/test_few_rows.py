@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_trees import Penalty, Settings, boost, find_bins, histogram_pool
+from bench_trees.arrays import grown
 
 ROWS, FEATURES = 90, 43
 PRICES = {"free": (), "once": ("coupled",), "each": ("lazy", "split"), "all": ("coupled", "split")}
@@ -32,7 +33,7 @@ def trees(seed: int, prices: str, how: str, loss: str, threads: int) -> list[np.
     bins = find_bins(X, max_bins=12)
     size = {"coupled": 1.0, "lazy": 0.02, "split": 0.003}
     own: Any = {p: size[p] * rng.integers(0, 3, FEATURES) for p in PRICES[prices]}
-    grown = boost(
+    found = boost(
         bins.words(X),
         bins,
         y,
@@ -42,7 +43,7 @@ def trees(seed: int, prices: str, how: str, loss: str, threads: int) -> list[np.
         multiplicity=rng.integers(1, 3, ROWS) if seed % 2 else None,
         threads=threads,
     )
-    return [getattr(grown, name) for name in ("feature", "threshold", "missing_left", "value")]
+    return [getattr(found, name) for name in ("feature", "threshold", "missing_left", "value")]
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -78,7 +79,6 @@ def test_features_that_cannot_win_have_no_histogram(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_histograms_are_never_copied(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     copied: list[int] = []
-    grown = histogram_pool.grown
 
     def counted(array: Any, length: int) -> Any:
         longer = grown(array, length)
