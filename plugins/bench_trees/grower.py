@@ -182,9 +182,7 @@ class Grower:
         self.sizes = np.empty(most, np.int64)
         self.out = GrownTree.leaf(most * (nodes + 1))
         self._reserve(nodes)
-        # as many as pairs, a level at a time; of few rows all, since a copy of histograms of which
-        # little is written would take the memory of both
-        self.pool.reserve(2 + (self.leaves if self.pool.few_rows else self.leaves // 2), 0)
+        self.pool.reserve(2 + self.leaves // 2, 0)  # as many as pairs, a level at a time
         rules = self._rules()
         while (asked := self._advance(rules, descent, most)) != DONE:
             found = int(self.state[FOUND])

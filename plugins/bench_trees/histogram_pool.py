@@ -69,13 +69,14 @@ class HistogramPool:
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
 
     def begin(self, fixed: FixedPoint) -> None:
-        """New gradients, and no histograms of other channels."""
+        """Room for a new tree's root."""
         self.fixed = fixed
         channels = 1 if len(fixed.hessian) == 0 else 2
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
         if len(self.hessians) != len(fixed.hessian):
             self.hessians = np.empty(len(fixed.hessian), np.int64)
+        self.reserve(2, 0)
 
     def sums(self) -> Sums:
         """The histograms, as growth reads them."""
