@@ -30,7 +30,7 @@ from typing import Any
 
 from bench_core._io.plugin_folders import is_plugin_folder, spec_of
 
-_CORE = "bench_core"
+_CORE, _TREES = "bench_core", "bench_core.traversal"  # loops of the tree engine: they count
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment")  # fields
@@ -55,7 +55,8 @@ def text_digest(text: str) -> str:
 
 @cache
 def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
-    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so.
+    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so,
+    or if they are loops of the tree engine.
 
     Raises ImportError for a name in ``code`` that is no module.
     """
@@ -136,7 +137,7 @@ def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
         if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
             yield from _behind(module, names)
         elif top == _CORE:
-            yield from (m for m in _behind(module, names) if m.startswith(core))
+            yield from (m for m in _behind(module, names) if m.startswith((*core, _TREES)))
 
 
 def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:

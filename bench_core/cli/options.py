@@ -321,9 +321,10 @@ def find_plugins_here(plugins: Sequence[str], isolate: bool | None = None) -> No
     elif here not in sys.path:
         sys.path.append(here)
     for module in plugins:
-        own = Path(here, module.partition(".")[0])
-        if (own.is_dir() or own.with_suffix(".py").is_file()) and here not in homes([module]):
-            note(f"-p {module}: an installed module has that name, so ./{own.name} is not taken")
+        top = module.partition(".")[0]
+        own = next((name for name in (top, f"{top}.py") if Path(here, name).exists()), "")
+        if own and here not in homes([module]):
+            note(f"-p {module}: an installed module has that name, so ./{own} is not taken")
 
 
 def note(message: str, quiet: bool = False) -> None:

@@ -104,7 +104,7 @@ def plain(given: Any) -> Prediction:
         raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction") from None
     if not isinstance(point, Mapping) or not isinstance(bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
-    named = {str(name): _number(value, point) for name, value in point.items()}
+    named = {str(name): _number(value, name) for name, value in point.items()}
     if len(named) > MOST_SETTINGS or not all(map(_SETTING.fullmatch, named)):
         few = f"at most {MOST_SETTINGS} names of up to 60 letters, digits, '-', '_' and '.' (ASCII)"
         raise ContractError(one_line(f"a point has {few}, not {[*named]!a:.80}", 300))
@@ -114,17 +114,17 @@ def plain(given: Any) -> Prediction:
     return Prediction(named, scores, billed, _whole(getattr(given, "stage", None), at))
 
 
-def _number(value: Any, point: Any) -> int | float:
-    """A plain number; of a subclass what it is worth."""
+def _number(value: Any, name: Any) -> int | float:
+    """A plain number, the setting of that name; of a subclass what it is worth."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and abs(number := int.__index__(value)) <= LARGEST:
         return number
     if not isinstance(value, float):
-        fault = "a point holds plain numbers by name, whole ones up to 2**53"
-        raise ContractError(one_line(f"at {dict(point)!r:.200}: {fault}", 300))
+        fault = "a point holds plain numbers, whole ones up to 2**53"
+        raise ContractError(one_line(f"{name!r:.80}: {fault}", 300))
     if not math.isfinite(value):
-        raise ContractError(one_line(f"at {dict(point)}: a point holds finite numbers", 300))
+        raise ContractError(one_line(f"{name!r:.80}: a point holds finite numbers", 300))
     return float.__float__(value)
 
 

@@ -248,7 +248,8 @@ def _instances(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
                 "name, tasks and fit)"
             )
-        check_name("learner", name)
+        if name not in registry.learners:  # of a shared name it goes by ``package:name``
+            check_name("learner", name)
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
         try:

@@ -263,6 +263,14 @@ def test_installed_libraries_do_not_count(
     assert code_key(mine()) == before
 
 
+def test_of_bench_core_the_loops_of_the_tree_engine_count() -> None:
+    """What they compute a fit may learn from."""
+    found = digests.modules_behind("bench_trees.inference")
+    ours = {name for name in found if name.startswith("bench_core.")}
+    loops = {f"bench_core.traversal.{part}" for part in ("calling", "trees", "vectors")}
+    assert ours - {"bench_core.traversal"} == loops
+
+
 def test_metadata_beside_a_plugin_make_no_library_of_its_modules(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

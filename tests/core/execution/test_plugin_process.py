@@ -148,7 +148,7 @@ def test_no_file_of_the_folder_hides_an_installed_module(
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(home)])
     monkeypatch.setattr(plugin_folders, "_apart", {})
     options.find_plugins_here(["confined_mine", "json"], isolate)
-    line = "-p json: an installed module has that name, so ./json is not taken\n"
+    line = "-p json: an installed module has that name, so ./json.py is not taken\n"
     assert capsys.readouterr().err == line
     assert (sys.path[-1] == str(home)) != isolate
     assert sys.path.count(str(home)) == (not isolate)

@@ -18,6 +18,7 @@ from bench_core.planning.job_seconds import (
     Size,
     job_seconds,
     machine_now,
+    probe_seconds,
     size_of,
 )
 from bench_core.results.records import FitSpec
@@ -120,6 +121,11 @@ def test_contention_is_of_those_that_want_a_processor_over_the_cores(
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0), raising=False)
     machine = machine_now(threads)
     assert (machine.slowness, machine.contention) == pytest.approx((3, stretch))
+
+
+def test_a_coarse_clock_makes_no_machine_infinitely_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.process_time", lambda: 1.0)
+    assert probe_seconds() == PROBE
 
 
 def test_p90_holds_nine_totals_in_ten_of_durations_drawn_like_those_recorded() -> None:

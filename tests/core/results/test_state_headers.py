@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench_core.errors import InputError
-from bench_core.results.store_files import model_class, read_state, shared_with
+from bench_core.results.store_files import is_whole, model_class, read_state, shared_with
 
 HEADER = {"model": "m:M", "values": {}, "shared": {}}
 FORGED: dict[str, Any] = {
@@ -22,6 +22,7 @@ FORGED: dict[str, Any] = {
     "shared-is-a-list": HEADER | {"shared": [1]},
     "one-is-a-number": HEADER | {"shared": {"x": 1}},
     "one-is-short": HEADER | {"shared": {"x": ["key"]}},
+    "place-is-a-list": HEADER | {"shared": {"x": ["key", [], ""]}},
     "key-is-a-number": HEADER | {"shared": {"x": [1, "x", ""]}},
     "key-is-a-path": HEADER | {"shared": {"x": ["../../elsewhere/model", "x", ""]}},
 }
@@ -54,6 +55,26 @@ def test_neither_depth_nor_size_of_a_header_ends_the_command(tmp_path: Path) -> 
     refused(path)
     path.write_bytes(b"no archive")
     refused(path)
+
+
+@pytest.mark.parametrize("how", ["packed", "encrypted", "header"])
+def test_no_fault_of_an_archive_ends_the_command(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    raw = json.dumps(HEADER).encode()
+    np.savez_compressed(path, json=np.frombuffer(raw, dtype=np.uint8))
+    found, entry = bytearray(path.read_bytes()), path.read_bytes().rfind(b"PK\1\2")
+    if how == "packed":
+        start = 30 + sum(found[26:30:2])  # behind the name and what else stands before
+        found[start : start + 2] = b"\xff\xff"
+    elif how == "encrypted":
+        found[6] |= 1
+        found[entry + 8] |= 1
+    path.write_bytes(found)
+    if how == "header":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("json.npy", b"\x93NUMPY\1\0\x10\0{'descr': (((((\n")
+    refused(path)
+    assert how == "header" or not is_whole(path)
 
 
 def refused(path: Path) -> None:
