@@ -4,12 +4,15 @@ Sums are float64, block of rows by block, every entry always by the same code in
 the number of threads does not change a bit of the result.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
-from bench_core._io.machine import one_blas_thread as one_blas_thread
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.problem import Problem
 
@@ -19,6 +22,23 @@ BLOCK = 4096
 """Rows converted to float64 at a time."""
 _PANEL = 256
 _JITTER = 1e-10
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS works in the calling thread alone; idle threads of its own would spin."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    # finding the libraries reads all maps of the process: as long as a small fit
+    import scipy.linalg
+    import scipy.optimize  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
