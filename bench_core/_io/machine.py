@@ -1,5 +1,5 @@
-"""This machine and its libraries in one line each, and the memory of this process: its peak, and a
-limit on it."""
+"""This machine and its libraries in one line each, and this process: the peak of its memory, and
+limits on memory and on the threads of BLAS."""
 
 import contextlib
 import os
@@ -7,9 +7,11 @@ import platform
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 EXIT_OUT_OF_MEMORY = 77
 """Exit status of a worker whose resident size passed its limit."""
@@ -60,6 +62,23 @@ def kernels() -> str:
     }
     simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", ())
     return f"BLAS {'/'.join(sorted(blas)) or '?'}, SIMD {'+'.join(simd) or 'none'}"
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS works in the calling thread alone: it would share out sums by the number of its threads,
+    so that their last bit depends on that, and idle ones would spin."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    # finding the libraries reads all maps of the process: as long as a small fit
+    import scipy.linalg  # noqa: F401 - brings its BLAS with it
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _value(file: str, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,7 @@ def command(
     with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
     if jobs and output:
+        made = replace(made, foresight=made.foresight and made.foresight.elsewhere)
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
     else:
         deliver(table(made, core_hour), output)

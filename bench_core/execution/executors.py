@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from io import TextIOBase
 from typing import Any, TextIO
 
-from bench_core._io.machine import EXIT_OUT_OF_MEMORY
+from bench_core._io.machine import EXIT_OUT_OF_MEMORY, one_blas_thread
 from bench_core._io.processes import waited_seconds
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
@@ -63,7 +63,7 @@ class InlineExecutor:
         status, result, line, trace = Status.OK, None, "", ""
         written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
         try:
-            with redirect_stdout(written), redirect_stderr(written):
+            with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
                 result = perform(job, progress, apart=False)
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)

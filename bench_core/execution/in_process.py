@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.digests import canonical
+from bench_core._io.machine import one_blas_thread
 from bench_core.arrays import Array
 from bench_core.class_names import encode
 from bench_core.data import Examples
@@ -44,7 +45,8 @@ def fit_in_process(
     def progress(done: int, total: int) -> None: ...
 
     context = Context.of(splits, metric, seed, threads, fitted, shared, progress)
-    return learner.fit(splits.train, splits.valid, splits.prices, context)
+    with one_blas_thread():
+        return learner.fit(splits.train, splits.valid, splits.prices, context)
 
 
 def _no_rows(part: Examples) -> Examples:

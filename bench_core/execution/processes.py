@@ -42,10 +42,10 @@ _START = (
     "import json, os, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.start import start; start(a)"
 )
-_THREADS = (
-    *(f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
-    "VECLIB_MAXIMUM_THREADS",
-)
+_THREADS = ("OMP_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
+_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_ONE_THREAD = dict.fromkeys(_BLAS, "1")
+"""Of BLAS, whose sums depend on how many there are (``one_blas_thread`` inline)."""
 
 Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
 
@@ -88,7 +88,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=os.environ | dict.fromkeys(_THREADS, str(threads)),
+            env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
         worker = cls(number, origin, process, log, view=view)

@@ -11,7 +11,7 @@ a draw is Graham's lower bound: the work shared by the workers, or the longest f
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,9 @@ SAME, OTHER_DATA, OTHER_LEARNER, STRANGER = 0.15, 0.5, 0.5, 1.2
 """Spread (of the logarithm) of what is not known: by what the durations were recorded of, and of
 learners that the table does not have."""
 
+MEMORY = 0.3
+"""Likewise of the peak of memory, where none is recorded of the learner on the data set."""
+
 Taken = Mapping[Kind, Sequence[tuple[float, float, float]]]
 """Seconds of fits, of trials, and peaks of memory in MiB, by ``Kind``."""
 
@@ -56,6 +59,13 @@ class Foresight:
     jobs: int
     recorded: int
     machine: Machine
+
+    @property
+    def elsewhere(self) -> "Foresight":
+        """The same where others will do the jobs: what uses this machine now delays none there."""
+        idle = self.machine._replace(contention=1.0)
+        half, most = (seconds / self.machine.contention for seconds in self.wall)
+        return replace(self, wall=(half, most), machine=idle)
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,9 @@ def foresee(
             work += total * factor
             chain += most * factor  # a trial waits for its fit
         longest = np.maximum(longest, chain)
-        peak = np.maximum(peak, rng.choice(rows[:, 2], DRAWS))
+        apart = 0.0 if durations.recorded(kind) else MEMORY
+        most = rng.choice(rows[:, 2], DRAWS) * np.exp(apart * unknown[kind[:2]])
+        peak = np.maximum(peak, most)
     machine = durations.machine
     before = START_SECONDS + machine.compiling if left else 0.0
     wall = (np.maximum(work / workers, longest) + before) * machine.contention

@@ -56,7 +56,8 @@ MICROSECONDS: Mapping[str, tuple[float, float]] = {
 """By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
 
 STRANGER = (0.97, 10)
-"""Of a learner that is not in the table: the medians of those that are."""
+"""Of a learner that is not in the table (``lear`` ranks, and no data of the table have queries;
+``imported`` needs a model's file): the medians of those that are."""
 
 PROBE = 0.0033
 """Seconds of ``probe_seconds`` on the machine of the table."""

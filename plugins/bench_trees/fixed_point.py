@@ -183,7 +183,8 @@ class Residuals:
         return self._weighed((np.ldexp(g.astype(np.float64), -self.exponent) / self.most) ** 2)
 
     def _weighed(self, values: Float64Array) -> float:
-        return float(values @ self.copies if len(self.copies) else values.sum())
+        # not @: the last bit of BLAS's sums depends on the processor and the number of threads
+        return float((values * self.copies if len(self.copies) else values).sum())
 
     def _take(self, g: Int64Array) -> None:
         self.squares = self._sum_of_squares(g)

@@ -7,13 +7,20 @@ from pathlib import Path
 import pytest
 from helpers.commands import QUICK, Run
 
+from bench_core.planning.job_seconds import Machine
+
 pytestmark = pytest.mark.usefixtures("material")
 LEARNERS = ("--learners", "toy,broken", "--set", "toy.columns=[1, 2]", "--reference", "toy")
 
 
-def test_a_plan_is_done_in_pieces_and_merged(bench: Run, tmp_path: Path) -> None:
+def test_a_plan_is_done_in_pieces_and_merged(
+    bench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = Machine(1.0, contention=5.0)  # the planning machine, which does none of the jobs
+    monkeypatch.setattr("bench_core.planning.planner.machine_now", lambda threads: busy)
     planned = bench("plan", *QUICK, *LEARNERS, "--jobs", "8", "-o", "jobs/", "--store", "own.db")
     assert planned.status == 0
+    assert "others use this machine" not in planned.out
     lines = planned.out.splitlines()
     assert lines[0].startswith("3 job files in jobs, the longest about ")
     assert lines[1].endswith("seq 3 | xargs -P 2 -I{} bench work jobs/{}")

@@ -17,6 +17,7 @@ from helpers.toys import Prefix, fits
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import bench_core
 from bench_core.errors import InputError
@@ -389,9 +390,29 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
             time.sleep(0.01)  # it is empty while the program is being loaded
         assert b"OMP_NUM_THREADS=3\0" in environ.read_bytes()
         assert b"NUMBA_NUM_THREADS=3\0" in environ.read_bytes()
+        assert b"OPENBLAS_NUM_THREADS=1\0" in environ.read_bytes()  # sums in one order
     finally:
         executor.close()
     assert not os.path.exists(f"/proc/{worker.process.pid}/cmdline")  # noqa: PTH110
+
+
+def test_inline_blas_has_one_thread_as_in_workers(home: Path) -> None:
+    seen: list[int] = []
+
+    class Looking(Prefix):
+        name: ClassVar[str] = "looking"
+
+        def fit(self, *given: Any) -> Any:
+            seen.extend(lib["num_threads"] for lib in threadpool_info() if is_blas(lib))
+            return super().fit(*given)
+
+    def is_blas(lib: dict[str, Any]) -> bool:
+        return bool(lib["user_api"] == "blas")
+
+    with threadpool_limits(2, "blas"):
+        assert run(learners=[Looking(0.5)]).counts == {"ok": 1}
+        assert {lib["num_threads"] for lib in threadpool_info() if is_blas(lib)} == {2}
+    assert set(seen) == {1}
 
 
 def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:

@@ -100,6 +100,19 @@ def test_other_load_and_what_is_not_compiled_yet_take_time_but_not_of_the_jobs()
     assert now.core == pytest.approx([seconds + 20 for seconds in idle.core])
 
 
+def test_peaks_of_memory_that_were_not_recorded_differ_among_learners() -> None:
+    some = [fit for i in range(20) for fit in fits(1, f"learner{i}")]
+    one, many = (foresee(Durations({}, SIZES), jobs, 2, 1).memory for jobs in (some[:1], some))
+    assert 450 < one[0] < 550 < one[1] < many[0] < many[1] < 1400
+
+
+def test_what_uses_the_planning_machine_delays_nothing_elsewhere() -> None:
+    idle = foresee(KNOWN, fits(4), 2, 1)
+    busy = foresee(replace(KNOWN, machine=Machine(1.0, 3.0)), fits(4), 2, 1)
+    assert busy.elsewhere.wall == pytest.approx(idle.wall)
+    assert replace(busy.elsewhere, wall=idle.wall) == idle
+
+
 @pytest.mark.parametrize(
     ("load", "waited", "threads", "stretch"),
     [
