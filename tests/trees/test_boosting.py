@@ -109,7 +109,6 @@ def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -
         ("row_order.PIECE", 7),
         ("grower.PIECE", 1),
         ("grower.SMALL", 0),
-        ("fixed_point.PIECE", 7),
         ("losses.PIECE", 7),
     ):
         monkeypatch.setattr(f"bench_trees.{name}", size)
