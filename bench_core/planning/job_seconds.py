@@ -158,7 +158,10 @@ def machine_now(threads: int) -> Machine:
 def _others() -> float:
     """How many threads compete for the processors: those that computed in the last minute, but no
     more than this process has felt of them, as some may have to stand back for others."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # elsewhere than on Unix, and in some containers
+        load = 0.0
     waited = waited_seconds([os.getpid()])
     felt = (1 + waited / time.process_time()) * available_cores() - 1 if waited else load
     return min(load, felt)

@@ -183,9 +183,13 @@ def models_in(store: Path) -> list[Path]:
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
 
 
-def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+def read_state(
+    path: Path, users: tuple[Path, ...] = ()
+) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """Header and arrays of a state, also those that lie in the files of other fits; no class is
-    imported. Raises InputError as ``load_model``."""
+    imported. ``users`` are the states that led here. Raises InputError as ``load_model``."""
+    if path in users:
+        raise InputError(f"{path}: it shares arrays with itself; run again --fresh")
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = _header(file)
@@ -198,7 +202,7 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
     shared = header["shared"]
     bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
-    others = {key: read_state(base)[1] for key, base in bases.items()}
+    others = {key: read_state(base, (*users, path))[1] for key, base in bases.items()}
     for name, (key, there, digest) in shared.items():
         array = others[key].get(there)
         if array is None or _digest(array) != digest:

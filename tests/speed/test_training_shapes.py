@@ -98,7 +98,7 @@ def test_time_of_a_tree(loss: str, n: int, d: int, bar: float, benchmark: Any) -
     bins = find_bins(X, threads=THREADS)
     words = bins.words(X, threads=THREADS)
     outputs = CLASSES if loss == "softmax" else 1
-    iterations = max(2, (60 if n * d < 10_000_000 else 10) // outputs)
+    iterations = max(2, (60 if n * d < 60_000_000 else 10) // outputs)
     settings = Settings(trees=iterations, max_depth=4, max_leaves=16, min_rows=20)
     params = {**PARAMS, **OBJECTIVES[loss]}
     data = lightgbm.Dataset(X, y, params=params, weight=weight, group=query).construct()

@@ -25,7 +25,7 @@ def to_integers(
     if not np.isfinite(size):
         return np.nan
     if size > 0.0:  # frexp: 2^e is the least power of two above the quotient
-        exponent = math.frexp(min(max(room / size, 2.0**-FINEST), 2.0**FINEST))[1] - 1
+        exponent = math.frexp(max(room / max(size, room * 2.0**-FINEST), 2.0**-FINEST))[1] - 1
     scale = math.ldexp(1.0, exponent)
     for i in range(len(values)):
         out[i] = (np.int64(np.rint(values[i] * scale)) << shift) + ones

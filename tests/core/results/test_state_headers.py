@@ -77,6 +77,15 @@ def test_no_fault_of_an_archive_ends_the_command(how: str, tmp_path: Path) -> No
     assert how == "header" or not is_whole(path)
 
 
+def test_models_that_share_arrays_in_a_circle_are_refused(tmp_path: Path) -> None:
+    one, two = (tmp_path / key / f"{key}.npz" for key in ("aa", "bb"))
+    for path, other in ((one, two), (two, one)):
+        path.parent.mkdir()
+        write(path, HEADER | {"shared": {"x": [other.stem, "x", ""]}})
+    with pytest.raises(InputError, match="shares arrays with itself"):
+        read_state(one)
+
+
 def refused(path: Path) -> None:
     assert (model_class(path), shared_with(path)) == ("", set())
     with pytest.raises((InputError, MemoryError)):
