@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench_core._io.processes import waited_seconds
+from bench_core._io.processes import running_elsewhere, waited_seconds
 from bench_core.arrays import FloatArray
 from bench_core.planning.request import available_cores
 from bench_core.results.records import FitSpec, TrialSpec
@@ -157,11 +157,12 @@ def machine_now(threads: int) -> Machine:
 
 def _others() -> float:
     """How many threads compete for the processors: those that computed in the last minute, but no
-    more than this process has felt of them, as some may have to stand back for others."""
+    more than still do (a run of one's own may just have ended), nor than this process has felt of
+    them, as some may have to stand back for others."""
     try:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):  # elsewhere than on Unix, and in some containers
         load = 0.0
     waited = waited_seconds([os.getpid()])
     felt = (1 + waited / time.process_time()) * available_cores() - 1 if waited else load
-    return min(load, felt)
+    return min(load, felt, running_elsewhere())

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench_core._io.processes import descendants, own_memory, running_threads, waited_seconds
+from bench_core._io.processes import (
+    descendants,
+    own_memory,
+    running_elsewhere,
+    running_threads,
+    waited_seconds,
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -58,6 +64,7 @@ def test_of_two_that_share_a_processor_one_waits() -> None:
         while waited_seconds(each.pid for each in pair) < 0.05 and time.monotonic() < until:
             time.sleep(0.01)
         assert waited_seconds(each.pid for each in pair) >= 0.05
+        assert running_elsewhere() >= 1.5  # one waits, and wants a processor all the same
     finally:
         for each in pair:
             each.kill()

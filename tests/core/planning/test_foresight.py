@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -114,21 +115,28 @@ def test_what_uses_the_planning_machine_delays_nothing_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "waited", "threads", "stretch"),
+    ("load", "waited", "running", "threads", "stretch"),
     [
-        (0.0, 0.01, 2, 1),  # idle
-        (4.0, 0.0, 2, 3),  # where the system does not say how long processes wait
-        (1.0, 0.0, 1, 1),
-        (4.0, 2.0, 2, 3),  # one processor's worth for 5 threads on 2: 2.5 times as long
-        (9.0, 1.0, 2, 2.5),  # most of the 9 stand back
+        (0.0, 0.01, 0.0, 2, 1),  # idle
+        (4.0, 0.0, inf, 2, 3),  # where the system does not say how long processes wait
+        (1.0, 0.0, inf, 1, 1),
+        (4.0, 2.0, 4.2, 2, 3),  # one processor's worth for 5 threads on 2: 2.5 times as long
+        (9.0, 1.0, 9.0, 2, 2.5),  # most of the 9 stand back
+        (1.8, 0.01, 0.0, 2, 1),  # what the load is of has ended
     ],
 )
 def test_contention_is_of_those_that_want_a_processor_over_the_cores(
-    load: float, waited: float, threads: int, stretch: float, monkeypatch: pytest.MonkeyPatch
+    load: float,
+    waited: float,
+    running: float,
+    threads: int,
+    stretch: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     where = "bench_core.planning.job_seconds"
     monkeypatch.setattr(f"{where}.available_cores", lambda: 2)
     monkeypatch.setattr(f"{where}.waited_seconds", lambda _: waited)
+    monkeypatch.setattr(f"{where}.running_elsewhere", lambda: running)
     monkeypatch.setattr(f"{where}.probe_seconds", lambda: 3 * PROBE)
     monkeypatch.setattr("time.process_time", lambda: 1.0)
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0), raising=False)
