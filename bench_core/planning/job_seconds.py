@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,9 +151,14 @@ def machine_now(threads: int) -> Machine:
     """This machine as it is now, for a run of so many threads."""
     from bench_core.costs.meter import compiled_before  # with numba
 
-    slowness = probe_seconds() / PROBE
+    slowness = _slowness()
     contention = max(1.0, (_others() + threads) / available_cores())
     return Machine(slowness, contention, 0.0 if compiled_before() else COMPILING * slowness)
+
+
+@cache
+def _slowness() -> float:
+    return probe_seconds() / PROBE
 
 
 def _others() -> float:

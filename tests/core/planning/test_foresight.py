@@ -137,7 +137,7 @@ def test_contention_is_of_those_that_want_a_processor_over_the_cores(
     monkeypatch.setattr(f"{where}.available_cores", lambda: 2)
     monkeypatch.setattr(f"{where}.waited_seconds", lambda _: waited)
     monkeypatch.setattr(f"{where}.running_elsewhere", lambda: running)
-    monkeypatch.setattr(f"{where}.probe_seconds", lambda: 3 * PROBE)
+    monkeypatch.setattr(f"{where}._slowness", lambda: 3.0)
     monkeypatch.setattr("time.process_time", lambda: 1.0)
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0), raising=False)
     machine = machine_now(threads)
