@@ -25,6 +25,7 @@ numbas that do not take it, stands in ``bench_core.traversal``, since exported m
 import numpy as np
 
 from bench_core.traversal import trees, vectors
+from bench_core.traversal.calling import calling, inner
 from bench_core.traversal.trees import (
     FEW,
     aligned,
@@ -41,7 +42,6 @@ from bench_core.traversal.vectors import (
     transpose,
 )
 from bench_trees.arrays import Float32Array, Int64Array, UInt64Array
-from bench_trees.kernels.calling import calling, inner
 from bench_trees.kernels.records import Layout, Steps, Walked
 
 ROWS_PER_WORD = vectors.ROWS

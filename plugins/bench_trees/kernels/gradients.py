@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from bench_core.traversal.calling import inner
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
-from bench_trees.kernels.calling import inner
 
 FINEST = 1000  # exponent of a unit
 

@@ -22,8 +22,8 @@ from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from bench_core.traversal.calling import inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels.calling import inner
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
 AHEAD = 64  # rows: their adds take as long as memory to answer; of more, words drive out sums

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from bench_core.traversal.calling import inner, inner_dividing
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
-from bench_trees.kernels.calling import inner, inner_dividing
 
 
 class Units(NamedTuple):

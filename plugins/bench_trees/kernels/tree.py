@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from bench_core.traversal.calling import calling
 from bench_trees.arrays import (
     Float32Array,
     Float64Array,
@@ -16,7 +17,6 @@ from bench_trees.arrays import (
     UInt64Array,
 )
 from bench_trees.kernels import growth, leaves, splitting
-from bench_trees.kernels.calling import calling
 from bench_trees.kernels.growth import (
     BEGIN,
     COLUMN,
