@@ -122,7 +122,8 @@ class StagedModel:
                     scores = final_scores(shown, self.rejected, queries)
                     bills = self._charge(stage, shown)
                     yield Prediction(dict(points[stage].values), scores, bills, shown.last)
-            rows = rows.routed(who, self.stages[segment.stop - 1], queries)
+            if segment.stop < len(self.stages):
+                rows = rows.routed(who, self.stages[segment.stop - 1], queries)
 
     def stage_by_stage(
         self, features: Features
