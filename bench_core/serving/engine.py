@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
-from bench_core.serving.compiled import Model, Packed, preorder
+from bench_core.serving.compiled import Model, Packed, bill_groups, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
     CAPPED,
@@ -72,33 +73,35 @@ class Engine:
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
 
     def rows(self, X: Float32Array, cap: float) -> tuple[Any, ...]:
-        """Of rows (n, d): scores (n, K), costs (n,), sensors (n, s), the last steps that count (n,)
-        and which rows (n,) the cap ended."""
+        """Of rows (n, d): scores (n, K), costs (n,), sensors (n, s) or as bits, the last
+        steps that count (n,) and which rows (n,) the cap ended."""
         n, outputs = len(X), self.program.outputs
         sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
-        bought = np.empty((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
         if n >= MANY and cap == inf:
-            self._by_tile(X, bought, places, sums)
+            bits = np.empty((n, words(self.prices.sensors)), dtype=np.uint64)
+            self._by_tile(X, bits, places, sums)
+            bought: Any = Acquired(bits, self.prices.sensors)
         else:
-            bought[:] = 0
-            kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
+            flags = np.zeros((n, self.prices.sensors), dtype=np.uint8)
+            kernels.walk_rows(*self.arrays, cap, X, flags, places, sums)
+            bought = flags.view(bool)
         if cap == inf and self.plain:
             scores = sums[:, SUMS + outputs : SUMS + 2 * outputs]
             step, capped = places[:, LAST_STEP], np.zeros(n, dtype=bool)
         else:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
-        return scores, sums[:, PRICE], bought.view(bool), step, capped
+        return scores, sums[:, PRICE], bought, step, capped
 
-    def _by_tile(self, X: Float32Array, bought: Any, places: IntArray, sums: FloatArray) -> None:
+    def _by_tile(self, X: Float32Array, bits: Any, places: IntArray, sums: FloatArray) -> None:
         """As ``kernels.walk_rows`` without a cap, segment by segment."""
         from bench_core.serving.tiles import walk_segment
 
         number, rows = 0, np.arange(len(X))
         while len(rows):
             last = self.packed.steps[number, SEGMENT]
-            walk_segment(self._model, number, last, X, rows, bought, places, sums)
+            walk_segment(self._model, number, last, X, rows, bits, places, sums)
             onward = places[:, STEP]
             waiting = np.flatnonzero(onward >= 0)
             number = int(onward[waiting].min(initial=len(self.packed.steps)))
@@ -111,6 +114,8 @@ class Engine:
         packed, prices = self.packed, self.prices
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
+        needed = np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64)
+        payable = np.unique(needed)
         return Model(
             splits=preorder(self.program, packed.features),
             uses=np.column_stack([used, packed.uses[:, 2:]]),
@@ -122,8 +127,11 @@ class Engine:
             squares=squares(packed.features, len(self.program.multiplier)),
             features=packed.features,
             start=np.cumsum([0, *map(len, sensors)]),
-            sensors=np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64),
-            prices=np.array(prices.sensor, dtype=np.float64),
+            sensors=needed,
+            payable=payable,
+            each=np.array(prices.sensor, dtype=np.float64)[payable],
+            groups=bill_groups(payable),
+            words=words(prices.sensors),
             rules=np.array([prices.split, prices.tree], dtype=np.float64),
         )
 
