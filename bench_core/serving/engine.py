@@ -41,6 +41,7 @@ MANY = 32
 """Rows from which 64 at a time (``tiles``) take less time than one after the other."""
 
 WAYS = ("end", "gate", "gate", "cap")
+_NOT_TAKEN = np.empty((0, 0), dtype=np.float32)
 End = tuple[Any, float, IntArray, int, str]
 """Score, cost, the numbers of the features asked for, the last step that counts, how it ended."""
 Way = Generator[list[str], Any, End]
@@ -72,16 +73,20 @@ class Engine:
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
 
-    def rows(self, X: Float32Array, cap: float) -> tuple[Any, ...]:
+    def rows(
+        self, X: Float32Array, cap: float, taken: Float32Array = _NOT_TAKEN
+    ) -> tuple[Any, ...]:
         """Of rows (n, d): scores (n, K), costs (n,), sensors (n, s) or as bits, the last
-        steps that count (n,) and which rows (n,) the cap ended."""
+        steps that count (n,) and which rows (n,) the cap ended.
+
+        Without a cap many rows may be ``taken`` over before."""
         n, outputs = len(X), self.program.outputs
         sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
         if n >= MANY and cap == inf:
             bits = np.empty((n, words(self.prices.sensors)), dtype=np.uint64)
-            self._by_tile(X, bits, places, sums)
+            self._by_tile(X, taken, bits, places, sums)
             bought: Any = Acquired(bits, self.prices.sensors)
         else:
             flags = np.zeros((n, self.prices.sensors), dtype=np.uint8)
@@ -94,18 +99,32 @@ class Engine:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
         return scores, sums[:, PRICE], bought, step, capped
 
-    def _by_tile(self, X: Float32Array, bits: Any, places: IntArray, sums: FloatArray) -> None:
+    def _by_tile(
+        self, X: Float32Array, taken: Any, bits: Any, places: IntArray, sums: FloatArray
+    ) -> None:
         """As ``kernels.walk_rows`` without a cap, segment by segment."""
         from bench_core.serving.tiles import walk_segment
 
         number, rows = 0, np.arange(len(X))
         while len(rows):
             last = self.packed.steps[number, SEGMENT]
-            walk_segment(self._model, number, last, X, rows, bits, places, sums)
+            here = taken if len(rows) == len(X) else _NOT_TAKEN
+            walk_segment(self._model, number, last, X, here, rows, bits, places, sums)
             onward = places[:, STEP]
             waiting = np.flatnonzero(onward >= 0)
             number = int(onward[waiting].min(initial=len(self.packed.steps)))
             rows = waiting[onward[waiting] == number]
+
+    def taken(self, X: Float32Array) -> Float32Array:
+        """The cells of rows (n, d) that may be read, column by column for each tile."""
+        from bench_core.serving.tiles import TILE, take_over
+
+        X = np.ascontiguousarray(X).view()
+        X.flags.writeable = False
+        cells = TILE * (len(self.packed.features) + 1)
+        found = np.empty((-(-len(X) // TILE), cells), dtype=np.float32)
+        take_over(self._model, X, found)
+        return found
 
     @cached_property
     def _model(self) -> Model:

@@ -84,25 +84,48 @@ class Tile(NamedTuple):
 
 
 @calling(leaves, llvm, trees, vectors)
+def take_over(model: Model, X: Any, taken: Any) -> None:
+    """The cells of ``X`` (n, d) that the model may read, tile by tile, to float32 ``taken``
+    (n / 64, 64 (f + 1))."""
+    rows = np.zeros(TILE, dtype=np.int64)
+    for tile in range(len(taken)):
+        for r in range(TILE):
+            rows[r] = min(TILE * tile + r, len(X) - 1)
+        gather(taken[tile], X, rows, model.features, model.squares)
+
+
+@calling(leaves, llvm, trees, vectors)
 def walk_segment(
-    model: Model, begin: int, last: int, X: Any, rows: Any, bits: Any, places: Any, sums: Any
+    model: Model,
+    begin: int,
+    last: int,
+    X: Any,
+    taken: Any,
+    rows: Any,
+    bits: Any,
+    places: Any,
+    sums: Any,
 ) -> None:
     """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; ``bits``
     (n, w) are their sensors as in ``Acquired``, the other arrays those of ``kernels.walk_rows``.
-    PRICE is the bill up to there."""
+    PRICE is the bill up to there. If all rows are picked, ``taken`` may hold their cells."""
     tile = _tile(model)
     for at in range(0, len(rows), TILE):
         count = min(TILE, len(rows) - at)
         for r in range(TILE):
             tile.rows[r] = rows[at + min(r, count - 1)]
-        gather(tile.cells, X, tile.rows, model.features, model.squares)
+        cells = tile.cells
+        if len(taken) > 0:
+            cells = taken[at // TILE]
+        else:
+            gather(cells, X, tile.rows, model.features, model.squares)
         _begin(model, tile, count, sums, bits, begin > 0)
-        _compare(model.splits, tile, begin)
+        _compare(model.splits, tile.above, cells, begin)
         tile.sets[0] = ~_I(0) >> _I(TILE - count)
         billed = 0
         for p in range(begin, last + 1):
             billed += _add_trees(model, tile, p)
-            _add_columns(model, tile, p)
+            _add_columns(model, tile, cells, p)
             _combine(tile, model.steps[p, COMBINE])
         _pay(model, tile)
         _price(model, tile)
@@ -163,16 +186,16 @@ def _places(root: Any) -> int:
 
 
 @inner
-def _compare(splits: Any, tile: Any, begin: int) -> None:
+def _compare(splits: Any, over: Any, cells: Any, begin: int) -> None:
     """Compare with all thresholds of the segment that begins with a step."""
     for k in range(splits.first[begin], splits.first[begin + 1]):
         cut = splits.cuts[k]
         cell, threshold = splits.cell[_I(cut)], splits.threshold[_I(cut)]
         at = np.int64(cell >> 1) * TILE
         if cell & 1:
-            above_or_missing(tile.above, cut, tile.cells, at, threshold)
+            above_or_missing(over, cut, cells, at, threshold)
         else:
-            above(tile.above, cut, tile.cells, at, threshold)
+            above(over, cut, cells, at, threshold)
 
 
 @inner
@@ -212,14 +235,14 @@ def _add_trees(model: Any, tile: Any, p: int) -> int:
 
 
 @inner
-def _add_columns(model: Any, tile: Any, p: int) -> None:
+def _add_columns(model: Any, tile: Any, cells: Any, p: int) -> None:
     """Add the columns of step p, which every row here needs."""
     for c in range(model.steps[p, FIRST_COLUMN], model.steps[p, LAST_COLUMN]):
         place, output, scaled = model.columns[c]
         weight, mean, factor = model.factors[c]
         tile.need[place] = ~_I(0)
         for r in range(TILE):
-            x = np.float64(tile.cells[TILE * place + r])
+            x = np.float64(cells[TILE * place + r])
             if scaled:
                 tile.own[TILE * output + r] += weight * (
                     (x - mean) * factor if np.isfinite(x) else 0.0

@@ -73,6 +73,20 @@ def test_many_rows_through_trees_of_many_leaves() -> None:
     equal(plain.predict_rows(X), fast.predict_rows(X))
 
 
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_taken_over_before(name: str) -> None:
+    """They are no longer read; where some have left, the rest are, one by one."""
+    folder = folder_of(programs()[name])
+    plain, fast = pair(folder)
+    assert fast._compiled is not None
+    scores, spent, paid, step, _ = fast._compiled.rows(X, math.inf, fast._compiled.taken(X))
+    expected = plain.predict_rows(X)
+    assert scores.reshape(expected.scores.shape).tobytes() == expected.scores.tobytes()
+    assert spent.tobytes() == expected.spent.tobytes()
+    assert paid.unpack().tobytes() == expected.bought.tobytes()
+    assert step.tobytes() == expected.step.tobytes()
+
+
 def test_bills_over_several_words_of_sensors() -> None:
     """Features far apart, some of which share sensors; prices whose sum depends on its order."""
     rng = np.random.default_rng(3)
