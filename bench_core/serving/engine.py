@@ -34,6 +34,7 @@ from bench_core.serving.kernels import (
     SUMS,
 )
 from bench_core.serving.program import END, Program
+from bench_core.serving.records import Cells, Row
 from bench_core.serving.tables import Tables
 from bench_core.serving.walk import checked, narrow
 
@@ -51,14 +52,23 @@ class Room(NamedTuple):
     """Where a row is walked; one row after the other, so that none makes arrays of its own."""
 
     ways: Any  # ``kernels.ways`` on the arrays below
-    row: kernels.Row
-    start: Any
+    row: Row
+    start: Any  # kept for ``ways``, which does not
     order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
     cap: memoryview[float]  # (1,); quicker to read than an array, as the next two of ``row``
     place: memoryview[int]
     sums: memoryview[float]
+
+
+class Hand(NamedTuple):
+    """Where one row at hand is walked, likewise: without a call of the kernel with all arrays."""
+
+    walk: Any  # ``kernels.at_hand`` on the arrays below
+    line: Float32Array  # the row
+    row: Row
+    parts: tuple[Any, ...]  # what ``Engine.rows`` returns, as views
 
 
 class Engine:
@@ -70,16 +80,19 @@ class Engine:
         self.program, self.prices, self.packed = program, prices, packed
         self.names = np.array(names, dtype=object)
         self._rooms: list[Room] = []
+        self._hands: list[Hand] = []
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
 
     def rows(
         self, X: Float32Array, cap: float, taken: Float32Array = _NOT_TAKEN
     ) -> tuple[Any, ...]:
-        """Of rows (n, d): scores (n, K), costs (n,), sensors (n, s) or as bits, the last
+        """Of rows (n, d): scores (n,) or (n, K), costs (n,), sensors (n, s) or as bits, the last
         steps that count (n,) and which rows (n,) the cap ended.
 
         Without a cap many rows may be ``taken`` over before."""
+        if len(X) == 1 and cap == inf and self.plain:
+            return self._one(X)
         n, outputs = len(X), self.program.outputs
         sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
         X = np.ascontiguousarray(X).view()
@@ -97,7 +110,20 @@ class Engine:
             step, capped = places[:, LAST_STEP], np.zeros(n, dtype=bool)
         else:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
+        scores = scores[:, 0] if outputs == 1 else scores
         return scores, sums[:, PRICE], bought, step, capped
+
+    def _one(self, X: Float32Array) -> tuple[Any, ...]:
+        """As ``rows``, of one row without a cap."""
+        try:
+            hand = self._hands.pop()
+        except IndexError:
+            hand = self._hand()
+        hand.line[:] = X[0]
+        next(hand.walk)
+        answer = tuple(part.copy() for part in hand.parts)
+        self._hands.append(hand)
+        return answer
 
     def _by_tile(
         self, X: Float32Array, taken: Any, bits: Any, places: IntArray, sums: FloatArray
@@ -158,6 +184,7 @@ class Engine:
         """Compile all kernels, or load them from numba's cache."""
         self.rows(np.zeros((0, len(self.program.multiplier)), dtype=np.float32), inf)
         _ = self._first
+        self._hands.append(self._hand())
 
     @cached_property
     def _first(self) -> list[str]:
@@ -256,25 +283,41 @@ class Engine:
         return answer
 
     def _room(self) -> Room:
-        count, trees = len(self.packed.features), len(self.packed.uses)
+        count = len(self.packed.features)
         order, given, cap = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(1)
+        row, state = self._row()
+        room = order, given, cap
+        start = np.empty_like(state)
+        ways = kernels.ways(*self.arrays, row, state, start, room)
+        seen = order.view()
+        seen.flags.writeable = False  # for the caller
+        views: Any = [memoryview(part.data) for part in (cap, row.place, row.sums)]
+        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
+
+    def _hand(self) -> Hand:
+        row, line = self._row()[0], np.empty(len(self.program.multiplier), dtype=np.float32)
+        end = SUMS + self.program.outputs
+        score, price = row.sums[end : end + self.program.outputs], row.sums[PRICE : PRICE + 1]
+        score = score if len(score) == 1 else score[None]
+        last = row.place[LAST_STEP : LAST_STEP + 1]
+        parts = score, price, row.bought.view(bool)[None], last, np.zeros(1, dtype=bool)
+        return Hand(kernels.at_hand(*self.arrays, row, line), line, row, parts)
+
+    def _row(self) -> tuple[Row, Any]:
+        """A row, and the bytes of all of it but its values."""
+        count, trees = len(self.packed.features), len(self.packed.uses)
         parts = [
             *((SUMS + 3 * self.program.outputs, np.float64), (PLACES, np.int64)),
             *((count, np.int64), (trees, np.uint32)),
             *((count, np.uint8), (2 * count + 1, np.uint8), (self.prices.sensors, np.uint8)),
         ]
         ends = np.cumsum([0, *(n * np.dtype(kind).itemsize for n, kind in parts)])
-        state, start = np.empty((2, ends[-1]), dtype=np.uint8)
+        state = np.empty(ends[-1], dtype=np.uint8)
         sums, place, asked, at, have, need, bought = (
             state[a:b].view(kind) for (a, b), (_, kind) in zip(pairwise(ends), parts, strict=True)
         )
         values, keys = np.empty(count, np.float32), np.zeros(2 * count + 1, np.uint32)
-        row = kernels.Row(kernels.Cells(values, keys, have, need, at), asked, bought, place, sums)
-        ways = kernels.ways(*self.arrays, row, state, start, (order, given, cap))
-        seen = order.view()
-        seen.flags.writeable = False  # for the caller
-        views: Any = [memoryview(part.data) for part in (cap, place, sums)]
-        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
+        return Row(Cells(values, keys, have, need, at), asked, bought, place, sums), state
 
 
 @cache

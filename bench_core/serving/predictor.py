@@ -219,8 +219,7 @@ class Predictor:
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         if (engine := self._engine(len(cells), queries is not None)) is not None:
-            scores, *others = engine.rows(narrow(cells), self._limit(cap))
-            return Answers(scores[:, 0] if scores.shape[1] == 1 else scores, *others)
+            return Answers(*engine.rows(narrow(cells), self._limit(cap)))
         if queries is None or (not self.program.in_queries and self._by_row):
             groups = [np.arange(len(cells))]
         else:
