@@ -55,6 +55,7 @@ class Splits(NamedTuple):
     mark: Any  # the first leaf of the right subtree, counted from the tree's first
     value: Any  # float64 (l,), of leaves
     path: Any  # multipliers on the way there
+    short: Any  # uint8: these as bytes, if that can be; see ``traversal.trees.lengths``
     cell: Any  # int32 (c,), of cuts: twice the feature, 1 more where missing cells go right
     threshold: Any  # float32 (c,)
     first: Any  # (p + 1,): the segment that begins with step p reads cuts[first[p] : first[p + 1]]
@@ -75,7 +76,10 @@ class Model(NamedTuple):
     features: Any  # int64 (f,); feature c needs sensors[start[c] : start[c + 1]]
     start: Any
     sensors: Any
-    prices: Any
+    payable: Any  # int64 (u,), the sensors of all features, rising
+    each: Any  # float64 (u,), their prices
+    groups: Any  # int64 (g, 3): payable[a:b] share a byte, and whether they end a word
+    words: int  # of 64 sensors
     rules: Any  # prices of a split and of a tree
 
 
@@ -259,6 +263,8 @@ SMALL = 16
 
 def preorder(program: Program, features: IntArray) -> Splits:
     """All trees that are used."""
+    from bench_core.traversal.trees import lengths  # which needs numba
+
     trees, count = program.trees, len(program.trees)
     used = np.unique(np.concatenate([s.trees for s in program.steps])).astype(np.int64)
     level, path = _levels(trees, used, program.multiplier)
@@ -289,11 +295,19 @@ def preorder(program: Program, features: IntArray) -> Splits:
         mark=leaf[right].astype(np.int32),
         value=value,
         path=path_of,
+        short=lengths(path_of, program.multiplier),
         cell=cell[one].astype(np.int32),
         threshold=threshold[one],
         first=first,
         cuts=cuts,
     )
+
+
+def bill_groups(payable: IntArray) -> IntArray:
+    """See ``Model.groups``."""
+    ends = np.flatnonzero(np.diff(payable // 8, append=-1)) + 1
+    word = payable[ends - 1] // 64
+    return np.stack([np.r_[0, ends][:-1], ends, np.diff(word, append=-1) != 0], axis=1)
 
 
 def _cuts(program: Program, root: IntArray, of_cut: IntArray) -> tuple[IntArray, IntArray]:

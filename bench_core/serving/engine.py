@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
-from bench_core.serving.compiled import Model, Packed, preorder
+from bench_core.serving.compiled import Model, Packed, bill_groups, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
     CAPPED,
@@ -33,6 +34,7 @@ from bench_core.serving.kernels import (
     SUMS,
 )
 from bench_core.serving.program import END, Program
+from bench_core.serving.records import Cells, Row
 from bench_core.serving.tables import Tables
 from bench_core.serving.walk import checked, narrow
 
@@ -40,6 +42,7 @@ MANY = 32
 """Rows from which 64 at a time (``tiles``) take less time than one after the other."""
 
 WAYS = ("end", "gate", "gate", "cap")
+_NOT_TAKEN = np.empty((0, 0), dtype=np.float32)
 End = tuple[Any, float, IntArray, int, str]
 """Score, cost, the numbers of the features asked for, the last step that counts, how it ended."""
 Way = Generator[list[str], Any, End]
@@ -49,14 +52,23 @@ class Room(NamedTuple):
     """Where a row is walked; one row after the other, so that none makes arrays of its own."""
 
     ways: Any  # ``kernels.ways`` on the arrays below
-    row: kernels.Row
-    start: Any
+    row: Row
+    start: Any  # kept for ``ways``, which does not
     order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
     cap: memoryview[float]  # (1,); quicker to read than an array, as the next two of ``row``
     place: memoryview[int]
     sums: memoryview[float]
+
+
+class Hand(NamedTuple):
+    """Where one row at hand is walked, likewise: without a call of the kernel with all arrays."""
+
+    walk: Any  # ``kernels.at_hand`` on the arrays below
+    line: Float32Array  # the row
+    row: Row
+    parts: tuple[Any, ...]  # what ``Engine.rows`` returns, as views
 
 
 class Engine:
@@ -68,41 +80,77 @@ class Engine:
         self.program, self.prices, self.packed = program, prices, packed
         self.names = np.array(names, dtype=object)
         self._rooms: list[Room] = []
+        self._hands: list[Hand] = []
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
 
-    def rows(self, X: Float32Array, cap: float) -> tuple[Any, ...]:
-        """Of rows (n, d): scores (n, K), costs (n,), sensors (n, s), the last steps that count (n,)
-        and which rows (n,) the cap ended."""
+    def rows(
+        self, X: Float32Array, cap: float, taken: Float32Array = _NOT_TAKEN
+    ) -> tuple[Any, ...]:
+        """Of rows (n, d): scores (n,) or (n, K), costs (n,), sensors (n, s) or as bits, the last
+        steps that count (n,) and which rows (n,) the cap ended.
+
+        Without a cap many rows may be ``taken`` over before."""
+        if len(X) == 1 and cap == inf and self.plain:
+            return self._one(X)
         n, outputs = len(X), self.program.outputs
         sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
-        bought = np.empty((n, self.prices.sensors), dtype=np.uint8)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
         if n >= MANY and cap == inf:
-            self._by_tile(X, bought, places, sums)
+            bits = np.empty((n, words(self.prices.sensors)), dtype=np.uint64)
+            self._by_tile(X, taken, bits, places, sums)
+            bought: Any = Acquired(bits, self.prices.sensors)
         else:
-            bought[:] = 0
-            kernels.walk_rows(*self.arrays, cap, X, bought, places, sums)
+            flags = np.zeros((n, self.prices.sensors), dtype=np.uint8)
+            kernels.walk_rows(*self.arrays, cap, X, flags, places, sums)
+            bought = flags.view(bool)
         if cap == inf and self.plain:
             scores = sums[:, SUMS + outputs : SUMS + 2 * outputs]
             step, capped = places[:, LAST_STEP], np.zeros(n, dtype=bool)
         else:
             scores, (step, capped) = self._scores(sums, places), self.ends(places)
-        return scores, sums[:, PRICE], bought.view(bool), step, capped
+        scores = scores[:, 0] if outputs == 1 else scores
+        return scores, sums[:, PRICE], bought, step, capped
 
-    def _by_tile(self, X: Float32Array, bought: Any, places: IntArray, sums: FloatArray) -> None:
+    def _one(self, X: Float32Array) -> tuple[Any, ...]:
+        """As ``rows``, of one row without a cap."""
+        try:
+            hand = self._hands.pop()
+        except IndexError:
+            hand = self._hand()
+        hand.line[:] = X[0]
+        next(hand.walk)
+        answer = tuple(part.copy() for part in hand.parts)
+        self._hands.append(hand)
+        return answer
+
+    def _by_tile(
+        self, X: Float32Array, taken: Any, bits: Any, places: IntArray, sums: FloatArray
+    ) -> None:
         """As ``kernels.walk_rows`` without a cap, segment by segment."""
         from bench_core.serving.tiles import walk_segment
 
         number, rows = 0, np.arange(len(X))
         while len(rows):
             last = self.packed.steps[number, SEGMENT]
-            walk_segment(self._model, number, last, X, rows, bought, places, sums)
+            here = taken if len(rows) == len(X) else _NOT_TAKEN
+            walk_segment(self._model, number, last, X, here, rows, bits, places, sums)
             onward = places[:, STEP]
             waiting = np.flatnonzero(onward >= 0)
             number = int(onward[waiting].min(initial=len(self.packed.steps)))
             rows = waiting[onward[waiting] == number]
+
+    def taken(self, X: Float32Array) -> Float32Array:
+        """The cells of rows (n, d) that may be read, column by column for each tile."""
+        from bench_core.serving.tiles import TILE, take_over
+
+        X = np.ascontiguousarray(X).view()
+        X.flags.writeable = False
+        cells = TILE * (len(self.packed.features) + 1)
+        found = np.empty((-(-len(X) // TILE), cells), dtype=np.float32)
+        take_over(self._model, X, found)
+        return found
 
     @cached_property
     def _model(self) -> Model:
@@ -111,6 +159,8 @@ class Engine:
         packed, prices = self.packed, self.prices
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
+        needed = np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64)
+        payable = np.unique(needed)
         return Model(
             splits=preorder(self.program, packed.features),
             uses=np.column_stack([used, packed.uses[:, 2:]]),
@@ -122,8 +172,11 @@ class Engine:
             squares=squares(packed.features, len(self.program.multiplier)),
             features=packed.features,
             start=np.cumsum([0, *map(len, sensors)]),
-            sensors=np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64),
-            prices=np.array(prices.sensor, dtype=np.float64),
+            sensors=needed,
+            payable=payable,
+            each=np.array(prices.sensor, dtype=np.float64)[payable],
+            groups=bill_groups(payable),
+            words=words(prices.sensors),
             rules=np.array([prices.split, prices.tree], dtype=np.float64),
         )
 
@@ -131,6 +184,7 @@ class Engine:
         """Compile all kernels, or load them from numba's cache."""
         self.rows(np.zeros((0, len(self.program.multiplier)), dtype=np.float32), inf)
         _ = self._first
+        self._hands.append(self._hand())
 
     @cached_property
     def _first(self) -> list[str]:
@@ -229,25 +283,41 @@ class Engine:
         return answer
 
     def _room(self) -> Room:
-        count, trees = len(self.packed.features), len(self.packed.uses)
+        count = len(self.packed.features)
         order, given, cap = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(1)
+        row, state = self._row()
+        room = order, given, cap
+        start = np.empty_like(state)
+        ways = kernels.ways(*self.arrays, row, state, start, room)
+        seen = order.view()
+        seen.flags.writeable = False  # for the caller
+        views: Any = [memoryview(part.data) for part in (cap, row.place, row.sums)]
+        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
+
+    def _hand(self) -> Hand:
+        row, line = self._row()[0], np.empty(len(self.program.multiplier), dtype=np.float32)
+        end = SUMS + self.program.outputs
+        score, price = row.sums[end : end + self.program.outputs], row.sums[PRICE : PRICE + 1]
+        score = score if len(score) == 1 else score[None]
+        last = row.place[LAST_STEP : LAST_STEP + 1]
+        parts = score, price, row.bought.view(bool)[None], last, np.zeros(1, dtype=bool)
+        return Hand(kernels.at_hand(*self.arrays, row, line), line, row, parts)
+
+    def _row(self) -> tuple[Row, Any]:
+        """A row, and the bytes of all of it but its values."""
+        count, trees = len(self.packed.features), len(self.packed.uses)
         parts = [
             *((SUMS + 3 * self.program.outputs, np.float64), (PLACES, np.int64)),
             *((count, np.int64), (trees, np.uint32)),
             *((count, np.uint8), (2 * count + 1, np.uint8), (self.prices.sensors, np.uint8)),
         ]
         ends = np.cumsum([0, *(n * np.dtype(kind).itemsize for n, kind in parts)])
-        state, start = np.empty((2, ends[-1]), dtype=np.uint8)
+        state = np.empty(ends[-1], dtype=np.uint8)
         sums, place, asked, at, have, need, bought = (
             state[a:b].view(kind) for (a, b), (_, kind) in zip(pairwise(ends), parts, strict=True)
         )
         values, keys = np.empty(count, np.float32), np.zeros(2 * count + 1, np.uint32)
-        row = kernels.Row(kernels.Cells(values, keys, have, need, at), asked, bought, place, sums)
-        ways = kernels.ways(*self.arrays, row, state, start, (order, given, cap))
-        seen = order.view()
-        seen.flags.writeable = False  # for the caller
-        views: Any = [memoryview(part.data) for part in (cap, place, sums)]
-        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
+        return Row(Cells(values, keys, have, need, at), asked, bought, place, sums), state
 
 
 @cache

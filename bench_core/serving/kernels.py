@@ -19,10 +19,12 @@ second the largest, which goes right; a node names the one that its ``missing_le
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
+
+from bench_core.serving.records import Cells, Row
 
 OUTPUTS, KEYS, ROOTS, LEVELS, RANKS, TREE_OUTPUTS, BILLED, STEPS, COLUMNS = range(9)
 FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, RULES = range(9, 19)
@@ -39,47 +41,40 @@ F = TypeVar("F")
 _bare: Callable[[F], F] = njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
 
 
-class Cells(NamedTuple):
-    """What is known of a row; ``f`` features, ``u`` uses of trees."""
-
-    values: Any  # float32 (f,)
-    keys: Any  # uint32 (2 f + 1,), two places of each; the last is for leaves
-    have: Any  # uint8 (f,): whether the value is there
-    need: Any  # uint8 (2 f + 1,): whether a tree or a column has come to the place
-    at: Any  # uint32 (u,): the nodes that trees have come to
-
-
-class Row(NamedTuple):
-    """A row on its way."""
-
-    cells: Cells
-    asked: Any  # int64 (f,): room for features to ask for
-    bought: Any  # uint8 (s,)
-    place: Any
-    sums: Any
-
-
 @njit(cache=True, nogil=True)
 def walk_rows(
     ints: Any, links: Any, floats: Any, cap: float, X: Any, bought: Any, places: Any, sums: Any
 ) -> None:
     """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
     and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
-    asked = np.empty(ints[COUNTED], dtype=np.int64)
-    cells, features = _cells(ints), ints[ints[FEATURES] :]
-    values, bits, keys = cells.values, cells.values.view(np.uint32), cells.keys
+    asked, cells = np.empty(ints[COUNTED], dtype=np.int64), _cells(ints)
     for i in range(len(X)):
-        row, line = Row(cells, asked, bought[i], places[i], sums[i]), X[i]
-        _begin(row, cap)
-        if cap == np.inf:
-            row.place[AT_HAND], cells.have[:] = 1, 1
-        for c in range(len(asked)):
-            values[_I(c)] = line[_I(features[_I(c)])]
-        for c in range(len(asked)):
-            _put(keys, _I(c), bits[_I(c)])
-        while _advance(ints, links, floats, row) > 0:
-            pass
-        _bill(ints, floats, row)
+        _walk_row(ints, links, floats, Row(cells, asked, bought[i], places[i], sums[i]), X[i], cap)
+
+
+@_bare
+def at_hand(ints: Any, links: Any, floats: Any, row: Any, line: Any) -> Any:
+    """Take the row that stands in ``line`` (d,) through the program whenever it is asked to: a call
+    without arguments. The caller keeps all arrays."""
+    while True:
+        _walk_row(ints, links, floats, row, line, np.inf)
+        yield 0
+
+
+@_bare
+def _walk_row(ints: Any, links: Any, floats: Any, row: Any, line: Any, cap: float) -> None:
+    cells, features = row.cells, ints[ints[FEATURES] :]
+    values, bits, keys = cells.values, cells.values.view(np.uint32), cells.keys
+    _begin(row, cap)
+    if cap == np.inf:
+        row.place[AT_HAND], cells.have[:] = 1, 1
+    for c in range(len(values)):
+        values[_I(c)] = line[_I(features[_I(c)])]
+    for c in range(len(values)):
+        _put(keys, _I(c), bits[_I(c)])
+    while _advance(ints, links, floats, row) > 0:
+        pass
+    _bill(ints, floats, row)
 
 
 @_bare

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Queries
 from bench_core.errors import UsageError
+from bench_core.serving.answers import Answer, Answers
 from bench_core.serving.compiled import compilable, prices_of
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import below, finished
@@ -39,52 +39,6 @@ Rounds = Generator[list[tuple[int, list[str]]], Any, list[Any]]
 
 WORTH = 300_000
 """Trees that the plain walk takes through rows (3 us each) in the time that loading numba takes."""
-
-
-@dataclass(slots=True, eq=False, repr=False)  # frozen, it takes four times as long to make
-class Answer:
-    """What one row got and paid.
-
-    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``step``: the last
-    of the model's steps that counts, -1 for none; ``stopped``: ``"end"``, ``"gate"`` (let go early)
-    or ``"cap"``.
-    """
-
-    score: Any
-    spent: float
-    _asked: Any  # what ``bought`` is, or its places in ``_names``
-    step: int
-    stopped: str
-    _names: Any = None  # (d,); those bought are looked up when they are looked at
-    _bought: Any = field(default=None, init=False)
-
-    @property
-    def bought(self) -> Any:
-        """The features that were asked for, in that order: a tuple of names, or as ``predict_into``
-        asks an array of numbers."""
-        if self._names is None:
-            return self._asked
-        if self._bought is None:
-            self._bought = tuple(self._names[self._asked].tolist())
-        return self._bought
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Answer, (self.score, self.spent, self.bought, self.step, self.stopped)
-
-    def __repr__(self) -> str:
-        names = ("score", "spent", "bought", "step", "stopped")
-        return f"Answer({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
-
-
-class Answers(NamedTuple):
-    """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
-    ``step`` (n,) and ``capped`` (n,)."""
-
-    scores: FloatArray
-    spent: FloatArray
-    bought: BoolArray
-    step: IntArray
-    capped: BoolArray
 
 
 def load(folder: str | Path) -> Predictor:
@@ -265,8 +219,7 @@ class Predictor:
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         if (engine := self._engine(len(cells), queries is not None)) is not None:
-            scores, *others = engine.rows(narrow(cells), self._limit(cap))
-            return Answers(scores[:, 0] if scores.shape[1] == 1 else scores, *others)
+            return Answers(*engine.rows(narrow(cells), self._limit(cap)))
         if queries is None or (not self.program.in_queries and self._by_row):
             groups = [np.arange(len(cells))]
         else:

@@ -39,27 +39,29 @@ from bench_core.serving.kernels import (
     THEN,
     TREES,
 )
-from bench_core.traversal import trees, vectors
+from bench_core.traversal import leaves, llvm, trees, vectors
 from bench_core.traversal.calling import calling, inner
+from bench_core.traversal.leaves import add_leaves
 from bench_core.traversal.trees import (
     FEW,
+    add_lengths,
     aligned,
     descend,
     descend_few,
     find_leaves,
     gather,
+    settle,
 )
 from bench_core.traversal.vectors import (
     above,
     above_or_missing,
-    add_leaves,
+    add_prices,
     number_few,
     transpose,
-    unpack,
 )
 
 TILE = vectors.ROWS
-_ONE, _I = np.uint64(1), np.uint64
+_I = np.uint64
 
 
 class Tile(NamedTuple):
@@ -75,32 +77,60 @@ class Tile(NamedTuple):
     rows: Any  # int64 (64,): their numbers, the last one repeated
     own: Any  # float64 (64 K,), as the next
     score: Any
-    splits: Any  # float64 (64,)
+    splits: Any  # float64 (64,), as the next two
+    price: Any  # of what the rows have paid
+    word: Any  # of 64 sensors of that
+    counts: Any  # uint16 (2, 64), see ``add_lengths``
 
 
-@calling(trees, vectors)
+@calling(leaves, llvm, trees, vectors)
+def take_over(model: Model, X: Any, taken: Any) -> None:
+    """The cells of ``X`` (n, d) that the model may read, tile by tile, to float32 ``taken``
+    (n / 64, 64 (f + 1))."""
+    rows = np.zeros(TILE, dtype=np.int64)
+    for tile in range(len(taken)):
+        for r in range(TILE):
+            rows[r] = min(TILE * tile + r, len(X) - 1)
+        gather(taken[tile], X, rows, model.features, model.squares)
+
+
+@calling(leaves, llvm, trees, vectors)
 def walk_segment(
-    model: Model, begin: int, last: int, X: Any, rows: Any, bought: Any, places: Any, sums: Any
+    model: Model,
+    begin: int,
+    last: int,
+    X: Any,
+    taken: Any,
+    rows: Any,
+    bits: Any,
+    places: Any,
+    sums: Any,
 ) -> None:
-    """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; the other
-    arrays are those of ``kernels.walk_rows``. PRICE is the bill up to there."""
+    """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; ``bits``
+    (n, w) are their sensors as in ``Acquired``, the other arrays those of ``kernels.walk_rows``.
+    PRICE is the bill up to there. If all rows are picked, ``taken`` may hold their cells."""
     tile = _tile(model)
     for at in range(0, len(rows), TILE):
         count = min(TILE, len(rows) - at)
         for r in range(TILE):
             tile.rows[r] = rows[at + min(r, count - 1)]
-        gather(tile.cells, X, tile.rows, model.features, model.squares)
-        _begin(model, tile, count, sums, bought, begin > 0)
-        _compare(model.splits, tile, begin)
+        cells = tile.cells
+        if len(taken) > 0:
+            cells = taken[at // TILE]
+        else:
+            gather(cells, X, tile.rows, model.features, model.squares)
+        _begin(model, tile, count, sums, bits, begin > 0)
+        _compare(model.splits, tile.above, cells, begin)
         tile.sets[0] = ~_I(0) >> _I(TILE - count)
         billed = 0
         for p in range(begin, last + 1):
             billed += _add_trees(model, tile, p)
-            _add_columns(model, tile, p)
+            _add_columns(model, tile, cells, p)
             _combine(tile, model.steps[p, COMBINE])
         _pay(model, tile)
+        _price(model, tile)
         _report(model, tile, last, count, billed, places, sums)
-        _unpack(model, tile, count, bought)
+        _write(tile, count, bits)
 
 
 @inner
@@ -109,7 +139,7 @@ def _tile(model: Any) -> Any:
     return Tile(
         aligned(4 * TILE * (count + 1)).view(np.float32),
         np.zeros(count, dtype=np.uint64),
-        np.zeros(TILE * -(-len(model.prices) // TILE), dtype=np.uint64),
+        np.zeros(TILE * model.words, dtype=np.uint64),
         np.zeros(len(model.splits.cell), dtype=np.uint64),
         np.zeros(_places(model.splits.root), dtype=np.uint64),
         aligned(TILE),
@@ -118,11 +148,14 @@ def _tile(model: Any) -> Any:
         aligned(8 * TILE * outputs).view(np.float64),
         aligned(8 * TILE * outputs).view(np.float64),
         aligned(8 * TILE).view(np.float64),
+        aligned(8 * TILE).view(np.float64),
+        aligned(8 * TILE).view(np.float64),
+        aligned(4 * TILE).view(np.uint16).reshape(2, TILE),
     )
 
 
 @inner
-def _begin(model: Any, tile: Any, count: int, sums: Any, bought: Any, later: bool) -> None:
+def _begin(model: Any, tile: Any, count: int, sums: Any, bits: Any, later: bool) -> None:
     """What is known of the rows, where some may be on their way from steps before."""
     outputs = model.gates.shape[1] - 1
     for c in range(len(tile.need)):
@@ -136,8 +169,11 @@ def _begin(model: Any, tile: Any, count: int, sums: Any, bought: Any, later: boo
             tile.own[TILE * k + r] = sums[row, SUMS + k]
             tile.score[TILE * k + r] = sums[row, SUMS + outputs + k]
         if later:
-            for s in range(len(model.prices)):
-                tile.paid[s] |= _I(bought[row, s]) << _I(r)
+            for w in range(bits.shape[1]):
+                tile.paid[TILE * w + r] = bits[row, w]
+    if later:
+        for w in range(bits.shape[1]):
+            transpose(tile.paid, TILE * w)  # to words of rows that have paid a sensor
 
 
 @inner
@@ -150,16 +186,16 @@ def _places(root: Any) -> int:
 
 
 @inner
-def _compare(splits: Any, tile: Any, begin: int) -> None:
+def _compare(splits: Any, over: Any, cells: Any, begin: int) -> None:
     """Compare with all thresholds of the segment that begins with a step."""
     for k in range(splits.first[begin], splits.first[begin + 1]):
         cut = splits.cuts[k]
         cell, threshold = splits.cell[_I(cut)], splits.threshold[_I(cut)]
         at = np.int64(cell >> 1) * TILE
         if cell & 1:
-            above_or_missing(tile.above, cut, tile.cells, at, threshold)
+            above_or_missing(over, cut, cells, at, threshold)
         else:
-            above(tile.above, cut, tile.cells, at, threshold)
+            above(over, cut, cells, at, threshold)
 
 
 @inner
@@ -169,38 +205,44 @@ def _add_trees(model: Any, tile: Any, p: int) -> int:
     root, source, of_cut, feature, after = s.root, s.source, s.of_cut, s.feature, s.after
     value, path, bytes_ = s.value, s.path, marks.view(np.uint8)
     over, need, sets, leaf, found = tile.above, tile.need, tile.sets, tile.leaf, tile.found
-    own, spent = tile.own, tile.splits
-    billed = 0
+    own, spent, counts, short = tile.own, tile.splits, tile.counts, s.short
+    billed, pending = 0, 0
     for k in range(model.gates.shape[1] - 1):
         for r in range(TILE * k, TILE * (k + 1)):
             own[r] = (own[r] if model.steps[p, CARRY] else 0.0) + model.gates[p, 1 + k]
     for u in range(model.steps[p, FIRST_USE], model.steps[p, LAST_USE]):
         t, line, weight = uses[u, 0], TILE * uses[u, 1], weights[u]
-        first, end, counts = root[t], root[t + 1], np.float64(uses[u, 2])
+        first, end, often = root[t], root[t + 1], np.float64(uses[u, 2])
         billed += uses[u, 2]
         if end - first <= FEW:
             descend_few(first, end, source, of_cut, feature, over, sets, need)
             number_few(leaf, sets, bytes_, 4 * first, end - first)
             add_leaves(own, line, leaf, end - first + 1, value, first + t, weight)
-            add_leaves(spent, 0, leaf, end - first + 1, path, first + t, counts)
+            if len(short) == 0:
+                add_leaves(spent, 0, leaf, end - first + 1, path, first + t, often)
+            elif uses[u, 2]:
+                pending = add_lengths(
+                    pending, spent, counts, leaf, end - first + 1, short, first + t
+                )
         else:
             descend(first, end, source, of_cut, feature, after, over, sets, need)
             find_leaves(first, end - first, bytes_, sets, leaf, found, first + t)
             for r in range(TILE):
                 own[line + r] += value[_I(found[r])] * weight
-                spent[r] += path[_I(found[r])] * counts
+                spent[r] += path[_I(found[r])] * often
+    settle(spent, counts)
     return billed
 
 
 @inner
-def _add_columns(model: Any, tile: Any, p: int) -> None:
+def _add_columns(model: Any, tile: Any, cells: Any, p: int) -> None:
     """Add the columns of step p, which every row here needs."""
     for c in range(model.steps[p, FIRST_COLUMN], model.steps[p, LAST_COLUMN]):
         place, output, scaled = model.columns[c]
         weight, mean, factor = model.factors[c]
         tile.need[place] = ~_I(0)
         for r in range(TILE):
-            x = np.float64(tile.cells[TILE * place + r])
+            x = np.float64(cells[TILE * place + r])
             if scaled:
                 tile.own[TILE * output + r] += weight * (
                     (x - mean) * factor if np.isfinite(x) else 0.0
@@ -228,33 +270,27 @@ def _pay(model: Any, tile: Any) -> None:
 
 
 @inner
-def _unpack(model: Any, tile: Any, count: int, bought: Any) -> None:
-    """Write what each row has paid."""
-    sensors, flat = len(model.prices), bought.reshape(-1)
-    for first in range(0, sensors, TILE):
-        transpose(tile.paid, first)  # to words of sensors per row
+def _write(tile: Any, count: int, bits: Any) -> None:
+    """Which sensors each row has paid; afterwards ``paid`` is no longer by sensor."""
+    for w in range(bits.shape[1]):
+        transpose(tile.paid, TILE * w)
         for r in range(count):
-            at = tile.rows[r] * sensors + first
-            unpack(flat, at, tile.paid[first + r], min(TILE, sensors - first))
+            bits[tile.rows[r], w] = tile.paid[TILE * w + r]
 
 
 @inner
-def _prices(prices: Any, paid: Any) -> Any:
-    """What each row has paid; by bytes and words of sensors, as ``Acquired.cost`` adds."""
-    total, word, part = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    for s in range(len(prices)):
-        if paid[s]:
+def _price(model: Any, tile: Any) -> None:
+    """What each row has paid; by bytes and words of sensors, as ``Acquired.cost`` adds. What no
+    row can pay would add 0."""
+    price, word, groups = tile.price, tile.word, model.groups
+    for r in range(TILE):
+        price[r] = word[r] = 0.0
+    for g in range(len(groups)):
+        add_prices(word, tile.paid, model.payable, model.each, groups[g, 0], groups[g, 1])
+        if groups[g, 2]:
             for r in range(TILE):
-                part[r] += prices[s] if paid[s] >> _I(r) & _ONE else 0.0
-        if s % 8 == 7 or s == len(prices) - 1:
-            for r in range(TILE):
-                word[r] += part[r]
-                part[r] = 0.0
-        if s % 64 == 63 or s == len(prices) - 1:
-            for r in range(TILE):
-                total[r] += word[r]
+                price[r] += word[r]
                 word[r] = 0.0
-    return total
 
 
 @inner
@@ -262,8 +298,8 @@ def _report(
     model: Any, tile: Any, last: int, count: int, billed: int, places: Any, sums: Any
 ) -> None:
     """The bills of the rows, and where step ``last`` leads them."""
-    total, rules = _prices(model.prices, tile.paid), model.rules
-    outputs, step, value = model.gates.shape[1] - 1, model.steps[last], model.gates[last, 0]
+    total, rules, outputs = tile.price, model.rules, model.gates.shape[1] - 1
+    step, value = model.steps[last], model.gates[last, 0]
     for r in range(count):
         row = tile.rows[r]
         places[row, TREES] += billed

@@ -20,6 +20,7 @@ from bench_core.serving.program import REJECT, VECTOR, Kernel, Step
 from bench_core.serving.tables import Lists, Row, StepTables, Tables
 
 Values = Sequence[float]
+_FLOAT32 = np.dtype(np.float32)  # every native one is this object; comparing takes longer
 Afford = Callable[[int, float, int], bool]
 """Whether sensors (a set of bits), splits and trees are within the cap."""
 
@@ -44,7 +45,7 @@ def checked(names: Sequence[str], count: int, found: Any) -> Sequence[Any]:
 
 def narrow(values: Any) -> Float32Array:
     """As float32; a cell too large for it is infinite, as when training."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float32:
+    if isinstance(values, np.ndarray) and values.dtype is _FLOAT32:
         return values
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(np.float32)

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from bench_core.traversal.calling import inner
-from bench_core.traversal.vectors import ROWS, SQUARE, TABLE, number, turn_cells
+from bench_core.traversal.leaves import TABLE, look_up
+from bench_core.traversal.vectors import ROWS, SQUARE, number, turn_cells
 
 FEW = TABLE - 1
 """The most splits of a tree for ``descend_few``, ``number_few`` and ``add_leaves``."""
 _ENOUGH = 5  # columns of a square for which copying all 16 takes less time
+_MOST = 256  # lengths that 16 bits hold the sum of
 _ONE, _TWO = np.uint64(1), np.uint64(2)  # unsigned places are never negative
 
 
@@ -110,6 +112,38 @@ def descend(
         need[np.uint64(column[i])] |= here
         i += _ONE
         k += _TWO
+
+
+def lengths(path: Any, multiplier: Any) -> Any:
+    """Sums of multipliers (l,) as bytes that ``add_lengths`` can look up; none where they are no
+    whole numbers below 256, of which sums in any order are the same."""
+    whole = np.all(multiplier == np.floor(multiplier)) and np.all((path >= 0) & (path < _MOST))
+    return np.concatenate([path, np.zeros(TABLE)]).astype(np.uint8) if whole else np.zeros(0, "u1")
+
+
+@inner
+def add_lengths(
+    pending: int, sums: Any, counts: Any, leaf: Any, count: int, table: Any, at: int
+) -> int:
+    """Add ``table[at + leaf[r]]`` to ``counts[1, r]``, uint16 (2, 64), of which row 0 is room.
+
+    When as many trees are ``pending`` as these can hold, they are added to ``sums`` (64,). How many
+    are pending then.
+    """
+    found = counts[0].view(np.uint8)
+    look_up(found, leaf, count, table, at)
+    for r in range(ROWS):
+        counts[1, r] += np.uint16(found[r])
+    return settle(sums, counts) if pending + 1 == _MOST else pending + 1
+
+
+@inner
+def settle(sums: Any, counts: Any) -> int:
+    """Add what is pending to ``sums``; then nothing is."""
+    for r in range(ROWS):
+        sums[r] += np.float64(counts[1, r])
+        counts[1, r] = 0
+    return 0
 
 
 @inner

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.traversal.trees import squares
+from bench_core.traversal.trees import lengths, squares
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.ensemble import Ensemble
 from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, walk_tiles
@@ -78,6 +78,7 @@ def lay_out(
     threshold, missing_left = ensemble.threshold[split], ensemble.missing_left[split]
     kinds = column << 33 | threshold.view(np.uint32).astype(np.int64) << 1 | missing_left
     _, one, of_cut = np.unique(kinds, return_index=True, return_inverse=True)
+    splits = placed.path * (1.0 if billed is None else np.repeat(billed, leaves))
     sensors = [needs.needed[needs.start[c] : needs.start[c + 1]] for c in columns]
     return Layout(
         root=root,
@@ -91,7 +92,8 @@ def lay_out(
         cut=threshold[one],
         missing_left=missing_left[one],
         value=ensemble.value[leaf] * (1.0 if weights is None else np.repeat(weights, leaves)),
-        splits=placed.path * (1.0 if billed is None else np.repeat(billed, leaves)),
+        splits=splits,
+        short=lengths(splits, np.asarray(needs.multiplier)),
         output=ensemble.output[picked],
         columns=columns,
         squares=squares(columns, ensemble.features),

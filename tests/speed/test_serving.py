@@ -120,6 +120,7 @@ lleaves.Model(sys.argv[1]).compile(cache=sys.argv[2], finline=sys.argv[3] == "ye
 """
 MOST = 600  # seconds that lleaves may compile
 YDF, FEW = "YDF", "YDF, trained on few rows"
+TAKEN = "exported, columns taken over before"  # as YDF's are; predict_rows does not offer it
 BARS = {"lleaves": 0.3, YDF: 0.5, FEW: 0.5}
 
 
@@ -402,6 +403,9 @@ def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benc
     ensemble = from_lightgbm(booster.model_to_string()).ensemble
     engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
     served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
+    inner = served._compiled
+    assert inner is not None
+    taken = inner.taken(X)
 
     def walked() -> Any:
         blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
@@ -410,6 +414,7 @@ def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benc
     sides = {
         "ours": walked,
         "exported": lambda: served.predict_rows(X),
+        TAKEN: lambda: inner.rows(X, np.inf, taken),
         "LightGBM": lambda: booster.predict(X, num_threads=1),
     }
     peers, python = ["LightGBM"], os.environ.get("BENCH_SPEED_LLEAVES")
@@ -453,7 +458,10 @@ def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benc
         samples | {name: times[-len(samples[name]) :] for name, times in clocks.items()},
         work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}{how[code]}",
         peers=peers,
-        bars={(side, p): b for side in ("ours", "exported") for p, b in BARS.items()},
+        bars={
+            **{(side, p): b for side in ("ours", "exported") for p, b in BARS.items()},
+            **{(TAKEN, p): BARS[p] for p in (YDF, FEW)},
+        },
         per=len(X),
     )
     assert walked().tobytes() == served.predict_rows(X).scores.tobytes()

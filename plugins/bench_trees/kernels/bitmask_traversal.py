@@ -24,20 +24,22 @@ numbas that do not take it, stands in ``bench_core.traversal``, since exported m
 
 import numpy as np
 
-from bench_core.traversal import trees, vectors
+from bench_core.traversal import leaves, llvm, trees, vectors
 from bench_core.traversal.calling import calling, inner
+from bench_core.traversal.leaves import add_leaves
 from bench_core.traversal.trees import (
     FEW,
+    add_lengths,
     aligned,
     descend,
     descend_few,
     find_leaves,
     gather,
+    settle,
 )
 from bench_core.traversal.vectors import (
     above,
     above_or_missing,
-    add_leaves,
     number_few,
     transpose,
 )
@@ -59,7 +61,7 @@ def _compare(layout: Layout, tile: Float32Array, above_cut: UInt64Array) -> None
             above_or_missing(above_cut, k, tile, at, threshold[k])
 
 
-@calling(trees, vectors)
+@calling(leaves, llvm, trees, vectors)
 def walk_tiles(
     layout: Layout,
     X: Float32Array,
@@ -74,6 +76,10 @@ def walk_tiles(
     ``done``; see ``inference.walk``."""
     ends, bias, carry = steps
     value, cost, root, output = layout.value, layout.splits, layout.root, layout.output
+    short, counts = (
+        layout.short,
+        aligned(4 * ROWS_PER_WORD).view(np.uint16).reshape(2, ROWS_PER_WORD),
+    )
     source, of_cut, column, after = layout.source, layout.of_cut, layout.column, layout.after
     outputs, words, last = bias.shape[1], done.bits.shape[2], len(before.splits) - 1
     tile = aligned(4 * (len(layout.columns) + 1) * ROWS_PER_WORD).view(np.float32)
@@ -104,7 +110,7 @@ def walk_tiles(
                 got[w * ROWS_PER_WORD + r] = before.bits[last, begin + r, w]
         for w in range(words):  # from words of sensors per row to words of rows per sensor
             transpose(got, w * ROWS_PER_WORD)
-        t = 0
+        t = pending = 0
         for p in range(len(ends)):
             for k in range(outputs):
                 for r in range(ROWS_PER_WORD * k, ROWS_PER_WORD * (k + 1)):
@@ -115,7 +121,12 @@ def walk_tiles(
                     descend_few(first, end, source, of_cut, column, above_cut, sets, need)
                     number_few(leaf, sets, marks, 4 * first, end - first)
                     add_leaves(total, line, leaf, end - first + 1, value, first + t, 1.0)
-                    add_leaves(spent, 0, leaf, end - first + 1, cost, first + t, 1.0)
+                    if len(short) == 0:
+                        add_leaves(spent, 0, leaf, end - first + 1, cost, first + t, 1.0)
+                    else:
+                        pending = add_lengths(
+                            pending, spent, counts, leaf, end - first + 1, short, first + t
+                        )
                 else:
                     descend(first, end, source, of_cut, column, after, above_cut, sets, need)
                     find_leaves(first, end - first, marks, sets, leaf, found, first + t)
@@ -123,6 +134,7 @@ def walk_tiles(
                         total[line + r] += value[np.uint64(found[r])]
                         spent[r] += cost[np.uint64(found[r])]
                 t += 1
+            pending = settle(spent, counts)
             for r in range(count):
                 done.splits[p, begin + r] = spent[r]
                 for k in range(outputs):

@@ -14,6 +14,7 @@ from bench_trees.arrays import (
     Float64Array,
     Int32Array,
     Int64Array,
+    UInt8Array,
     UInt64Array,
 )
 
@@ -36,6 +37,7 @@ class Layout(NamedTuple):
     # per leaf
     value: Float64Array  # output times the tree's weight
     splits: Float64Array  # sum of the multipliers on its path, 0 where the tree is not billed
+    short: UInt8Array  # ``splits`` as bytes, if that can be; see ``traversal.trees.lengths``
     output: Int32Array  # (T,)
     columns: Int32Array  # (u,) features used; column c needs needed[start[c]:start[c + 1]]
     squares: tuple[Int64Array, Int32Array, Int64Array]  # of ``columns``, see ``traversal.trees``

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 
-from bench_core import Queries, UsageError
+from bench_core import Queries, SensorPrices, UsageError
 from bench_core.serving import Answer, Answers, Folder, Predictor, kernels, tiles
 from bench_core.serving.engine import MANY
 
@@ -71,6 +71,44 @@ def test_many_rows_through_trees_of_many_leaves() -> None:
     """Their numbers take two bytes, and subtrees that no row comes to are left out."""
     plain, fast = pair(folder_of(trees(count=2, leaves=2000)))
     equal(plain.predict_rows(X), fast.predict_rows(X))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_taken_over_before(name: str) -> None:
+    """They are no longer read; where some have left, the rest are, one by one."""
+    folder = folder_of(programs()[name])
+    plain, fast = pair(folder)
+    assert fast._compiled is not None
+    scores, spent, paid, step, _ = fast._compiled.rows(X, math.inf, fast._compiled.taken(X))
+    expected = plain.predict_rows(X)
+    assert scores.reshape(expected.scores.shape).tobytes() == expected.scores.tobytes()
+    assert spent.tobytes() == expected.spent.tobytes()
+    assert paid.unpack().tobytes() == expected.bought.tobytes()
+    assert step.tobytes() == expected.step.tobytes()
+
+
+def test_bills_over_several_words_of_sensors() -> None:
+    """Features far apart, some of which share sensors; prices whose sum depends on its order."""
+    rng = np.random.default_rng(3)
+    folder = folder_of(PROGRAMS["chain"])
+    needs = [np.sort(rng.permutation(200)[: 2 + j]).astype(np.int32) for j in range(D)]
+    start = np.cumsum([0, *map(len, needs)]).astype(np.int32)
+    sensor, ones = 10 ** rng.uniform(-8, 8, 200), np.ones(D)
+    prices = SensorPrices(start, np.concatenate(needs), sensor, ones, split=0.37, tree=0.11)
+    plain, fast = pair(replace(folder, costs=prices))
+    equal(plain.predict_rows(X), fast.predict_rows(X))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_splits_that_count_whole_numbers(name: str) -> None:
+    """Their sums are looked up as bytes."""
+    whole = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 4.0, 1.0])
+    folder = folder_of(replace(programs()[name], multiplier=whole))
+    plain, fast = pair(folder)
+    equal(plain.predict_rows(X), fast.predict_rows(X))
+    model = fast._compiled._model if fast._compiled else None
+    assert model is not None
+    assert len(model.splits.short) > 0
 
 
 def equal(one: Answers, other: Answers) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from bench_core.traversal import vectors
-from bench_core.traversal.trees import gather, squares
+from bench_core.traversal import leaves, vectors
+from bench_core.traversal.trees import add_lengths, gather, lengths, settle, squares
 from bench_core.traversal.vectors import ROWS
 
 
@@ -32,12 +32,25 @@ def turn_about(squares, at):  # type: ignore[no-untyped-def]
 
 @njit
 def add(sums, place, leaf, count, table, at, weight):  # type: ignore[no-untyped-def]
-    vectors.add_leaves(sums, place, leaf, count, table, at, weight)
+    leaves.add_leaves(sums, place, leaf, count, table, at, weight)
 
 
 @njit
-def unpack(flags, at, word, count):  # type: ignore[no-untyped-def]
-    vectors.unpack(flags, at, word, count)
+def look(found, leaf, count, table, at):  # type: ignore[no-untyped-def]
+    leaves.look_up(found, leaf, count, table, at)
+
+
+@njit
+def add_up(times, sums, counts, leaf, count, table):  # type: ignore[no-untyped-def]
+    pending = 0
+    for _ in range(times):
+        pending = add_lengths(pending, sums, counts, leaf, count, table, 0)
+    settle(sums, counts)
+
+
+@njit
+def price(total, paid, sensors, prices, first, stop):  # type: ignore[no-untyped-def]
+    vectors.add_prices(total, paid, sensors, prices, first, stop)
 
 
 @njit
@@ -101,13 +114,45 @@ def test_columns_of_rows_are_gathered(width: int, used: int) -> None:
     assert cells[:-1].tobytes() == np.ascontiguousarray(X[rows][:, columns].T).tobytes()
 
 
-def test_bits_are_unpacked_up_to_a_count() -> None:
-    word = int(np.random.default_rng(0).integers(2**63)) * 2 + 1
-    for count in (0, 40, 64):
-        flags = np.full(70, 9, dtype=np.uint8)
-        unpack(flags, 3, np.uint64(word), count)
-        own = [word >> j & 1 for j in range(count)]
-        assert flags.tolist() == [9, 9, 9, *own, *[9] * (67 - count)]
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 33, 64])
+def test_bytes_of_leaves_are_looked_up(count: int) -> None:
+    rng = np.random.default_rng(count)
+    table = rng.integers(0, 256, 5 + 64).astype(np.uint8)
+    leaf = rng.integers(0, count, ROWS).astype(np.uint8)
+    leaf[5] = count - 1
+    found = np.full(ROWS, 7, dtype=np.uint8)
+    look(found, leaf, count, table, 5)
+    assert found.tolist() == [table[5 + k] for k in leaf]
+
+
+def test_lengths_of_paths_are_added_however_many_trees_there_are() -> None:
+    """Sums of 600 bytes need more than 16 bits."""
+    table = lengths(np.array([255.0, 3.0]), np.array([1.0, 2.0]))
+    leaf = np.arange(ROWS, dtype=np.uint8) % 2
+    sums, counts = np.full(ROWS, 4.0), np.zeros((2, ROWS), dtype=np.uint16)
+    add_up(600, sums, counts, leaf, 2, table)
+    assert sums.tolist() == [4.0 + 600 * 255, 4.0 + 600 * 3] * 32
+
+
+@pytest.mark.parametrize(("path", "multiplier"), [(256.0, 1.0), (1.0, 0.5)])
+def test_lengths_that_bytes_do_not_hold_are_not_looked_up(path: float, multiplier: float) -> None:
+    """Also whole ones where other trees, walked before these, may have others."""
+    assert len(lengths(np.array([path]), np.array([multiplier]))) == 0
+
+
+def test_prices_of_paid_sensors_are_added_in_their_order() -> None:
+    rng = np.random.default_rng(0)
+    paid = rng.integers(0, 2**63, 9).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    sensors, prices = np.array([1, 2, 5, 6, 8]), 10 ** rng.uniform(-8, 8, 5)
+    total = rng.standard_normal(ROWS)
+    wanted = []
+    for r, before in enumerate(total.tolist()):
+        part = 0.0
+        for k in (1, 2, 3):
+            part += prices[k] if int(paid[sensors[k]]) >> r & 1 else 0.0
+        wanted.append(before + part)
+    price(total, paid, sensors, prices, 1, 4)
+    assert total.tolist() == wanted
 
 
 def test_a_square_of_bits_is_turned_about_its_diagonal() -> None:

@@ -1,0 +1,23 @@
+"""The arrays of a row on its way through compiled code."""
+
+from typing import Any, NamedTuple
+
+
+class Cells(NamedTuple):
+    """What is known of a row; ``f`` features, ``u`` uses of trees."""
+
+    values: Any  # float32 (f,)
+    keys: Any  # uint32 (2 f + 1,), two places of each; the last is for leaves
+    have: Any  # uint8 (f,): whether the value is there
+    need: Any  # uint8 (2 f + 1,): whether a tree or a column has come to the place
+    at: Any  # uint32 (u,): the nodes that trees have come to
+
+
+class Row(NamedTuple):
+    """A row on its way."""
+
+    cells: Cells
+    asked: Any  # int64 (f,): room for features to ask for
+    bought: Any  # uint8 (s,)
+    place: Any
+    sums: Any
