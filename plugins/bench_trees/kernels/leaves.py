@@ -349,8 +349,8 @@ def _add_with_hessians(
 ) -> None:
     """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line.
 
-    Instructions limit this loop, not stores, so rows in order are not looked up, and no request
-    is checked for the end of the rows: the last ones are a loop of their own.
+    Instructions beside the stores take time too: rows in order are not looked up, and no request
+    is checked for the end of the rows, of which the last ones are a loop of their own.
     """
     count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
     if not gaps:
