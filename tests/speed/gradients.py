@@ -1,6 +1,6 @@
 """What the parts of training with gradients take, in milliseconds of the processor a tree.
 
-    python tests/speed/gradients.py [--rows 100000] [--rounds 5]   # two minutes, one thread
+    python tests/speed/gradients.py [--rows 100000] [--rounds 5]   # minutes, one thread
 
 Data as in ``test_training_shapes.py``. A part's time includes what it calls; it is the least of the
 rounds, so that other work hardly moves it.
