@@ -105,7 +105,7 @@ class HistogramPool:
         pairs, units = work.copy(), Units(*self.sums()[2:])
         if root and known:
             rows = self.order.spare
-            pairs[0, 1:5] = moved, ROOT + 1, ROOT, 1  # far: the rows have gaps between them
+            pairs[0, 1:5] = moved, ROOT + 1, ROOT, 1  # the rows have gaps between them
         elif root:
             values = self.fixed.packed, self.fixed.hessian
             pairs[0, 2] = ROOT

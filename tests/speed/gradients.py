@@ -1,6 +1,6 @@
 """What the parts of training with gradients take, in milliseconds of the processor a tree.
 
-    python tests/speed/gradients.py [--rows 100000] [--rounds 5]   # a minute, one thread
+    python tests/speed/gradients.py [--rows 100000] [--rounds 5]   # minutes, one thread
 
 Data as in ``test_training_shapes.py``. A part's time includes what it calls; it is the least of the
 rounds, so that other work hardly moves it.
@@ -19,7 +19,7 @@ from bench_trees import Settings, boost, boosting, find_bins, grower, warm_up
 from bench_trees.losses import Loss, named
 from test_training_shapes import CLASSES, QUERY, rows
 
-CASES = [("logistic", 30), ("softmax", 30), ("lambdarank", 136)]
+CASES = [("logistic", 30), ("softmax", 30), ("lambdarank", 136), ("lambdarank", 519)]
 PARTS = {
     "gradients": (boosting._Descent, "_slopes"),
     "growing": (grower, "grow"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from bench_trees.fixed_point import to_fixed_point
-from bench_trees.kernels.leaves import accumulate, add_counts
+from bench_trees.kernels.leaves import AHEAD, accumulate, add_counts
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.threads import Workers
 from hypothesis import given
@@ -46,7 +46,7 @@ def test_both_children_have_the_sums_of_a_plain_loop(
     out = np.zeros((2, 2 if hessians else 1, 5 * d), np.int64)
     cut = n // 3
     accumulate(
-        words, rows, packed, hessian, np.array([[0, n, 0, -1, 0]]), groups, first, out
+        words, rows, packed, hessian, np.array([[0, n, 0, -1, 1]]), groups, first, out
     )  # the parent, in slot 0
     accumulate(
         words, rows, packed, hessian, np.array([[0, cut, 1, 0, 1]]), groups, first, out
@@ -58,15 +58,17 @@ def test_both_children_have_the_sums_of_a_plain_loop(
         assert out[0, channel].tolist() == large
 
 
-@pytest.mark.parametrize(("step", "far"), [(7, 1), (1, 0)])
+@pytest.mark.parametrize(("n", "step"), [(5000, 7), (5000, 1), (AHEAD, 1), (2 * AHEAD + 1, 2)])
 @pytest.mark.parametrize("hessians", [False, True])
-def test_many_rows_and_rows_far_apart_are_summed_alike(step: int, far: int, hessians: bool) -> None:
-    """The way to memory is asked for ahead."""
-    codes, packed, hessian = random_case(0, 5000, 9, hessians)
-    rows = np.arange(0, 5000, step, dtype=np.uint32)
+def test_rows_in_order_and_rows_far_apart_are_summed_alike(
+    n: int, step: int, hessians: bool
+) -> None:
+    """Memory is asked for ahead, but not beyond the last row."""
+    codes, packed, hessian = random_case(0, n, 9, hessians)
+    rows = np.arange(0, n, step, dtype=np.uint32)
     first, values = np.arange(0, 46, 5), [packed[rows], hessian[rows] if hessians else hessian]
     out = np.zeros((1, 1 + hessians, 45), np.int64)
-    work = np.array([[0, len(rows), 0, -1, far]])
+    work = np.array([[0, len(rows), 0, -1, step > 1]])
     accumulate(words_of(codes), rows, *values, work, np.arange(2), first, out)
     for channel in range(1 + hessians):
         assert out[0, channel].tolist() == naive(codes, values[channel], rows, first)

@@ -27,7 +27,6 @@ from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
 AHEAD = 64  # rows: their adds take as long as memory to answer; of more, words drive out sums
-NEAR = 4096  # rows side by side that need no request: their codes stay in the nearest cache
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
 
@@ -269,7 +268,7 @@ def accumulate(
         begin, end   positions of the smaller sibling's rows
         small        slot for its histogram
         large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
-        far          1 where the rows have gaps between them, so that memory is asked for ahead
+        gaps         0 where the rows are all of 0:end in order, 1 where memory is asked for ahead
     """
     channels = 1 if len(hessian) == 0 else 2
     step = channels * STRIDE
@@ -279,12 +278,12 @@ def accumulate(
         for pair in range(len(pairs)):
             begin, end = pairs[pair, 0], pairs[pair, 1]
             small, large = pairs[pair, 2], pairs[pair, 3]
-            far = pairs[pair, 4] != 0 or end - begin > NEAR
+            gaps = pairs[pair, 4] != 0
             own, g_own = rows[begin:end], packed[begin:end]
             if channels == 1:
-                _add_packed(words[g], own, g_own, far, table)
+                _add_packed(words[g], own, g_own, gaps, table)
             else:
-                _add_with_hessians(words[g], own, g_own, hessian[begin:end], far, table)
+                _add_with_hessians(words[g], own, g_own, hessian[begin:end], gaps, table)
             for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
                 at = (j - 8 * g) * step
                 for channel in range(channels):
@@ -315,7 +314,7 @@ def _take(
 
 @inner
 def _add_packed(
-    words: UInt64Array, rows: UInt32Array, packed: Int64Array, far: bool, table: Int64Array
+    words: UInt64Array, rows: UInt32Array, packed: Int64Array, gaps: bool, table: Int64Array
 ) -> None:
     """One add for each of eight features, written out.
 
@@ -325,7 +324,7 @@ def _add_packed(
     low = np.uint64(255)
     last = len(rows) - 1
     for i in range(len(rows)):
-        if far:
+        if gaps:
             prefetch(words, rows[min(i + AHEAD, last)])
         c = words[rows[i]]
         v = packed[i]
@@ -345,22 +344,35 @@ def _add_with_hessians(
     rows: UInt32Array,
     packed: Int64Array,
     hessian: Int64Array,
-    far: bool,
+    gaps: bool,
     table: Int64Array,
 ) -> None:
-    """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line."""
-    low = np.uint64(255)
-    one = np.uint64(1)
-    stride = np.uint64(2 * STRIDE)
-    last = len(rows) - 1
-    for i in range(len(rows)):
-        if far:
-            prefetch(words, rows[min(i + AHEAD, last)])
-        c = words[rows[i]]
-        v, h = packed[i], hessian[i]
-        for k in range(8):
-            code = (c >> np.uint64(8 * k)) & low
-            add_pair(table, np.uint64(k) * stride + (code << one), v, h)
+    """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line.
+
+    Instructions beside the stores take time too: rows in order are not looked up, and no request
+    is checked for the end of the rows, of which the last ones are a loop of their own.
+    """
+    count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
+    if not gaps:
+        for i in range(count):
+            prefetch(words, i + ahead)  # beyond the array's end it does nothing
+            _add_pairs(words[i], packed[i], hessian[i], table)
+        return
+    asking = count - min(count, ahead)
+    for i in range(asking):
+        prefetch(words, rows[i + ahead])
+        _add_pairs(words[rows[i]], packed[i], hessian[i], table)
+    for i in range(asking, count):
+        _add_pairs(words[rows[i]], packed[i], hessian[i], table)
+
+
+@njit(inline="always")
+def _add_pairs(c: int, v: int, h: int, table: Int64Array) -> None:
+    """Add v and h to the bins of the eight codes of c."""
+    low, one, stride = np.uint64(255), np.uint64(1), np.uint64(2 * STRIDE)
+    for k in range(8):
+        code = (c >> np.uint64(8 * k)) & low
+        add_pair(table, np.uint64(k) * stride + (code << one), v, h)
 
 
 @njit(cache=True, nogil=True)

@@ -257,7 +257,7 @@ def _score(
         if carried.state[KNOWN]:
             order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
             pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT
-            pairs[0, 4] = 1  # far: rows with gaps
+            pairs[0, 4] = 1  # rows with gaps
             add_counts(hist, counted, 0, hist.shape[2], sums.count_bits, ROOT)
         else:
             g, h = rows.packed, rows.hessian
