@@ -76,11 +76,9 @@ def _sum_of(names: tuple[str, ...]) -> Callable[[Iterable[Any]], int]:
 
     def found(values: Iterable[Any]) -> int:
         parts = [
-            value.encode("utf-8", "replace")
-            if type(value) is str
-            else value
+            value
             if type(value) is bytes
-            else _text(value)
+            else (value if type(value) is str else _text(value)).encode("utf-8", "replace")
             for value in values
         ]
         return zlib.crc32(form % (tuple(parts) if ordered else tuple([parts[k] for k in order])))
@@ -88,10 +86,10 @@ def _sum_of(names: tuple[str, ...]) -> Callable[[Iterable[Any]], int]:
     return found
 
 
-def _text(value: Any) -> bytes:
-    if isinstance(value, int | float):
+def _text(value: Any) -> str:
+    if isinstance(value, (int, float)):  # a union would be made at every call
         value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
-    return str(value).encode("utf-8", "replace")
+    return str(value)
 
 
 def of_trials(keys: Iterable[str]) -> int:
@@ -127,10 +125,10 @@ def _many(
     cursor.row_factory = None  # plain tuples
     own = ", ".join(f"{table}.{name}" for name in names)
     sum_of = _sum_of(names)
-    for *row, kept in cursor.execute(f"SELECT {own}, {table}.checksum {joined}", values):
-        if sum_of(row) != kept:
+    for row in cursor.execute(f"SELECT {own}, {table}.checksum {joined}", values):
+        if sum_of(row[:-1]) != row[-1]:
             raise DamageError(f"a row of table {table} is not as it was written")
-        yield row
+        yield row[:-1]
 
 
 _COLUMNS = {
