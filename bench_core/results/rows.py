@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -64,28 +64,32 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 def checksum(values: Mapping[str, Any]) -> int:
     """Of a row's columns by name."""
-    read, names = _checked_names(tuple(values))
-    parts = [*chain.from_iterable(zip(names, read(values), strict=True))]
-    for k in range(1, len(parts), 2):
-        value = parts[k]
-        if type(value) is str:
-            parts[k] = value.encode("utf-8", "replace")
-        elif type(value) is not bytes:
-            parts[k] = _text(value).encode("utf-8", "replace")
-    return zlib.crc32(b"".join(parts))
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, int | float):
-        value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
-    return str(value)
+    return _sum_of(tuple(values))(values.values())
 
 
 @lru_cache(64)
-def _checked_names(names: tuple[str, ...]) -> tuple[Callable[[Any], Any], list[bytes]]:
-    """What takes the checked columns out of a row, and their names in bytes."""
-    found = [name for name in sorted(names) if name not in _UNCHECKED]
-    return operator.itemgetter(*found), [name.encode() for name in found]
+def _sum_of(names: tuple[str, ...]) -> Callable[[Iterable[Any]], int]:
+    """What makes the checksum of a row with these columns, from their values in this order."""
+    order = [k for k in np.argsort(names).tolist() if names[k] not in _UNCHECKED]
+    form = b"".join(b"%b%%b" % names[k].encode() for k in order)
+    ordered = order == [*range(len(names))]
+
+    def found(values: Iterable[Any]) -> int:
+        parts = [
+            value
+            if type(value) is bytes
+            else (value if type(value) is str else _text(value)).encode("utf-8", "replace")
+            for value in values
+        ]
+        return zlib.crc32(form % (tuple(parts) if ordered else tuple([parts[k] for k in order])))
+
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (int, float)):  # a union would be made at every call
+        value = repr(float(value)) if value == value else None  # SQLite keeps no NaN
+    return str(value)
 
 
 def of_trials(keys: Iterable[str]) -> int:
@@ -112,6 +116,33 @@ def select(db: sqlite3.Connection, table: str, where: str, *values: Any) -> list
     return [checked(row, f"a row of table {table}") for row in found]
 
 
+def _many(
+    db: sqlite3.Connection, table: str, joined: str, values: Sequence[Any]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of a table, checked, as ``_COLUMNS`` names their values: for very many."""
+    names = _COLUMNS[table]
+    cursor = db.cursor()
+    cursor.row_factory = None  # plain tuples
+    own = ", ".join(f"{table}.{name}" for name in names)
+    sum_of = _sum_of(names)
+    for row in cursor.execute(f"SELECT {own}, {table}.checksum {joined}", values):
+        if sum_of(row[:-1]) != row[-1]:
+            raise DamageError(f"a row of table {table} is not as it was written")
+        yield row[:-1]
+
+
+_COLUMNS = {
+    "trial": (
+        *("audit", "audit_error", "created_at", "dataset", "error", "fit_seconds", "key"),
+        *("learner", "machine", "marks", "peak_rss_mb", "predict_seconds", "seconds", "sensors"),
+        *("spec", "stages", "status"),
+    ),
+    "point": ("cells", "columns", "points", "split", "trial"),
+    "block": ("cells", "points", "split", "trial"),
+}
+"""The columns that checksums cover, in their order there."""
+
+
 def connect(uri: str) -> sqlite3.Connection:
     """A connection to a store. Raises what ``DAMAGE`` names where it can be seen at once."""
     connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
@@ -131,8 +162,10 @@ def run(db: sqlite3.Connection, name: str) -> dict[str, Any]:
     raise DamageError(f"run {name} is gone")
 
 
-_TRIALS = """
-SELECT trial.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+_OF_RUN = """
+FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+"""
+_ASKED = """
 WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
 ORDER BY run_trial.position
 """
@@ -155,9 +188,11 @@ def trials(
     """The trials of a run that have ended, in order, of one data set or learner where these are
     named; ``spec`` is parsed."""
     keys_of(db, run)
-    for row in db.execute(_TRIALS, [run["id"], dataset, learner]):
-        found = checked(row, f"trial {row['key']}")
-        yield {**found, "spec": json.loads(found["spec"])}
+    names, asked = _COLUMNS["trial"], [run["id"], dataset, learner]
+    for row in _many(db, "trial", _OF_RUN + _ASKED, asked):
+        found = dict(zip(names, row, strict=True))
+        found["spec"] = json.loads(found["spec"])
+        yield found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,44 +212,42 @@ class Points:
 
 def points(db: sqlite3.Connection, trial: Mapping[str, Any]) -> list[Points]:
     """The points of a trial by split. Raises DamageError where a split of the trial has none."""
-    return _by_split(trial, select(db, "point", "trial = ?", trial["key"]))
+    return _by_split(trial, _many(db, "point", "FROM point WHERE trial = ?", [trial["key"]]))
 
 
-_POINTS = """
-SELECT point.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
-CROSS JOIN point ON point.trial = trial.key
-WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
-ORDER BY run_trial.position
-"""
+_POINTS = "CROSS JOIN point ON point.trial = trial.key"
 
 
 def trials_with_points(
     db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
 ) -> Iterator[tuple[dict[str, Any], list[Points]]]:
     """``trials`` with their points, in one pass; none of a trial that is not ``ok``."""
-    every = trials(db, run, dataset, learner)
-    found = groupby(db.execute(_POINTS, [run["id"], dataset, learner]), lambda row: row["trial"])
+    asked = [run["id"], dataset, learner]
+    rows = _many(db, "point", _OF_RUN + _POINTS + _ASKED, asked)
+    found = groupby(rows, operator.itemgetter(_COLUMNS["point"].index("trial")))
     key, own = next(found, ("", iter(())))
-    for trial in every:
+    for trial in trials(db, run, dataset, learner):
         kept = []
         if key == trial["key"]:
-            kept = [checked(row, "a row of table point") for row in own]
+            kept = [*own]
             key, own = next(found, ("", iter(())))
         yield trial, _by_split(trial, kept) if trial["status"] == "ok" else []
 
 
-def _by_split(trial: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> list[Points]:
-    if missing := {*trial["spec"]["splits"]} - {row["split"] for row in found}:
+def _by_split(trial: Mapping[str, Any], rows: Iterable[Sequence[Any]]) -> list[Points]:
+    found = sorted(map(_points, rows), key=lambda one: SPLITS.index(one.split))
+    if missing := {*trial["spec"]["splits"]} - {one.split for one in found}:
         raise DamageError(f"a row of table point is gone (split {min(missing)})")
-    return [_points(row) for row in sorted(found, key=lambda row: SPLITS.index(row["split"]))]
+    return found
 
 
-def _points(row: Mapping[str, Any]) -> Points:
-    points, columns = _texts(row["points"]), _texts(row["columns"])
-    if len(row["cells"]) != 8 * len(points) * len(columns):
-        raise DamageError(f"a row of table point has other cells than points ({row['split']})")
-    cells = np.frombuffer(row["cells"], "<f8").reshape(len(points), len(columns))
-    return Points(row["split"], points, columns, cells)
+def _points(row: Sequence[Any]) -> Points:
+    cells, columns, points, split, _ = row
+    points, columns = _texts(points), _texts(columns)
+    if len(cells) != 8 * len(points) * len(columns):
+        raise DamageError(f"a row of table point has other cells than points ({split})")
+    shaped = np.frombuffer(cells, "<f8").reshape(len(points), len(columns))
+    return Points(split, points, columns, shaped)
 
 
 @lru_cache(1024)
@@ -262,35 +295,24 @@ def values(db: sqlite3.Connection, trial: str, split: str) -> Iterator[StoredVal
 
 
 _BLOCKS = """
-SELECT block.* FROM json_each(?) AS asked CROSS JOIN block ON block.trial = asked.value
-WHERE block.split = ?
+FROM json_each(?) AS asked CROSS JOIN block ON block.trial = asked.value WHERE block.split = ?
 """
 
 
 def blocks(db: sqlite3.Connection, trials: Sequence[str], split: str) -> dict[str, StoredValues]:
     """By trial the means of its values over ``FEW`` blocks of units, of those that have
     more units; what is bought is left out."""
-    return {
-        row["trial"]: _of_blocks(checked(row, "a row of table block"))
-        for row in db.execute(_BLOCKS, [json.dumps(trials), split])
-    }
+    found = _many(db, "block", _BLOCKS, [json.dumps(trials), split])
+    return {trial: _of_blocks(*row) for *row, trial in found}
 
 
-def _of_blocks(row: Mapping[str, Any]) -> StoredValues:
-    kept = _places(row["points"])
-    cells = np.frombuffer(row["cells"], "<f4").reshape(-1, FEW)
+def _of_blocks(blob: bytes, listed: str, split: str) -> StoredValues:
+    kept = _places(listed)
+    cells = np.frombuffer(blob, "<f4").reshape(-1, FEW)
     n = len(kept)
     if len(cells) != 2 * n + 2:
-        raise DamageError(f"a row of table block has other cells than points ({row['split']})")
-    return StoredValues(
-        split=row["split"],
-        points=kept,
-        metric=cells[:n],
-        cost=cells[n:-2],
-        weights=cells[-2],
-        rows=cells[-1],
-        bought=cells[:n, :0],
-    )
+        raise DamageError(f"a row of table block has other cells than points ({split})")
+    return StoredValues(split, kept, cells[:n], cells[n:-2], cells[-2], cells[-1], cells[:n, :0])
 
 
 def check_blocks(db: sqlite3.Connection, trial: str, of: Mapping[str, StoredValues]) -> None:

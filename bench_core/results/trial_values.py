@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.results import rows
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import StoredValues
@@ -83,22 +83,35 @@ def valued(
 
 def values_of(one: ValuedTrial, stored: StoredValues) -> TrialValues:
     """What is ``stored`` of the points of a trial that are within the budget."""
-    kept = one.within[list(stored.points)]
-    every = bool(kept.all())
-    points = stored.points if every else tuple(compress(stored.points, kept))
+    points = stored.points
+    kept = one.within[_places(points)]
+    metric, cost, bought = stored.metric, stored.cost, stored.bought
+    if np.count_nonzero(kept) < len(points):
+        points = tuple(compress(points, kept))
+        metric, cost, bought = metric[kept], cost[kept], bought[kept]
     return TrialValues(
-        split=stored.split,
-        points=points,
-        settings=_settings(one.every, points),
-        p95=one.tails[list(points)],
-        metric=stored.metric if every else stored.metric[kept],
-        cost=stored.cost if every else stored.cost[kept],
-        bought=stored.bought if every else stored.bought[kept],
-        weights=stored.weights,
-        rows=stored.rows,
-        trial=one.trial,
-        **{name: getattr(one, name) for name in _NAMES},
+        stored.split,
+        points,
+        metric,
+        cost,
+        stored.weights,
+        stored.rows,
+        bought,
+        one.trial,
+        one.learner,
+        one.params,
+        one.dataset,
+        one.fold,
+        one.seed,
+        one.fingerprint,
+        _settings(one.every, points),
+        one.tails[_places(points)],
     )
+
+
+@lru_cache(1024)
+def _places(points: tuple[int, ...]) -> IntArray:
+    return np.array(points, dtype=np.int64)
 
 
 _setting = lru_cache(4096)(json.loads)

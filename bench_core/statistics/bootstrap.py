@@ -105,23 +105,25 @@ def _chosen(
     chooses: Sequence[Choose], quality: list[FloatArray], cost: list[FloatArray]
 ) -> list[Choice]:
     """By learner the choices (chooses, draws); those within budgets look for them together."""
+    places = [k for k, choose in enumerate(chooses) if isinstance(choose, at_budget)]
     budgets = [choose for choose in chooses if isinstance(choose, at_budget)]
-    others = [choose(quality, cost) for choose in chooses if not isinstance(choose, at_budget)]
+    others = {k: chooses[k](quality, cost) for k in range(len(chooses)) if k not in places}
     found = []
     for learner, within in enumerate(within_each(budgets, quality, cost)):
-        ways = {True: map(single, within), False: iter([made[learner] for made in others])}
-        found.append(_stacked([next(ways[isinstance(one, at_budget)]) for one in chooses]))
+        point = np.empty((len(chooses), within.shape[1]), dtype=np.int64)
+        point[places] = within
+        own = {k: made[learner] for k, made in others.items()}
+        for k, one in own.items():
+            point[k] = one.point
+        mixed = 1 + max((k for k, one in own.items() if one.mixed), default=-1)
+        if not mixed:
+            found.append(single(point))
+            continue
+        other, part = point[:mixed].copy(), np.zeros((mixed, within.shape[1]))
+        for k in own.keys() & range(mixed):
+            other[k], part[k] = own[k].other, own[k].part
+        found.append(Choice(point, other, part))
     return found
-
-
-def _stacked(choices: Sequence[Choice]) -> Choice:
-    """Several choices (draws,) as one (choices, draws)."""
-    if not any(one.mixed for one in choices):
-        return single(np.stack([one.point for one in choices]))
-    point = np.stack([one.point for one in choices])
-    mixed = choices[: 1 + max(k for k, one in enumerate(choices) if one.mixed)]
-    part = np.stack([np.broadcast_to(one.part, point.shape[1:]) for one in mixed])
-    return Choice(point, np.stack([one.other for one in mixed]), part)
 
 
 def _joined(parts: Sequence[Choice]) -> Choice:

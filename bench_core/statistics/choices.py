@@ -96,33 +96,32 @@ def within_each(
     limits = [budgets[k].limit for k in rising]
     for learner, (q, c) in enumerate(zip(quality, cost, strict=True)):
         found = np.full((len(budgets), len(q)), -1)
-        best = _best_within((q if budgets[0].higher else -q).T, c.T, limits) if budgets else ()
-        for k, point in zip(rising, best, strict=True):
-            if budgets[k].affords(cost)[learner]:
-                found[k] = point
+        if budgets:
+            found[rising] = _best_within((q if budgets[0].higher else -q).T, c.T, limits)
+        found[[not budget.affords(cost)[learner] for budget in budgets]] = -1
         yield found
 
 
-def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> Iterator[IntArray]:
-    """The best point of each draw (points, draws) at each of the rising limits. Points that are
-    within a limit in all draws are looked at once for all limits, the others where it is within
-    their reach."""
+def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> IntArray:
+    """The best point (limits, draws) of each draw (points, draws) at each of the rising limits.
+    Points that are within a limit in all draws are looked at once for all limits, the others where
+    it is within their reach."""
     least = np.minimum.accumulate(cost.min(axis=1)[::-1])[::-1]
-    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=1)), limits, "right")
-    reach = np.searchsorted(least, limits, "right")
-    ranked = _ranked(good[: reach.max(initial=0)])
+    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=1)), limits, "right").tolist()
+    reach = np.searchsorted(least, limits, "right").tolist()
+    ranked = _ranked(good[: max(reach, default=0)])
+    found = np.full((len(limits), good.shape[1]), _NONE)
     best, seen = np.full(good.shape[1], _NONE), 0
-    for limit, sure, end in zip(limits, inside, reach, strict=True):
+    for limit, sure, end, own in zip(limits, inside, reach, found, strict=True):
         if sure > seen:
             best, seen = np.maximum(best, ranked[seen:sure].max(axis=0)), sure
-        found = best
+        own[:] = best
         if end > sure:
             may = np.where(cost[sure:end] <= limit, ranked[sure:end], _NONE)
-            found = np.maximum(best, may.max(axis=0))
-        point = _LAST - (found & _LAST)
-        if (none := found == _NONE).any():
-            point = np.where(none, cost.argmin(axis=0), point)
-        yield point
+            np.maximum(own, may.max(axis=0), out=own)
+    none = found == _NONE
+    np.subtract(_LAST, found & _LAST, out=found)
+    return np.where(none, cost.argmin(axis=0), found) if none.any() else found
 
 
 _LAST = (1 << 31) - 1
@@ -134,7 +133,9 @@ def _ranked(values: FloatArray) -> IntArray:
     the greatest of several gives a value's point without looking for it again."""
     if values.dtype == np.float32:
         bits = (values + np.float32(0)).view(np.int32)  # zero has one sign
-        order = (bits ^ ((bits >> 31) & np.int32(_LAST))).astype(np.int64)
+        if bits.min(initial=0) < 0:
+            bits ^= (bits >> 31) & np.int32(_LAST)
+        order = bits.astype(np.int64)
     else:
         order = np.unique(values, return_inverse=True)[1].reshape(values.shape)
     order <<= 31
@@ -248,7 +249,11 @@ def _cheapest(quality: FloatArray, cost: FloatArray, target: FloatArray, higher:
     end = np.flatnonzero(paid.min(axis=1) <= most)[-1] + 1
     asked = np.where(reached[start:end], paid[start:end], np.inf)
     good = (quality if higher else -quality).T[start:end]
-    best = _first_most(np.where(asked == asked.min(axis=0), good, -np.inf))  # of equally cheap ones
+    most = asked == asked.min(axis=0)
+    if np.count_nonzero(most) > len(cost):  # of equally cheap ones the best
+        best = _first_most(np.where(most, good, -np.inf))
+    else:
+        best = len(late) - (most * late[: end - start, None]).max(axis=0).astype(np.int64)
     return single(np.where(there, best + start, -1))
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from bench_core.results.blocks import BLOCKS, block_means
 from bench_core.statistics.bootstrap import Candidates, Draws, Units, draw_all
@@ -156,8 +157,14 @@ def _draw(
     if ask.tails:
         learners = [_by_tails(one) for one in learners]
     chooses = [choice() for choice in ask.choices]
-    with threadpool_limits(1, "blas"):  # several wait for each other longer than they compute
+    with _libraries().limit(limits=1, user_api="blas"):  # several wait longer than they compute
         return draw_all(learners, chooses, resamples, seed, higher=higher, priced=ask.priced)
+
+
+@lru_cache(1)
+def _libraries() -> ThreadpoolController:
+    """That of numpy among them: to look for them takes 2 ms."""
+    return ThreadpoolController()
 
 
 def _by_tails(one: Candidates) -> Candidates:
