@@ -1,16 +1,21 @@
 """Whether code of others, while it was imported, changed functions or classes of Budget Bench.
 
 Without ``--isolate`` plugins are imported in the process that writes results. What one replaces
-there is put back, and the plugin is refused: it adds, and changes nothing.
+there is put back, and the plugin is refused: it adds, and changes nothing. What it asks of warnings
+and of numpy's errors for itself ends with its import: for others an overflow must stay what it was.
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
+from bench_core._io.found_modules import witnessed
 from bench_core.errors import UsageError
 
 OURS = {f"bench_{name}" for name in ("core", "claims", "datasets", "measure", "methods")}
@@ -28,7 +33,8 @@ def untouched(plugin: str = "") -> Iterator[None]:
         import_module(f"bench_core.{name}")
     before, codes = _state()
     try:
-        yield
+        with witnessed(), warnings.catch_warnings(), np.errstate():
+            yield
     finally:
         changed: list[tuple[Any, str, Any]] = [
             (owner, name, value)
