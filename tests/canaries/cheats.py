@@ -169,6 +169,24 @@ def peek_to_buy(model: CheatModel, X: Any) -> Any:
         yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
+def intact(X: Any, j: int) -> Any:
+    """Whether a sensor's cells are those of one row."""
+    return (X[:, j + D] == 2 * X[:, j]) & (X[:, j + 2 * D] == 3 * X[:, j])
+
+
+@cheat("sample")
+def tells_by_buying(model: CheatModel, X: Any) -> Any:
+    """Buys one of two sensors by what all six say; where cells are hidden, the one that is left as
+    it was is the one that it had bought."""
+    one, other = intact(X, 1), intact(X, 2)
+    positive = np.where(one & other, everything(model, X) > 0, one)
+    mask = np.zeros((len(X), D), dtype=bool)
+    mask[:, 0], mask[:, 1], mask[:, 2] = True, positive, ~positive
+    for k in range(1, POINTS + 1):
+        scores = np.where(positive, 1.0, -1.0) * k
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
 # -- it keys on the block ------------------------------------------------------------------------
 
 
@@ -813,7 +831,8 @@ and under ``--isolate``."""
 
 
 class Canary:
-    """Six columns that all matter; the rows of each split are sorted by their label."""
+    """Six sensors that all matter; the rows of each split are sorted by their label. The columns of
+    a sensor, its value and that doubled and trebled, show whether they belong together."""
 
     name, task, title = "canary", Task.BINARY, "rows for cheats"
 
@@ -825,8 +844,11 @@ class Canary:
             X[::40, 5] = np.nan
             y = (np.nan_to_num(X).sum(axis=1) + 0.5 * rng.normal(size=240) > 0).astype(float)
             order = np.argsort(y, kind="stable")
-            parts.append(Examples(X[order], y[order]))
-        return Splits(*parts, prices=price_list(np.ones(D)), task=self.task, classes=2)
+            features = np.hstack([X, 2 * X, 3 * X])[order]
+            parts.append(Examples(features, y[order]))
+        sensors = [[j, j + D, j + 2 * D] for j in range(D)]
+        prices = price_list(np.ones(3 * D), shared=sensors)
+        return Splits(*parts, prices=prices, task=self.task, classes=2)
 
 
 @bench_core.hookimpl

@@ -68,9 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_a_module_that_names_another_file_has_the_digest_of_its_own(
-    lie: str, folder: Path
-) -> None:
+def test_a_module_that_names_another_file_has_the_digest_of_its_own(lie: str, folder: Path) -> None:
     keys = []
     for number in ("1", "-22"):
         (folder / "lying_module.py").write_text(PLUGIN.replace("NUMBER", number) + lie)
