@@ -13,8 +13,6 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
-import numpy as np
-
 from bench_core._io.found_modules import witnessed
 from bench_core.errors import UsageError
 
@@ -29,6 +27,8 @@ _KINDS = (FunctionType, type, classmethod, staticmethod, property)
 @contextmanager
 def untouched(plugin: str = "") -> Iterator[None]:
     """Undo what is changed within, and raise UsageError with the name of the first of it."""
+    import numpy as np  # heavy for commands that load no plugin
+
     for name in _WRITE:
         import_module(f"bench_core.{name}")
     before, codes = _state()

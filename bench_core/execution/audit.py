@@ -260,8 +260,8 @@ class _Judge:
         at: IntArray,
         misled: Callable[[], Any],
     ) -> Iterator[tuple[str, list[Answer]]]:
-        """The answers where rows are also shown what another row bought at that point; none is shown
-        whole. Nothing where all buy alike."""
+        """The answers where rows are also shown what another row bought at that point, if that
+        differs; none is shown whole."""
         both, others = bits.copy(), self.rng.permutation(len(bits))
         for p in np.unique(at[at >= 0]):
             both[at == p] |= block.before[p].acquired[others][at == p]

@@ -176,7 +176,8 @@ def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
         runs = [*filter(None, spec.origin.split("+"))]
-        return Hosted(path, spec.threads, named, runs, spec.private)
+        prepared = [str(Path(spec.data).parent)]
+        return Hosted(path, spec.threads, named, runs, spec.private, prepared)
     trust(named)
     return nullcontext(load_model(path))
 
