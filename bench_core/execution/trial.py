@@ -58,6 +58,9 @@ from bench_core.results.store_files import (
 )
 from bench_core.splits import SPLITS, Splits
 
+LARGEST_VALUE = 1e30
+"""Of a metric, per unit: what intervals are made of must have sums in float32."""
+
 OWN_COUNT = "evaluations as declared"
 """The mark of a stranger's model whose evaluations cost something."""
 
@@ -275,7 +278,8 @@ def _stored(
         costs.append(means.astype(np.float32))
         bought.append(of.bought[k].astype(np.float32))
         path.forget()
-    metric = np.stack([score.primary[p] for p in kept]).astype(np.float32)
+    values = np.stack([score.primary[p] for p in kept])
+    metric = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).astype(np.float32)
     weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
     arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
     return StoredValues(split, kept, *arrays)
