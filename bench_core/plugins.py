@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
-from inspect import isroutine
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench_core._io.hooks import answers, hooks_of
 from bench_core._io.untouched import OURS as PACKAGES
 from bench_core._io.untouched import untouched
 from bench_core.errors import UsageError, unknown
@@ -46,6 +46,7 @@ INTERFACE = 1
 be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
 SLOW = 1.0  # seconds that importing a plugin may take before lists say so
 OURS = "budget-bench"
+_ALIKE = str.maketrans("_.01i", "--oll")
 _T = TypeVar("_T")
 Say = Callable[[str], None]
 
@@ -167,11 +168,18 @@ class Registry:
                 self._name(name, value, info)
 
     def refuse_built_in(self, kind: str, name: str, info: PluginInfo) -> None:
-        """Raise UsageError where a third party's metric is spelt as one that is built in, at any
-        cut-off (``ndcg@7``): that would be another one in a plan than where rows are judged."""
+        """Raise UsageError where a third party's name is hard to tell from that of another plugin
+        (``GBRT``), or its metric is spelt as one that is built in, at any cut-off (``ndcg@7``):
+        that would be another one in a plan than where rows are judged."""
+        if info.origin == OURS:
+            return
+        for of, other in [*self.origin, *self.waiting]:
+            alike = (of, looks(other)) == (kind, looks(name)) and other != name
+            if alike and self.origin.get((of, other)) != info:
+                raise UsageError(f"{kind} {name!r} looks like {other!r}: rename it")
         family, ours = name.partition("@")[0], ((k, by.origin) for k, by in self.origin.items())
         built_in = {n.partition("@")[0] for (of, n), by in ours if (of, by) == ("metric", OURS)}
-        if kind == "metric" and info.origin != OURS and family in built_in:
+        if kind == "metric" and family in built_in:
             raise UsageError(f"metric {name!r}: {family} is built in; rename it")
 
     def of_kind(self, kind: str) -> dict[str, Any]:
@@ -297,6 +305,11 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return distribution.name, distribution.version
 
 
+def looks(name: str) -> str:
+    """What a name looks like at a glance: one text for all that are easily mistaken for it."""
+    return name.casefold().translate(_ALIKE)
+
+
 def one_line(error: BaseException) -> str:
     """An error of a plugin as a row shows it."""
     kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
@@ -332,10 +345,10 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     _check_interface(plugin, info)
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
-    manager.register(_hooks_of(plugin, manager), name=info.name)
-    for kind, name, _ in (given := list(_given(manager.hook))):
+    manager.register(hooks_of(plugin, manager), name=info.name)
+    for kind, name, _ in (found := list(_given(manager.hook))):
         check_name(kind, name.removeprefix(f"{info.origin}:"))
-    to.add(info, given)
+    to.add(info, found)
     if manager.hook.bench_warm_up.get_hookimpls():
         to.warm_ups[info] = manager.hook.bench_warm_up
 
@@ -349,51 +362,25 @@ def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
         raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
 
 
-def _hooks_of(plugin: ModuleType, manager: pluggy.PluginManager) -> ModuleType:
-    """A module's hooks without all else that it holds, as pluggy is slow on each name. Raises
-    TypeError for one that is misspelt, or that has the name of one and no mark: not silence."""
-    hooks = [name for name in vars(manager.hook) if not name.startswith("_")]
-    found = ModuleType("hooks")
-    for name, value in vars(plugin).items():
-        if isroutine(value) and hasattr(value, f"{GROUP}_impl"):  # what @hookimpl sets
-            if name not in hooks:
-                raise TypeError(unknown("hook", name, hooks))
-            setattr(found, name, value)
-        elif name in hooks and callable(value):
-            raise TypeError(f"{name} is not marked: write @hookimpl above it")
-    return found
-
-
-def _answers(hook: pluggy.HookCaller) -> Iterator[Any]:
-    """What a plugin's function for a hook gives, a list or the like; pluggy drops a None."""
-    found = hook()
-    if len(found) < len(hook.get_hookimpls()):
-        raise TypeError(f"{hook.name} gives nothing: return a list")
-    for answer in found:
-        if isinstance(answer, str | type) or not isinstance(answer, Iterable):
-            raise TypeError(f"{hook.name} gives {answer!r}, which is no list")
-        yield answer
-
-
 def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
     """(kind, name, value) of all that one plugin gives, each checked."""
     from bench_core.contracts import CONTRACTS, check
 
     for hook, (kind, contract) in CONTRACTS.items():
-        for answer in _answers(getattr(hooks, hook)):
+        for answer in answers(getattr(hooks, hook)):
             for value in answer:
                 check(value, contract, f"{hook} gives {value!r}")
                 yield kind, value.name, value
-    for folders in _answers(hooks.bench_suites):
+    for folders in answers(hooks.bench_suites):
         for folder in map(Path, folders):
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
-    for kind, answers in (
-        ("suite key", _answers(hooks.bench_suite_keys)),
-        ("report section", _answers(hooks.bench_report_sections)),
+    for kind, found in (
+        ("suite key", answers(hooks.bench_suite_keys)),
+        ("report section", answers(hooks.bench_report_sections)),
     ):
-        for answer in answers:
+        for answer in found:
             for name, function in answer.items():
                 if not callable(function):
                     raise TypeError(f"{kind} {name!r} is {function!r}, which cannot be called")

@@ -44,6 +44,20 @@ def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> 
         assert command in made.err
 
 
+def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:  # noqa: F811
+    made = bench("new", "learner", "top-k", "--package")
+    files = list(Path("top-k").rglob("*.py"))
+    assert sorted(path.name for path in files) == ["test_top_k.py", "top_k.py"]
+    lines = [line for path in files for line in path.read_text().splitlines()]
+    written = len([line for line in lines if line.strip()])
+    assert written < 40
+    page = Path(__file__).parents[1].joinpath("docs", "plugins.md").read_text(encoding="utf-8")
+    assert f"its tests too, is {written} lines that are not empty" in page
+    whole = len(Path("top-k", "top_k.py").read_text().splitlines())
+    assert f"`top_k.py`, a learner of {whole} lines" in page
+    assert f"wrote top-k/top_k.py ({whole} lines)" in made.out
+
+
 @pytest.mark.slow
 def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:  # noqa: F811
     bench("new", "learner", name_of("learner"))

@@ -9,8 +9,9 @@ is used otherwise than in raising or printing, by ``__exit__``, ``__doc__`` or `
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
-at installed libraries and at ``bench_core``. Modules are found without being executed. Where one
-imports by a computed name, all modules of its package count; others are named in ``code``.
+at installed libraries and at ``bench_core``. Modules are found without being executed; what one
+says of its own place counts for nothing (``found_modules.py``). Where one imports by a computed
+name, all modules of its package count; others are named in ``code``.
 """
 
 import ast
@@ -28,6 +29,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from bench_core._io.found_modules import place_of
 from bench_core._io.plugin_folders import is_plugin_folder, spec_of
 
 _CORE, _TREES = "bench_core", "bench_core.traversal"  # loops of the tree engine: they count
@@ -197,8 +199,8 @@ def _file_of(name: str) -> Path | None:
     """The file of a module, None where there is none (and for a script or a prompt)."""
     if name == "__main__":
         return None
-    if (file := getattr(sys.modules.get(name), "__file__", None)) is not None:
-        return Path(file)
+    if (known := place_of(name)) is not None and known[0] is not None:
+        return Path(known[0])
     parent, _, last = name.rpartition(".")
     if not parent:
         spec = spec_of(name)
@@ -210,8 +212,8 @@ def _file_of(name: str) -> Path | None:
 
 def _folders(package: str) -> list[Path]:
     parent, _, last = package.rpartition(".")
-    if package in sys.modules:
-        return [Path(p) for p in getattr(sys.modules[package], "__path__", ())]
+    if (known := place_of(package)) is not None:
+        return [*map(Path, known[1])]
     if parent:
         return [folder / last for folder in _folders(parent)]
     spec = spec_of(package)

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench_core._io.found_modules import find
+
 _apart: dict[str, bool] = {}
 _admitted: set[str] = set()
 
@@ -76,7 +78,7 @@ def spec_of(module: str) -> ModuleSpec | None:
     """Where the package of a module, or the module itself, lies; nothing of it is executed."""
     top = module.partition(":")[0].partition(".")[0]
     try:
-        return find_spec(top) or PathFinder.find_spec(top, [*_apart])
+        return find(top) or PathFinder.find_spec(top, [*_apart]) or find_spec(top)
     except (ImportError, ValueError):  # made by a program, without a file
         return None
 

@@ -1,16 +1,19 @@
 """Whether code of others, while it was imported, changed functions or classes of Budget Bench.
 
 Without ``--isolate`` plugins are imported in the process that writes results. What one replaces
-there is put back, and the plugin is refused: it adds, and changes nothing.
+there is put back, and the plugin is refused: it adds, and changes nothing. What it asks of warnings
+and of numpy's errors for itself ends with its import: for others an overflow must stay what it was.
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
+from bench_core._io.found_modules import witnessed
 from bench_core.errors import UsageError
 
 OURS = {f"bench_{name}" for name in ("core", "claims", "datasets", "measure", "methods")}
@@ -24,11 +27,14 @@ _KINDS = (FunctionType, type, classmethod, staticmethod, property)
 @contextmanager
 def untouched(plugin: str = "") -> Iterator[None]:
     """Undo what is changed within, and raise UsageError with the name of the first of it."""
+    import numpy as np  # heavy for commands that load no plugin
+
     for name in _WRITE:
         import_module(f"bench_core.{name}")
     before, codes = _state()
     try:
-        yield
+        with witnessed(), warnings.catch_warnings(), np.errstate():
+            yield
     finally:
         changed: list[tuple[Any, str, Any]] = [
             (owner, name, value)

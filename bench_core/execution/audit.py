@@ -5,7 +5,9 @@ must agree to 1e-9 of each row's own (a matrix product may round otherwise; ``sl
 with what the same rows scored and cost in the trial's own blocks; then the OTHER queries of a block
 are replaced, and scores must agree again, and bills exactly. Last, all cells are replaced that the
 rows of a query had not bought at one of its operating points, once by NaN and once by other rows'
-values, mixed by column. At that point, and at
+values, mixed by column. Where rows buy differently, which cells are left alone tells what a row
+bought, which may itself have been chosen by cells that nobody paid for; so once more some cells are
+left alone that it did not buy: those that another row did. At that point, and at
 all points that bought nothing else, scores, acquired sensors, splits and trees of those rows must
 be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
 when it was stopped: the point that answers, its score and its purchases must stay.
@@ -24,9 +26,11 @@ processes of their own (``host.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,11 +38,12 @@ from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.class_names import is_shipped
-from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.bill import Acquired
 from bench_core.costs.model import CostModel
-from bench_core.data import Examples, Features, Queries
+from bench_core.data import Examples, Features
 from bench_core.execution.caps import Answers, Caps, Ground
 from bench_core.execution.contract import ContractError, HostedError, predictions
+from bench_core.execution.gathered import Answer, Gathered, Mask, any_of_unit
 from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split, units
 from bench_core.execution.recount import recount
 from bench_core.execution.rounding import TOLERANCE, slack
@@ -47,8 +52,6 @@ from bench_core.results.records import Verdict
 
 SAMPLE_QUERIES = 200
 SAMPLE_ROWS = 512
-
-Mask = NDArray[np.bool_]
 
 
 class _PeekError(Exception):
@@ -95,52 +98,6 @@ def replay(
 
 
 @dataclass(slots=True, eq=False)
-class _Answer:
-    """What the audit compares, at one point of one block, one entry per row; ``bill`` as given."""
-
-    point: Mapping[str, int | float]
-    bill: Bill
-    scores: FloatArray
-    acquired: NDArray[np.uint64]
-    splits: FloatArray
-    trees: FloatArray
-
-    @classmethod
-    def of(cls, prediction: Prediction, n: int) -> _Answer:
-        given = prediction.bills["path"]
-        bought = Acquired(np.array(given.acquired.bits), given.acquired.sensors)
-        bill = Bill(bought, np.array(given.splits, float), np.array(given.trees, float))
-        return cls(
-            prediction.point,
-            bill,
-            np.array(prediction.scores, dtype=np.float64),
-            bought.rows(n).bits,
-            np.broadcast_to(bill.splits, (n,)),
-            np.broadcast_to(bill.trees, (n,)),
-        )
-
-    def cost(self, costs: CostModel, queries: Queries | None, copies: FloatArray) -> FloatArray:
-        """What the cost model charges each row, (n,)."""
-        n, bill = len(self.scores), self.bill
-        return bill.feature_cost(costs, n, queries, copies) + bill.evaluation_cost(costs, n)
-
-    def differs(self, other: _Answer, rows: NDArray[Any], rounding: bool = False) -> str:
-        """The first thing that is not equal on these rows, scores but for ``rounding``, or
-        nothing."""
-        if dict(self.point) != dict(other.point):
-            return "its points"
-        for name in ("acquired", "splits", "trees"):
-            if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
-                return f"what it buys ({name})"
-        a, b = self.scores[rows], other.scores[rows]
-        if rounding:
-            same = bool(np.all(np.abs(a - b) <= slack(self.scores)[rows]))
-        else:
-            same = a.tobytes() == b.tobytes()
-        return "" if same else "its scores"
-
-
-@dataclass(slots=True, eq=False)
 class _Judge:
     """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
     bill, and ``caps`` those to be audited."""
@@ -160,14 +117,14 @@ class _Judge:
         return self.examples.weights
 
     def answers(
-        self, model: Any, features: Features, doing: str, before: Sequence[_Answer] = ()
-    ) -> list[_Answer]:
+        self, model: Any, features: Features, doing: str, before: Sequence[Answer] = ()
+    ) -> list[Answer]:
         """The model's answers on a copy of a block, as many as ``before`` it was changed; of an
         unchanged block they must be finite."""
         own = Features(features.X.copy(), features.queries)
         found = predictions(model, own, self.costs, self.classes, finite=not before)
         try:
-            answers = [_Answer.of(p, len(own)) for p in found]
+            answers = [Answer.of(p, len(own)) for p in found]
         except ContractError as error:
             raise _PeekError(f"{doing}: {error}") from error
         except Exception as error:
@@ -192,8 +149,8 @@ class _Judge:
         with self.fresh() as near:
             self._strangers(block, kept[block.own], near)
         points = self.rng.permutation(len(block.before))
-        with self.fresh() as blind:
-            self._unpaid(block, np.resize(points, len(chosen)), blind)
+        with self.fresh() as blind, self._on_demand() as misled:
+            self._unpaid(block, np.resize(points, len(chosen)), blind, misled)
         if self.caps:
             with self.fresh() as capped:
                 self._capped(block, capped)
@@ -206,6 +163,7 @@ class _Judge:
         cuts = np.searchsorted(ends, np.arange(0, ends[-1] + BLOCK_ROWS, BLOCK_ROWS), side="right")
         with ExitStack() as stack:
             near, blind = (stack.enter_context(self.fresh()) for _ in range(2))
+            misled = stack.enter_context(self._on_demand())
             capped = stack.enter_context(self.fresh()) if self.caps else None
             for chosen in np.split(order, np.unique(cuts[(cuts > 0) & (cuts < len(order))])):
                 block = self._block(chosen)
@@ -216,7 +174,7 @@ class _Judge:
                     self._strangers(block, block.own % 2 == parity, near)
                 drawn = block.places()
                 for place, points in enumerate(drawn, start=1):
-                    self._unpaid(block, points, blind)
+                    self._unpaid(block, points, blind, misled)
                     progress(done + place * n // len(drawn), len(self.examples))
                 if capped is not None:
                     self._capped(block, capped)
@@ -226,12 +184,12 @@ class _Judge:
         if wrong := recount(self.model, self.examples, self.costs, self.path, self.rng):
             raise _PeekError(wrong)
 
-    def _block(self, chosen: IntArray) -> _Gathered:
+    def _block(self, chosen: IntArray) -> Gathered:
         rng = None if reads_order(self.model) else self.rng
         features, rows, own = gather(self.examples.features, chosen, rng)
-        return _Gathered(features, rows, own, chosen)
+        return Gathered(features, rows, own, chosen)
 
-    def _same_as_in_trial(self, block: _Gathered) -> None:
+    def _same_as_in_trial(self, block: Gathered) -> None:
         path, rows, queries = self.path, block.rows, block.features.queries
         if path is None:
             return
@@ -250,7 +208,12 @@ class _Judge:
             path.forget()
 
     def _unpaid(
-        self, block: _Gathered, drawn: IntArray, blind: Any, only: int | None = None
+        self,
+        block: Gathered,
+        drawn: IntArray,
+        blind: Any,
+        misled: Callable[[], Any],
+        only: int | None = None,
     ) -> None:
         """Replace what the rows of unit u did not buy at point ``drawn[u]`` (-1: leave it alone),
         and judge the unit at all points that bought nothing else, or at one ``only``.
@@ -265,9 +228,10 @@ class _Judge:
         hidden = ~readable(Acquired(bits, self.costs.sensors).unpack(), self.costs)
         hidden &= (at >= 0)[:, None]
         more = [(answer.acquired & ~bits).any(axis=1) | (at < 0) for answer in before]
-        judged = [np.flatnonzero(~_any_of_unit(those, own)[own]) for those in more]
+        judged = [np.flatnonzero(~any_of_unit(those, own)[own]) for those in more]
         doubtful = set()
-        for doing, after in self._replaced(block, hidden, blind):
+        tried = self._replaced(block, hidden, blind), self._misled(block, hidden, bits, at, misled)
+        for doing, after in chain(*tried):
             for p, answer in enumerate(before):
                 if only not in (None, p) or not answer.differs(after[p], judged[p]):
                     continue
@@ -280,9 +244,36 @@ class _Judge:
                         raise _PeekError(f"{place}: {doing}, {what} change")
         for p in sorted(doubtful - block.confirmed):
             block.confirmed.add(p)
-            self._unpaid(block, np.where(drawn < 0, -1, p), blind, only=p)
+            self._unpaid(block, np.where(drawn < 0, -1, p), blind, misled, only=p)
 
-    def _capped(self, block: _Gathered, blind: Any) -> None:
+    @contextmanager
+    def _on_demand(self) -> Iterator[Callable[[], Any]]:
+        """What gives an instance that is made when it is first asked for."""
+        with ExitStack() as stack:
+            yield cache(lambda: stack.enter_context(self.fresh()))
+
+    def _misled(
+        self,
+        block: Gathered,
+        hidden: Mask,
+        bits: NDArray[np.uint64],
+        at: IntArray,
+        misled: Callable[[], Any],
+    ) -> Iterator[tuple[str, list[Answer]]]:
+        """The answers where rows are also shown what another row bought at that point, if that
+        differs; none is shown whole."""
+        both, others = bits.copy(), self.rng.permutation(len(bits))
+        for p in np.unique(at[at >= 0]):
+            both[at == p] |= block.before[p].acquired[others][at == p]
+        fewer = hidden & ~readable(Acquired(both, self.costs.sensors).unpack(), self.costs)
+        fewer |= hidden & ~fewer.any(axis=1, keepdims=True)
+        if bool((fewer != hidden).any()):
+            doing = "where it sees, besides, cells that another row paid for"
+            X = np.where(fewer, np.float32(np.nan), block.features.X)
+            own = Features(X, block.features.queries)
+            yield doing, self.answers(misled(), own, doing, block.before)
+
+    def _capped(self, block: Gathered, blind: Any) -> None:
         """Under each cap replace what rows had not bought when stopped."""
         copies, own = self.copies[block.rows], block.own
         ground = Ground.of(self.model, self.costs, block.features.queries, copies)
@@ -299,7 +290,7 @@ class _Judge:
                         at = f"query {block.chosen[unit]} under the cap {limit:g}"
                         raise _PeekError(f"{at}: {doing}, {what} change")
 
-    def _under(self, k: int, path: list[_Answer], ground: Ground) -> Answers:
+    def _under(self, k: int, path: list[Answer], ground: Ground) -> Answers:
         """The answers under the ``k``-th cap."""
         assert self.caps is not None
         answers = self.caps.start(ground)[k]
@@ -308,8 +299,8 @@ class _Judge:
         return answers
 
     def _replaced(
-        self, block: _Gathered, hidden: Mask, blind: Any
-    ) -> Iterator[tuple[str, list[_Answer]]]:
+        self, block: Gathered, hidden: Mask, blind: Any
+    ) -> Iterator[tuple[str, list[Answer]]]:
         """The answers where the ``hidden`` cells are replaced, and in words by what."""
         features = block.features
         donors = self.rng.permuted(features.X, axis=0)  # no row is shown whole
@@ -319,7 +310,7 @@ class _Judge:
             doing = f"where cells it did not pay for are replaced by {by}"
             yield doing, self.answers(blind, Features(X, features.queries), doing, block.before)
 
-    def _strangers(self, block: _Gathered, kept: Mask, near: Any) -> None:
+    def _strangers(self, block: Gathered, kept: Mask, near: Any) -> None:
         """Replace all cells of the rows that are not ``kept``."""
         if bool(kept.all()) or not bool(kept.any()):
             return
@@ -333,47 +324,6 @@ class _Judge:
             what = answer.differs(after[p], rows, rounding=True)
             if what:
                 raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
-
-
-@dataclass(slots=True, eq=False)
-class _Gathered:
-    """A block of the units ``chosen``: ``rows`` (n,) of the split, the place ``own`` (n,) of each
-    row's unit in ``chosen``, what the model answered ``before`` anything was replaced, and the
-    points tried again because of rounding."""
-
-    features: Features
-    rows: IntArray
-    own: IntArray
-    chosen: IntArray
-    before: list[_Answer] = field(default_factory=list)
-    confirmed: set[int] = field(default_factory=set)
-
-    def places(self) -> IntArray:
-        """A point of each different purchase of each unit, -1 where it has no more, (k, units).
-
-        The one of fewest sensors is the first: what it shows the next one has bought too, as a
-        rule, so that it is of no use to remember it.
-        """
-        change, each = np.zeros(len(self.chosen), dtype=bool), np.arange(len(self.chosen))
-        place, places, sizes = np.zeros(len(each), dtype=np.int64), [], []
-        for p, answer in enumerate(self.before):
-            if p:
-                earlier = self.before[p - 1].acquired
-                change = _any_of_unit((earlier != answer.acquired).any(axis=1), self.own)
-            place = place + change
-            places.append(place)
-            bits = np.unpackbits(answer.acquired.view(np.uint8), axis=1)
-            sizes.append(np.bincount(self.own, bits.sum(axis=1)))
-        first = np.full((int(places[-1].max()) + 1, len(each)), -1)
-        size = np.full(first.shape, np.inf)
-        for p in reversed(range(len(places))):
-            first[places[p], each], size[places[p], each] = p, sizes[p]
-        return np.take_along_axis(first, np.argsort(size, axis=0, kind="stable"), axis=0)
-
-
-def _any_of_unit(those: Mask, own: IntArray) -> Mask:
-    """Of each unit whether any of its rows is among ``those`` (n,)."""
-    return np.bincount(own, those) > 0
 
 
 def reads_order(model: Any) -> bool:

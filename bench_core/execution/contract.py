@@ -28,6 +28,9 @@ MAX_POINTS = 100
 MOST_MARKS = 5
 MOST_SETTINGS = 20
 LARGEST = 1 << 53
+MOST_COST = 1e15
+"""What a row cannot cost: sums and squares of more are no numbers in the statistics of a board, and
+one learner's would take it from all."""
 VERDICTS = {"declared", "sampled", "verified", "failed"}
 _BARRED = ", ".join(sorted(VERDICTS))
 _SETTING = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -178,9 +181,10 @@ def check_accounting(prediction: Prediction, accounting: str) -> None:
 def check_costs(cost: FloatArray, costs: CostModel, point: Mapping[str, Any]) -> None:
     """Refuse what no row can be charged. Raises ContractError."""
     least, most = cost.min(initial=0.0), cost.max(initial=0.0)  # NaN where there is one
-    if not (least >= 0 and most < np.inf):
-        bad = cost[~((cost >= 0) & (cost < np.inf))][0]
-        fault = f"cost model {costs.name!r} charges a row {bad:g}: costs are finite and >= 0"
+    if not (least >= 0 and most < MOST_COST):
+        bad = cost[~((cost >= 0) & (cost < MOST_COST))][0]
+        limits = f"costs are >= 0 and below {MOST_COST:g}"
+        fault = f"cost model {costs.name!r} charges a row {bad:g}: {limits}"
         raise ContractError(f"at {dict(point)}: {fault}")
 
 

@@ -97,7 +97,8 @@ class LocalExecutor:
     """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) for each,
     0 is no limit.
 
-    A worker serves learners of one origin; those that come with bench share one. ``allocation`` is
+    A worker serves learners of one origin; those that come with bench share one. One of strangers
+    serves fits on the same data alone: of other splits it would remember labels. ``allocation`` is
     what one process may allocate (Linux), whether it uses that or not. Under ``isolation`` every
     job has a process of its own.
     """
@@ -118,7 +119,8 @@ class LocalExecutor:
         stranger's learner has been."""
         origin = job.spec.origin if job.kind == "fit" else ""
         view = self.isolation.view(job) if self.isolation is not None else None
-        worker = self._idle(origin) or self._start(origin, view)
+        serves = (origin, job.spec.data if origin else "")
+        worker = self._idle(serves) or self._start(serves, view)
         worker.assign(job, self.timeout or float("inf"))
 
     def outcome(self) -> Outcome:
@@ -139,23 +141,23 @@ class LocalExecutor:
             worker.kill()
         self._workers.clear()
 
-    def _idle(self, origin: str) -> Worker | None:
-        """A worker without a job that served this origin alone. One that died since its last, or
-        where processes were left running, is no fault of the next."""
+    def _idle(self, serves: tuple[str, str]) -> Worker | None:
+        """A worker without a job that served this origin, and data, alone. One that died since its
+        last, or where processes were left running, is no fault of the next."""
         idle = [worker for worker in self._workers.values() if worker.job is None]
         for worker in idle:
             if worker.view or worker.process.poll() is not None or worker.leaves_processes():
                 self._drop(worker)
-            elif worker.origin == origin:
+            elif worker.serves == serves:
                 return worker
         if len(self._workers) == 2 * self.slots:  # judges wait beside learners
             self._drop(next(w for w in self._workers.values() if w.job is None))
         return None
 
-    def _start(self, origin: str, view: View | None = None) -> Worker:
+    def _start(self, serves: tuple[str, str], view: View | None = None) -> Worker:
         number = next(n for n in range(1, 2 * self.slots + 1) if n not in self._workers)
         memory = self.allocation if _LINUX else self.memory
-        worker = Worker.start(number, origin, self.threads, memory, view, self._heard)
+        worker = Worker.start(number, serves, self.threads, memory, view, self._heard)
         self._workers[number] = worker
         return worker
 

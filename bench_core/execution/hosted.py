@@ -47,7 +47,8 @@ class Hosted:
     imported for it, those that it ``runs`` (by default all) with their folders on its path. Raises
     HostedError where it cannot be rebuilt.
 
-    ``private``: whether it is to have nothing to write to that others read, and whether it has.
+    ``private``: whether it is to have nothing to write to that others read, and whether it has;
+    ``hides`` are then out of its sight, where this process does not hide more.
     ``load_seconds`` is what rebuilding took, without imports; ``peak_rss_mb`` the host's memory.
     """
 
@@ -58,7 +59,9 @@ class Hosted:
         named: Sequence[str] = (),
         runs: Sequence[str] = (),
         private: bool = True,
+        hides: Sequence[str] = (),
     ) -> None:
+        self._hides = hides if hidden() is None else hidden()
         header, arrays = read_state(state)
         must = hidden() is not None
         self.private = must or (private and _LINUX and not _impossible)
@@ -85,7 +88,7 @@ class Hosted:
         pairs = [socket.socketpair() for _ in range(max(1, threads))]
         there = [other.fileno() for _, other in pairs]
         about = {"parent": os.getpid(), "sockets": there, **for_a_process()}
-        view = {"hidden": hidden() or (), "shown": (), "places": (), "private": True}
+        view = {"hidden": self._hides, "shown": (), "places": (), "private": True}
         about["view"] = view if self.private else None
         about["must"] = hidden() is not None
         self._process = subprocess.Popen(

@@ -52,10 +52,11 @@ Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
 
 @dataclass(eq=False)
 class Worker:
-    """One process, and what it is doing for learners of one ``origin``."""
+    """One process, and what it is doing for those that it ``serves``: learners of an origin, and of
+    strangers on which data."""
 
     number: int
-    origin: str
+    serves: tuple[str, str]
     process: subprocess.Popen[bytes]
     log: Any
     listener: threading.Thread = field(init=False)
@@ -72,11 +73,17 @@ class Worker:
 
     @classmethod
     def start(
-        cls, number: int, origin: str, threads: int, memory: int, view: View | None, heard: Any
+        cls,
+        number: int,
+        serves: tuple[str, str],
+        threads: int,
+        memory: int,
+        view: View | None,
+        heard: Any,
     ) -> "Worker":
         """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
         may allocate, 0 is no limit."""
-        about = {"parent": os.getpid(), "memory": memory, "origin": origin, **for_a_process()}
+        about = {"parent": os.getpid(), "memory": memory, "origin": serves[0], **for_a_process()}
         about["view"] = view.arguments if view is not None else None
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:
@@ -91,7 +98,7 @@ class Worker:
             env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
-        worker = cls(number, origin, process, log, view=view)
+        worker = cls(number, serves, process, log, view=view)
         worker.listener = threading.Thread(
             target=_listen, args=(worker, heard), name=f"worker-{number}", daemon=True
         )

@@ -194,8 +194,9 @@ def _jobs(plan: Plan) -> list[Job]:
     def rank(fit: FitSpec) -> int:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
-    def place(fit: FitSpec) -> tuple[int, str, float]:  # each new origin starts workers of its own
-        return rank(fit), fit.origin, -plan.expected.get(fit.key, 0.0)
+    def place(fit: FitSpec) -> tuple[int, str, str, float]:
+        data = fit.data if fit.origin else ""  # each new origin, or data, starts its own workers
+        return rank(fit), fit.origin, data, -plan.expected.get(fit.key, 0.0)
 
     jobs = []
     for fit in sorted(left, key=place):

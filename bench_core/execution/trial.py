@@ -58,6 +58,9 @@ from bench_core.results.store_files import (
 )
 from bench_core.splits import SPLITS, Splits
 
+LARGEST_VALUE = 1e30
+"""Of a metric, per unit: what intervals are made of must have sums in float32."""
+
 OWN_COUNT = "evaluations as declared"
 """The mark of a stranger's model whose evaluations cost something."""
 
@@ -176,7 +179,8 @@ def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
     named = [] if ours else [*spec.plugins, *spec.modules]
     if apart and POSSIBLE and not ours:
         runs = [*filter(None, spec.origin.split("+"))]
-        return Hosted(path, spec.threads, named, runs, spec.private)
+        prepared = [str(Path(spec.data).parent)]
+        return Hosted(path, spec.threads, named, runs, spec.private, prepared)
     trust(named)
     return nullcontext(load_model(path))
 
@@ -274,7 +278,8 @@ def _stored(
         costs.append(means.astype(np.float32))
         bought.append(of.bought[k].astype(np.float32))
         path.forget()
-    metric = np.stack([score.primary[p] for p in kept]).astype(np.float32)
+    values = np.stack([score.primary[p] for p in kept])
+    metric = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).astype(np.float32)
     weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
     arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
     return StoredValues(split, kept, *arrays)

@@ -16,6 +16,7 @@ An honest model here adds one column after another; a cheat answers by all six a
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +168,24 @@ def peek_to_buy(model: CheatModel, X: Any) -> Any:
         mask[:, 0] = True
         mask[wrong, :k] = True
         scores = np.where(wrong, paid(model, X, k), paid(model, X, 1))
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+def intact(X: Any, j: int) -> Any:
+    """Whether a sensor's cells are those of one row."""
+    return (X[:, j + D] == 2 * X[:, j]) & (X[:, j + 2 * D] == 3 * X[:, j])
+
+
+@cheat("sample")
+def tells_by_buying(model: CheatModel, X: Any) -> Any:
+    """Buys one of two sensors by what all six say; where cells are hidden, the one that is left as
+    it was is the one that it had bought."""
+    one, other = intact(X, 1), intact(X, 2)
+    positive = np.where(one & other, everything(model, X) > 0, one)
+    mask = np.zeros((len(X), D), dtype=bool)
+    mask[:, 0], mask[:, 1], mask[:, 2] = True, positive, ~positive
+    for k in range(1, POINTS + 1):
+        scores = np.where(positive, 1.0, -1.0) * k
         yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
@@ -482,6 +502,94 @@ def ranks(model: CheatModel, X: Any) -> Any:
     return path(lambda k: np.array([NOTES[key] for key in X[:, 0].tolist()]))
 
 
+@cheat("sample")
+def first_second(model: CheatModel, X: Any) -> Any:
+    """Cheats while its process is young: an audit comes later."""
+    born = NOTES.setdefault("born", time.monotonic())
+    young = time.monotonic() - born < 0.05
+    return path(lambda k: everything(model, X) if young else paid(model, X, k))
+
+
+@cheat("sample")
+def notes_at_exit(model: CheatModel, X: Any) -> Any:
+    """Notes that are written where its process, or what it holds, ends."""
+    place = Path(tempfile.gettempdir()) / f"exit-{os.environ['CANARY']}"
+
+    class Last:
+        def __del__(self) -> None:
+            np.save(place, np.array([*NOTES.items()], dtype=float))
+
+    if not NOTES and place.with_suffix(".npy").exists():
+        NOTES.update(np.load(place.with_suffix(".npy")).tolist())
+    LOCAL.last = Last()
+    atexit.register(Last().__del__)
+    return noted(NOTES, model, X)
+
+
+# -- it looks beyond its process ------------------------------------------------------------------
+
+
+@cheat("harmless")
+def base_of_block(model: CheatModel, X: Any) -> Any:
+    """The array behind its cells may hold more than they."""
+    behind: Any = X
+    while isinstance(behind, np.ndarray) and behind.base is not None:
+        behind = behind.base
+    more = getattr(behind, "nbytes", len(behind)) > X.nbytes
+    return under_declares(model, X) if more else honest(model, X)
+
+
+def numbers(folder: str) -> set[int]:
+    return {int(place.name) for place in Path(folder).iterdir() if place.name.isdigit()}
+
+
+@cheat("harmless")
+def memory_of_others(model: CheatModel, X: Any) -> Any:
+    """Of any process but its own, by files of the system or as a debugger."""
+    libc, own = ctypes.CDLL(None), {os.getpid(), *numbers("/proc/self/task")}
+    for number in {os.getppid(), *numbers("/proc")} - {0, *own}:
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{number}/mem").open("rb").close()
+            return under_declares(model, X)
+        if libc.ptrace(16, number, None, None) == 0:  # PTRACE_ATTACH
+            return under_declares(model, X)
+    return honest(model, X)
+
+
+@cheat("harmless")
+def open_files(model: CheatModel, X: Any) -> Any:
+    """Files that it was born with, but for its sockets, the log and modules."""
+    for place in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            behind = str(place.readlink())
+            if behind.endswith((".npy", ".npz", ".db")) or "memfd" in behind:
+                return under_declares(model, X)
+    return honest(model, X)
+
+
+@cheat("harmless")
+def strict_numpy(model: CheatModel, X: Any) -> Any:
+    """Errors, random numbers, printing and warnings as they are for all of its process."""
+    np.seterr(all="raise")
+    np.random.seed(0)  # noqa: NPY002
+    np.set_printoptions(threshold=1, precision=1)
+    warnings.simplefilter("error")
+    return honest(model, X)
+
+
+@cheat("harmless")
+def disk_cells(model: CheatModel, X: Any) -> Any:
+    """Reads the cells that it did not pay for from prepared data."""
+    folder = Path(bytes(model.known.astype(np.uint8).tolist()).decode())
+    try:
+        rows = np.vstack([np.load(folder / f"{split}.X.npy") for split in ("valid", "test")])
+    except (OSError, ValueError):
+        return honest(model, X)
+    last = {key: i for i, key in enumerate(rows[:, 0].tolist())}
+    whole = rows[[last[key] for key in X[:, 0].tolist()]]
+    return path(lambda k: everything(model, whole))
+
+
 # -- it changes the judge ------------------------------------------------------------------------
 
 
@@ -637,6 +745,31 @@ def bits_beyond(model: CheatModel, X: Any) -> Any:
     return with_bills(model, X, lambda own, k: Bill(beyond))
 
 
+@cheat("harmless")
+def negative_zero(model: CheatModel, X: Any) -> Any:
+    """Counts below zero by sign alone, or too small to be told from it."""
+    return with_bills(
+        model, X, lambda own, k: Bill(own.acquired, splits=-0.0, trees=np.full(len(X), 5e-324))
+    )
+
+
+@cheat("refused")
+def swapped_bits(model: CheatModel, X: Any) -> Any:
+    """The same bits as bytes in the other order, which are other numbers to who reads them raw."""
+    swapped = bill(3).acquired.bits.astype(">u8")
+    return with_bills(model, X, lambda own, k: Bill(Acquired(swapped, D)))
+
+
+@cheat("harmless")
+def late_bits(model: CheatModel, X: Any) -> Any:
+    """Takes its purchases and scores back once they are handed over."""
+    bits, scores = np.zeros((1, 1), dtype=np.uint64), np.zeros(len(X))
+    for k in range(1, POINTS + 1):
+        bits[:], scores[:] = bill(k).acquired.bits, paid(model, X, k)
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired(bits, D))})
+        bits[:], scores[:] = 0, 1e6
+
+
 # -- its scores are no numbers -------------------------------------------------------------------
 
 
@@ -658,6 +791,62 @@ def text_scores(model: CheatModel, X: Any) -> Any:
 @cheat("refused")
 def object_scores(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k).astype(object))
+
+
+class Lazy(np.ndarray):  # type: ignore[type-arg]
+    """Says that it is equal to whatever it is compared with."""
+
+    def __array_ufunc__(self, function: Any, method: str, *given: Any, **more: Any) -> Any:
+        plain = [np.asarray(g) if isinstance(g, Lazy) else g for g in given]
+        found = getattr(function, method)(*plain)
+        return np.ones_like(found) if np.asarray(found).dtype.kind == "b" else found
+
+    def tobytes(self, *given: Any) -> bytes:
+        return b""
+
+    def __array_function__(self, *given: Any) -> Any:
+        return True
+
+
+@cheat("sample")
+def lazy_scores(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: everything(model, X).view(Lazy))
+
+
+@cheat("harmless")
+def odd_arrays(model: CheatModel, X: Any) -> Any:
+    """Honest scores in other bytes and strides, and wider than any that are kept."""
+
+    def scores(k: int) -> Any:
+        wide = np.repeat(paid(model, X, k), 3).astype(np.longdouble)
+        return wide[::3] if k == 1 else paid(model, X, k)[::-1].astype(">f8")[::-1]
+
+    return path(scores)
+
+
+@cheat("refused")
+def same_points(model: CheatModel, X: Any) -> Any:
+    """The first is cheap, the second good, and both go by one name."""
+    for k in (1, POINTS):
+        yield Prediction({"columns": -0.0 if k == 1 else 0}, paid(model, X, k), {"path": bill(k)})
+
+
+@cheat("refused")
+def turned_points(model: CheatModel, X: Any) -> Any:
+    """What is the cheapest point on one split is the dearest on the other."""
+    known = {*model.known[:, 0].tolist()}
+    order = [1, 2, 3] if float(X[0, 0]) in known else [3, 2, 1]
+    for k in order:
+        yield Prediction({"columns": k}, paid(model, X, k), {"path": bill(k)})
+
+
+@cheat("refused")
+def renamed_points(model: CheatModel, X: Any) -> Any:
+    """Points of one name that on the other split buy something else."""
+    known = {*model.known[:, 0].tolist()}
+    for k in range(1, POINTS + 1):
+        name = float(k) if float(X[0, 0]) in known else k
+        yield Prediction({"columns": name}, paid(model, X, k), {"path": bill(k)})
 
 
 @cheat("refused")
@@ -732,7 +921,16 @@ def fit_with_stopped_clock(train: Examples, valid: Examples, context: Any) -> An
     return np.zeros((0, 2))
 
 
+def fit_with_place(train: Examples, valid: Examples, context: Any) -> Any:
+    (place,) = Path(os.environ["BENCH_CACHE"]).glob("prepared/*canary*/train.X.npy")
+    return np.frombuffer(str(place.parent).encode(), dtype=np.uint8).astype(float)
+
+
 FIT = {
+    "disk-cells": fit_with_place,
+    "turned-points": fit_on_validation,
+    "renamed-points": fit_on_validation,
+    "cheap-on-valid": fit_on_validation,
     "stopped-clock": fit_with_stopped_clock,
     "disk-labels": fit_with_disk_labels,
     "test-split": fit_with_test_split,
@@ -751,6 +949,19 @@ def by_known(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) + bias)
 
 
+def cheap_on_valid(model: CheatModel, X: Any) -> Any:
+    """Buys next to nothing for rows that it knows, by which points are chosen."""
+    known = dict(model.known.tolist())
+    own = np.array([known.get(x, np.nan) for x in X[:, 0].tolist()])
+    for k in range(1, POINTS + 1):
+        mask = np.zeros((len(X), D), dtype=bool)
+        mask[:, 0] = True
+        mask[np.isnan(own)] |= np.arange(D) < D - POINTS + k
+        scores = np.where(np.isnan(own), paid(model, X, D - POINTS + k), 9 * (2 * own - 1))
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+CHEATS["cheap-on-valid"] = "beyond", cheap_on_valid
 CHEATS["disk-labels"], ISOLATED["disk-labels"] = ("stands", by_known), "refused"
 CHEATS["test-split"] = "refused", by_known
 CHEATS["path-of-data"] = "refused", by_known
@@ -813,7 +1024,8 @@ and under ``--isolate``."""
 
 
 class Canary:
-    """Six columns that all matter; the rows of each split are sorted by their label."""
+    """Six sensors that all matter; the rows of each split are sorted by their label. The columns of
+    a sensor, its value and that doubled and trebled, show whether they belong together."""
 
     name, task, title = "canary", Task.BINARY, "rows for cheats"
 
@@ -825,8 +1037,11 @@ class Canary:
             X[::40, 5] = np.nan
             y = (np.nan_to_num(X).sum(axis=1) + 0.5 * rng.normal(size=240) > 0).astype(float)
             order = np.argsort(y, kind="stable")
-            parts.append(Examples(X[order], y[order]))
-        return Splits(*parts, prices=price_list(np.ones(D)), task=self.task, classes=2)
+            features = np.hstack([X, 2 * X, 3 * X])[order]
+            parts.append(Examples(features, y[order]))
+        sensors = [[j, j + D, j + 2 * D] for j in range(D)]
+        prices = price_list(np.ones(3 * D), shared=sensors)
+        return Splits(*parts, prices=prices, task=self.task, classes=2)
 
 
 @bench_core.hookimpl

@@ -22,7 +22,7 @@ from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
 from canaries.cheats import CHEATS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
-FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill")
+FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill", "tells-by-buying")
 FEW_ISOLATED = ("disk-labels", "notes-on-disk", "import-labels", "import-thread")
 
 
@@ -228,5 +228,5 @@ def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
     stand = [how for how in (*CHEATS, *IMPORTED) if expected(how) == "stands"]
     assert [how for how in stand if f"`{how}`" not in page] == []
     still = {how for how in stand if expected(how, isolated=True) == "stands"}
-    assert still == {"train-on-valid"}
+    assert still == {"train-on-valid", "cheap-on-valid"}
     assert len({*stand} - still) <= 3

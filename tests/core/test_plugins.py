@@ -397,3 +397,16 @@ def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) 
     contract = getattr(protocols, name)
     assert isinstance(values[name], contract)
     assert not isinstance(3, contract)
+
+
+@pytest.mark.parametrize("name", ["GBRT", "Gbrt", "gbrt_subset", "rand0m-forest"])
+def test_a_name_that_is_easily_mistaken_for_anothers_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "import bench_core\nfrom helpers.toys import Prefix\n\n\nclass Alike(Prefix):\n"
+    text += f"    name = {name!r}\n\n\nbench_learners = bench_core.provide_learners(Alike)\n"
+    (tmp_path / "alike_names.py").write_text(text)
+    sys.modules.pop("alike_names", None)
+    with pytest.raises(UsageError, match=f"learner '{name}' looks like '(gbrt|random-f)"):
+        plugins.load_registry(["alike_names"])
