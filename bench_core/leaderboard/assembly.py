@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core.arrays import IntArray
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
-from bench_core.results.marks import Ends, repeated_paths, search_marks
+from bench_core.results.columns import Columns, positions, texts
+from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
@@ -26,29 +28,33 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-_POINT = (*selection.BOARD, "learner", *selection.REPEAT, "point", "params")
-_DRAWN = (*_POINT, "valid_quality", "valid_cost", "test_quality", "test_cost")
-_MEAN = ("test_quality", "test_quality_std", "test_cost")
-_TRIED = ("learner", *selection.REPEAT, "params", "point", *_DRAWN[-4:])
-_UNREAD = ("trial", "learner_version", "predict_seconds", "peak_rss_mb", "machine", "created_at")
-_TRIAL = ("learner", "params", "fold", "seed", "status", "audit", "fit_seconds")
+_MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
+_SHOWN = (*selection.BOARD, "learner", "test_quality", "test_cost", "saving", "reached")
+_MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
+_SETTING = ("learner", "params", "fold", "seed")
+_ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
 
 
 def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
     """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
-    names = dict.fromkeys([*planned, *map(str, frame["dataset"].unique())])
-    parts = ((name, _of(frame, name)) for name in names)  # one at a time in memory
-    return [_board(info, name, part) for name, part in parts if len(part)]
+    trials = _trials(frame)
+    names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
+    parts = ((name, trials[trials["dataset"] == name]) for name in names)
+    return [_board(info, name, frame, part) for name, part in parts if len(part)]
 
 
-def _of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """The rows of a data set, without columns that no board reads."""
+def _trials(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is known of the trials, of the many rows of a trial about one."""
     import pandas as pd
 
-    rows = np.flatnonzero(frame["dataset"] == dataset)
-    read = frame.columns.difference(_UNREAD, sort=False)
-    return pd.DataFrame({name: frame[name].array.take(rows) for name in read}, copy=False)
+    names = ("dataset", *_SETTING, *_ENDED, "fit_seconds")
+    cells = {name: frame[name].array for name in names if name in frame}
+    new = np.arange(len(frame)) == 0
+    for name, column in cells.items():
+        if name != "fit_seconds":
+            new[1:] |= np.asarray(column[1:] != column[:-1], dtype=bool)
+    return pd.DataFrame({name: column[new] for name, column in cells.items()}, copy=False)
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -68,34 +74,36 @@ def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
     return [use for use in info.datasets if use["name"] == dataset]
 
 
-def _board(info: RunInfo, name: str, frame: pd.DataFrame) -> Board:
+def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) -> Board:
+    """The board of a data set, from all rows of the run and from its own trials."""
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *_one_split_for_all(uses))
-    rows = _rows(frame, metric, info.reference, info.baselines, use.get("ends") or {})
+    frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
+    rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     budgets = budgets_of(use, rows)
     rows = within_each(frame, metric, rows, budgets)
-    stand_in = _any(frame, "stand_in")
+    stand_in = _any(trials, "stand_in")
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
-        "trained on surrogate prices": _any(frame, "surrogate"),
+        "trained on surrogate prices": _any(trials, "surrogate"),
     }
     return Board(
         dataset=name,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
-        accounting=_values(frame, "accounting") or info.accounting,
-        unit=_values(frame, "unit") or "cost units",
+        accounting=_values(trials, "accounting") or info.accounting,
+        unit=_values(trials, "unit") or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
         marks=tuple(mark for mark, there in marks.items() if there),
-        repeats=len(frame[["fold", "seed"]].drop_duplicates()),
+        repeats=len(trials[["fold", "seed"]].drop_duplicates()),
         rows=rows,
-        failures=_failures(frame),
+        failures=_failures(trials),
         facts=_facts(use),
         same_as=str(use.get("same_as", "")),
         notes=notes,
@@ -149,6 +157,7 @@ def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _rows(
     frame: pd.DataFrame,
+    trials: pd.DataFrame,
     metric: Criterion,
     reference: str,
     baselines: Sequence[str],
@@ -162,26 +171,35 @@ def _rows(
     if points.empty:
         return ()
     higher = metric.higher_is_better
-    best, saved = (
-        selection.best_points(points, higher),
-        selection.savings(points, higher, reference, SHARE),
-    )
-    tables = {
-        "trials": _trials(frame),
-        "points": points[[c for c in _TRIED if c in points]],
-        "best": best,
-        "saved": saved,
-        "mean": selection.over_repeats(best),
-        "saving": selection.over_repeats(saved),
-        "curve": selection.curve(points[[c for c in _DRAWN if c in points]], higher),
-    }
-    of = {name: _by_learner(table) for name, table in tables.items()}
+    kept = (*selection.BOARD, *_SETTING, "point", "marks", *_MEASURED)
+    points = points[[name for name in kept if name in points]]
+    on_frontier = selection.frontier_rows(points, higher)
+    frontiers = points.iloc[on_frontier].reset_index(drop=True)
+    best = selection.best_points(frontiers, higher)  # the best of all are on a frontier
+    saved = selection.savings(points, higher, reference, SHARE, frontiers=on_frontier)
+    own, saves, paths = _by_learner(trials), _by_learner(saved), paths_of(points)
+    mean, saving, curves = _means(best), _means(saved), _curves(frontiers)
+    marks, alike = search_marks(best, points, paths, ends, higher), repeated_paths(points, paths)
     rows = []
-    for learner in of["best"]:
-        own = {name: parts[learner] for name, parts in of.items()}
-        marks = search_marks(own["best"], own["points"], ends.get(learner, {}), higher)
-        row = _row(learner, own, marks)
-        rows.append(replace(row, reference=learner == reference, baseline=learner in baselines))
+    for learner, chosen in _by_learner(best).items():
+        varied = varied_parameters(own[learner])
+        reaches = not math.isnan(saving[learner]["test_quality"])
+        row = Row(
+            learner=learner,
+            reference=learner == reference,
+            baseline=learner in baselines,
+            audit=audit_mark(own[learner]),
+            repeats=int(mean[learner]["repeats"]),
+            best=_pick(mean[learner], chosen, varied),
+            reached=int(saving[learner]["reached"]),
+            cheap=_pick(saving[learner], saves[learner], varied) if reaches else None,
+            saving=float(saving[learner]["saving"]),
+            curve=curves(learner, varied),
+            alike=round(alike[learner]),
+            marks=(*_marks(chosen, saves[learner]), *marks[learner]),
+            **_effort(own[learner]),
+        )
+        rows.append(row)
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
@@ -190,97 +208,77 @@ def _rows(
     return tuple(sorted(rows, key=rank))
 
 
-def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    names = table["learner"].array
-    found = selection.positions(table, ["learner"])
-    return {str(names[rows[0]]): table.iloc[rows] for rows in found}
+def _by_learner(table: pd.DataFrame) -> dict[str, Columns]:
+    """The rows of each learner as plain arrays."""
+    columns = {name: table[name].to_numpy() for name in table}
+    parts = ({n: c[rows] for n, c in columns.items()} for rows in positions(table, ["learner"]))
+    return {str(part["learner"][0]): part for part in parts}
 
 
-def _trials(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is known of the trials, of the many rows of a trial about one."""
-    kept = frame[[name for name in _TRIAL if name in frame]]
-    new = np.zeros(max(0, len(kept) - 1), dtype=bool)
-    for name in kept.columns:
-        codes = selection.codes_of(kept[name])[0]
-        new |= codes[1:] != codes[:-1]
-    return kept[np.append(True, new)] if len(kept) else kept
+def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
+    """By learner the row of ``over_repeats``."""
+    means = selection.over_repeats(chosen[[name for name in _SHOWN if name in chosen]])
+    return {str(mean["learner"]): mean for mean in reversed(means.to_dict("records"))}
 
 
-def _row(learner: str, own: Mapping[str, pd.DataFrame], marks: Sequence[str]) -> Row:
-    """The row of one learner, from its trials, its points and those that were chosen."""
-    varied = varied_parameters(own["trials"])
-    mean, saving = own["mean"].iloc[0], own["saving"].iloc[0]
-    reaches = not math.isnan(saving["test_quality"])
-    return Row(
-        learner=learner,
-        reference=False,
-        audit=audit_mark(own["trials"]),
-        repeats=int(mean["repeats"]),
-        best=pick(mean, own["best"], varied),
-        reached=int(saving["reached"]),
-        cheap=pick(saving, own["saved"], varied) if reaches else None,
-        saving=float(saving["saving"]),
-        curve=_curve(own["curve"], varied),
-        alike=round(repeated_paths(own["points"])),
-        marks=(*_marks(own["best"], own["saved"]), *marks),
-        **_effort(own["trials"]),
-    )
+def _curves(frontiers: pd.DataFrame) -> Callable[[str, frozenset[str]], tuple[CurvePoint, ...]]:
+    """What gives a learner's curve, with the parameters that vary."""
+    runs: dict[str, list[IntArray]] = {}
+    learners = texts(frontiers["learner"])
+    for rows in positions(frontiers, ["learner", *selection.REPEAT]):
+        runs.setdefault(learners[rows[0]], []).append(rows)
+    numbers = {name: frontiers[name].to_numpy() for name in _MEASURED}
+    every = _choices({name: texts(frontiers[name]) for name in ("point", "params")})
+
+    def curve(learner: str, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+        mean, held = selection.mean_path(numbers, runs[learner])
+        choices = zip(*([every[row] for row in rows] for rows in held.tolist()), strict=True)
+        means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
+        return tuple(
+            CurvePoint(budget, Pick(quality, spread, cost, chosen, varied))
+            for (budget, quality, spread, cost), chosen in zip(means, choices, strict=True)
+        )
+
+    return curve
 
 
-def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
-    words = [str(cell) for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
-    return tuple(sorted({mark for cell in words for mark in cell.split(", ") if mark}))
+def _marks(*chosen: Columns) -> tuple[str, ...]:
+    cells = (cell for columns in chosen for cell in columns.get("marks", ()))
+    words = [cell for cell in cells if isinstance(cell, str)]
+    return tuple(sorted({mark for word in words for mark in word.split(", ") if mark}))
 
 
-def _effort(own: pd.DataFrame) -> dict[str, Any]:
+def _effort(own: Columns) -> dict[str, Any]:
     """How many settings a learner tried and how long it trained, means over repeats."""
-    trials = own.drop_duplicates(["params", "fold", "seed"])
-    repeats = len(trials[["fold", "seed"]].drop_duplicates())
-    seconds = float(trials["fit_seconds"].sum())  # what was not measured counts as nothing
-    return {"fits": round(len(trials) / repeats), "seconds": seconds / repeats}
+    trials = [*zip(own["params"], own["fold"], own["seed"], strict=True)]
+    first = {trial: row for row, trial in reversed([*enumerate(trials)])}
+    repeats = len({(fold, seed) for _, fold, seed in first})
+    spent = own["fit_seconds"][sorted(first.values())].astype(np.float64)
+    seconds = float(np.nansum(spent))  # what was not measured counts as nothing
+    return {"fits": round(len(first) / repeats), "seconds": seconds / repeats}
 
 
-def pick(mean: pd.Series[Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
-    """A row of ``over_repeats`` or ``mean_curve`` with the rows it is the mean of."""
-    return _pick(mean, _choices(chosen), varied)
-
-
-def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
+def _choices(chosen: Columns) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
-    return [*zip(selection.texts(chosen["point"]), selection.texts(chosen["params"]), strict=True)]
+    return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
 
 
-def _pick(
-    mean: Mapping[str, Any] | pd.Series[Any],
-    choices: Sequence[tuple[str, str]],
-    varied: frozenset[str],
-) -> Pick:
+def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> Pick:
+    """A row of ``over_repeats`` with the rows that it is the mean of."""
     return Pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        choices=tuple(choices),
+        choices=tuple(_choices(chosen)),
         varied=varied,
     )
 
 
-def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    mean, paid = selection.mean_path(frontiers), frontiers["valid_cost"].to_numpy(float)
-    every, budgets = _choices(frontiers), mean["budget"]
-    runs = selection.positions(frontiers, ["fold", "seed"])  # the cheapest of each run first
-    held = [run[np.searchsorted(paid[run], budgets, "right") - 1].tolist() for run in runs]
-    numbers = zip(budgets.tolist(), *(mean[name].tolist() for name in _MEAN), strict=True)
-    return tuple(
-        CurvePoint(budget, Pick(quality, spread, cost, tuple([every[row] for row in rows]), varied))
-        for (budget, quality, spread, cost), rows in zip(
-            numbers, zip(*held, strict=True), strict=True
-        )
-    )
-
-
-def varied_parameters(frame: pd.DataFrame) -> frozenset[str]:
+def varied_parameters(own: Columns | pd.DataFrame) -> frozenset[str]:
     """The parameters in which the trials of one learner differ."""
-    seen = [json.loads(params or "{}") for params in map(str, frame["params"].unique())]
+    import pandas as pd
+
+    seen = [json.loads(params or "{}") for params in map(str, pd.unique(own["params"]))]
     names = {name for params in seen for name in params}
     return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)
 
@@ -288,19 +286,20 @@ def varied_parameters(frame: pd.DataFrame) -> frozenset[str]:
 _AUDITS = ("declared", "sampled", "verified")
 
 
-def audit_mark(frame: pd.DataFrame) -> str:
+def audit_mark(own: Columns) -> str:
     """The weakest audit of a learner's trials."""
-    audits = {*map(str, frame.loc[frame["status"] == "ok", "audit"].dropna().unique())} - {""}
+    audits = {a for a in own["audit"][own["status"] == "ok"] if isinstance(a, str)} - {""}
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
 
 
-def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
+def _failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
     """Trials without a place in the ranking, those that ended alike together."""
-    refused = (frame["status"] == "ok") & (frame["audit"] == "failed")
-    trial = ["learner", "params", "seed", "fold"]
-    lost = frame[(frame["status"] != "ok") | refused].drop_duplicates(trial)
+    refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
+    lost = trials[(trials["status"] != "ok") | refused].drop_duplicates([*_SETTING])
+    if lost.empty:
+        return ()
     lost = lost.assign(
         status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
         error=lost["error"].astype(object).fillna("").astype(str),
@@ -310,7 +309,7 @@ def _failures(frame: pd.DataFrame) -> tuple[Failure, ...]:
             learner=str(learner),
             status=str(status),
             error=str(error),
-            params=_settings_of(part, varied_parameters(frame[frame["learner"] == learner])),
+            params=_settings_of(part, varied_parameters(trials[trials["learner"] == learner])),
             trials=len(part),
         )
         for (learner, status, error), part in lost.groupby(
@@ -372,13 +371,13 @@ def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> li
     chosen = selection.points_within(frame, metric.name, metric.higher_is_better, within)
     if chosen.empty:
         return []
-    found = []
-    for _, mean in selection.over_repeats(chosen).iterrows():
+    found, trials, picked = [], _by_learner(_trials(frame)), _by_learner(chosen)
+    for mean in selection.over_repeats(chosen).to_dict("records"):
         learner = str(mean["learner"])
-        own = frame[frame["learner"] == learner]
+        own = trials[learner]
         offer = Offer(
             learner=learner,
-            pick=pick(mean, chosen[chosen["learner"] == learner], varied_parameters(own)),
+            pick=_pick(mean, picked[learner], varied_parameters(own)),
             valid_quality=float(mean["valid_quality"]),
             valid_cost=float(mean["valid_cost"]),
             audit=audit_mark(own),

@@ -26,6 +26,8 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
+from bench_core.results.columns import positions, texts
+from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.blocks import effort
 from bench_core.statistics.choices import Choose, at_budget
@@ -126,10 +128,10 @@ class Values:
         """Of the data set's rows among ``frame``."""
         frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(frame, metric.name)
-        named = points[["learner", "fold", "seed", "params"]].drop_duplicates()
+        tried = paths_of(points)
+        spelt = {text: canonical(json.loads(text or "{}")) for _, text, *_ in tried}
         trials = (
-            (str(learner), int(fold), int(seed), canonical(json.loads(params or "{}")))
-            for learner, fold, seed, params in named.itertuples(index=False)
+            (learner, int(fold), int(seed), spelt[text]) for learner, text, fold, seed in tried
         )
         capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
         return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
@@ -234,10 +236,11 @@ def _limit(budget: Budget | None) -> float:
 def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
-    narrow = points[["learner", "fold", "seed", *Path._fields]]
-    for (learner, *_), part in narrow.groupby(["learner", "fold", "seed"], observed=True):
-        arrays = (part[name].to_numpy(dtype=np.float64) for name in Path._fields)
-        found.setdefault(str(learner), []).append(Path(*arrays))
+    learners = texts(points["learner"])
+    arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
+    for rows in positions(points, ["learner", "fold", "seed"]):
+        path = Path(*(values[rows] for values in arrays))
+        found.setdefault(learners[rows[0]], []).append(path)
     return found
 
 

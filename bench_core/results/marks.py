@@ -11,19 +11,14 @@ values from which on a choice is at an edge; None where there is no further way.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.results.operating_points import (
-    best_points,
-    criterion,
-    operating_points,
-    positions,
-    texts,
-)
+from bench_core.results.columns import positions, texts
+from bench_core.results.operating_points import best_points, criterion, operating_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,55 +33,73 @@ LAST_TREES, NEGLIGIBLE = 0.1, 0.001
 than a thousandth."""
 
 _MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
-_TRIED = ("params", "fold", "seed")
-_TRIAL = ("learner", *_TRIED, "point")
+_TRIAL = ("learner", "params", "fold", "seed")
+
+Trial = tuple[str, str, int, int]
+"""A learner, its parameters, fold and seed."""
 
 Ends = Mapping[str, tuple[float | None, float | None]]
 
 
-def search_marks(
-    chosen: pd.DataFrame, points: pd.DataFrame, ends: Ends, higher: bool
-) -> tuple[str, ...]:
-    """The marks of one learner's ``chosen`` points (one row per repeat), each mark once.
+def paths_of(points: pd.DataFrame) -> dict[Trial, IntArray]:
+    """The rows of each trial among operating points."""
+    found = positions(points, [*_TRIAL])
+    first = points.iloc[[rows[0] for rows in found]]
+    return dict(zip(_trials(first), found, strict=True))
 
-    ``points`` are all points of the learner (``operating_points``), ``chosen`` the best of them;
-    ``higher``: whether more of the quality is better.
+
+def _trials(rows: pd.DataFrame) -> list[Trial]:
+    """The trial of each row."""
+    words, numbers = (texts(rows[name]) for name in _TRIAL[:2]), (rows[n] for n in _TRIAL[2:])
+    return [*zip(*words, *numbers, strict=True)]
+
+
+def search_marks(
+    chosen: pd.DataFrame,
+    points: pd.DataFrame,
+    paths: Mapping[Trial, IntArray],
+    ends: Mapping[str, Ends],
+    higher: bool,
+) -> dict[str, tuple[str, ...]]:
+    """By learner the marks of its ``chosen`` points (one row per repeat), each mark once.
+
+    ``points`` are all points (``operating_points``) with their ``paths``, ``chosen`` the best of
+    them; ``ends`` are by learner; ``higher``: whether more of the quality is better.
     """
-    found = []
-    paths = dict(_paths(points))
-    tried = _cells(chosen)
-    told, quality = points["point"].array, points["valid_quality"].to_numpy(dtype=np.float64)
-    still = [_growing(told[paths[t]], quality[paths[t]], t[0], higher) for t in tried]
-    if any(still):
-        found.append(NOT_CONVERGED)
-    values = [json.loads(params or "{}") for params, *_ in tried]
+    told, quality = texts(points["point"]), points["valid_quality"].to_numpy(dtype=np.float64)
+    tried: dict[str, list[Trial]] = {}
+    for trial in _trials(chosen):
+        tried.setdefault(trial[0], []).append(trial)
+    found = {}
+    for learner, own in tried.items():
+        still = [_growing(told[paths[t]], quality[paths[t]], t[1], higher) for t in own]
+        found[learner] = _marks(still, [t[1] for t in own], ends.get(learner, {}))
+    return found
+
+
+def _marks(still: Sequence[bool | None], params: Iterable[str], ends: Ends) -> tuple[str, ...]:
+    found = [NOT_CONVERGED] if any(still) else []
+    values = [json.loads(text or "{}") for text in params]
     edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
     if None not in still and "trees" in edges:  # whether more of them help was seen on the path
         edges.remove("trees")
     return (*found, *([f"{AT_EDGE}: {', '.join(edges)}"] if edges else ()))
 
 
-def repeated_paths(points: pd.DataFrame) -> float:
-    """How many settings of one learner gave the path of an earlier one, mean over repeats.
+def repeated_paths(points: pd.DataFrame, paths: Mapping[Trial, IntArray]) -> dict[str, float]:
+    """By learner how many settings gave the path of an earlier one, mean over repeats.
 
     Such paths have the same quality and cost on validation and test, to the last bit, at every
-    point (``operating_points``).
+    point of ``operating_points``, whose ``paths`` these are.
     """
     values = np.stack([points[name].to_numpy(dtype=np.float64) for name in _MEASURED], axis=1)
-    trials = [(fold, seed, values[rows].tobytes()) for (_, fold, seed), rows in _paths(points)]
-    repeats = {(fold, seed) for fold, seed, _ in trials}
-    return (len(trials) - len({*trials})) / max(1, len(repeats))
-
-
-def _paths(points: pd.DataFrame) -> list[tuple[tuple[str, int, int], IntArray]]:
-    """The rows of each trial of a learner, by its parameters, fold and seed."""
-    found = positions(points, [*_TRIED])
-    return [*zip(_cells(points.iloc[[rows[0] for rows in found]]), found, strict=True)]
-
-
-def _cells(rows: pd.DataFrame) -> list[tuple[str, int, int]]:
-    """Parameters, fold and seed of each row."""
-    return [*zip(texts(rows["params"]), rows["fold"], rows["seed"], strict=True)]
+    alike: dict[tuple[str, int, int], list[bytes]] = {}
+    for (learner, _, fold, seed), rows in paths.items():
+        alike.setdefault((learner, fold, seed), []).append(values[rows].tobytes())
+    repeated: dict[str, list[int]] = {}
+    for (learner, *_), found in alike.items():
+        repeated.setdefault(learner, []).append(len(found) - len({*found}))
+    return {learner: sum(counts) / len(counts) for learner, counts in repeated.items()}
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
@@ -97,11 +110,11 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
         own = frame[frame["dataset"] == use["name"]]
         metric = criterion(info, use["metrics"][0])
         points = operating_points(own, metric.name)
-        of = {name: own[name] for name in _TRIAL}
+        paths, ends = paths_of(points), use.get("ends") or {}
+        of = {name: own[name] for name in (*_TRIAL, "point")}
         for _, best in best_points(points, metric.higher_is_better).iterrows():
-            path = points[points["learner"] == best["learner"]]
-            ends = (use.get("ends") or {}).get(best["learner"], {})
-            marks = search_marks(best.to_frame().T, path, ends, metric.higher_is_better)
+            one, higher = best.to_frame().T, metric.higher_is_better
+            (marks,) = search_marks(one, points, paths, ends, higher).values()
             there = np.logical_and.reduce([column == best[name] for name, column in of.items()])
             frame.loc[own.index[there], "chosen"] = "; ".join(("best", *marks))
     return frame

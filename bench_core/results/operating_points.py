@@ -11,9 +11,8 @@ the quality is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, frontier, mixture_reaching, share_of
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP, Budget, budget_of
+from bench_core.results.columns import Columns, alike, codes_of, positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,7 @@ _QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "valid
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
 _AVERAGED = (*_QUALITIES, *_COSTS)
 _KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
+_CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", "total_cost", "cost_p95", CAP)
 
 
 class Criterion(NamedTuple):
@@ -55,12 +56,12 @@ def criterion(info: RunInfo, name: str) -> Criterion:
 
 
 def of_dataset(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:
-    """The rows of one data set, with the columns alone that ``operating_points`` reads: those of a
-    large run take little room."""
+    """The rows of one data set, with the columns alone by which points are chosen: those of a large
+    run take little room."""
     import pandas as pd
 
     rows = np.flatnonzero(frame["dataset"] == dataset)
-    names = dict.fromkeys((*_KEPT, "split", "status", metric))
+    names = dict.fromkeys((*_CHOSEN_BY, metric))
     kept = {name: frame[name].array.take(rows) for name in names if name in frame.columns}
     return pd.DataFrame(kept, copy=False)
 
@@ -158,14 +159,20 @@ def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> 
     if of.kind == "p95":
         points = points[points["valid_p95"] <= of.amount]
     limit = of.amount if of.kind == "mean" else np.inf
-    return _pick(points, lambda cost, quality: _one(best_under(cost, quality, limit, higher)))
+    rows = _picked(points, lambda cost, quality: _one(best_under(cost, quality, limit, higher)))
+    return points.iloc[rows].reset_index(drop=True)
 
 
 def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame:
     """The validation frontiers of all learners or of one, repeat by repeat, by ascending validation
     cost: chosen by ``valid_*``, to be drawn by ``test_*``."""
     own = points[points["learner"] == learner] if learner else points
-    return _pick(own, lambda cost, quality: frontier(cost, quality, higher))
+    return own.iloc[frontier_rows(own, higher)].reset_index(drop=True)
+
+
+def frontier_rows(points: pd.DataFrame, higher: bool) -> IntArray:
+    """Which rows are on a frontier, in the order of ``curve``."""
+    return _picked(points, lambda cost, quality: frontier(cost, quality, higher))
 
 
 def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
@@ -180,29 +187,38 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
 
     board = [key for key in (*BOARD, "learner") if key in chosen.columns]
     tables = []
-    for key, part in _groups(chosen, board):
-        table = {**dict(zip(board, key, strict=True)), **mean_path(part)}
-        tables.append(pd.DataFrame(table))
+    for rows in positions(chosen, board):
+        part = chosen.iloc[rows]
+        mean, _ = mean_path(part, positions(part, [*REPEAT]))
+        tables.append(pd.DataFrame({**{key: part[key].iloc[0] for key in board}, **mean}))
     return pd.concat(tables, ignore_index=True) if tables else chosen
 
 
-def mean_path(chosen: pd.DataFrame) -> dict[str, Any]:
-    """The columns of the ``mean_curve`` of one learner: arrays, and how many ``repeats``."""
-    runs = positions(chosen, list(REPEAT))
-    cost = chosen["valid_cost"].to_numpy(dtype=np.float64)
-    budgets = np.unique(cost)
+def mean_path(
+    chosen: pd.DataFrame | Columns, runs: Sequence[IntArray]
+) -> tuple[dict[str, Any], IntArray]:
+    """The columns of the ``mean_curve`` of one learner, arrays (budgets,) and how many ``repeats``,
+    and the rows (repeats, budgets) that they are means of. ``runs``: the learner's rows of each
+    repeat, the cheapest first."""
+    cost = np.asarray(chosen["valid_cost"], dtype=np.float64)
+    budgets = np.unique(cost[np.concatenate(runs)])
     budgets = budgets[budgets >= max(cost[rows[0]] for rows in runs)]
-    held = [rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in runs]
+    held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in runs])
     table: dict[str, Any] = {"budget": budgets, "repeats": len(runs)}
     for column in ("test_quality", "test_cost"):
-        values = chosen[column].to_numpy(dtype=np.float64)[np.stack(held)]
+        values = np.asarray(chosen[column], dtype=np.float64)[held]
         table[column] = values.mean(axis=0)
         table[f"{column}_std"] = _spread(values)
-    return table
+    return table, held
 
 
 def savings(
-    points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
+    points: pd.DataFrame,
+    higher: bool,
+    reference: str,
+    share: float = 0.99,
+    *,
+    frontiers: IntArray | None = None,
 ) -> pd.DataFrame:
     """What each learner saves against the reference learner, repeat by repeat.
 
@@ -213,20 +229,24 @@ def savings(
     and ``saving``: what the reference pays on test for just the target over what the learner pays
     for it, each by the mixture of that point and the one before it on its frontier that has the
     target on validation. A repeat that does not reach the target, or has no reference, is a row
-    with ``reached`` False and NaN. A diverged fit is no reference.
+    with ``reached`` False and NaN. A diverged fit is no reference. Who has the ``frontier_rows``
+    of the points gives them as ``frontiers``.
     """
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     cost, quality = _valid(points)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     test = points["test_cost"].to_numpy(dtype=np.float64)
 
-    def reaching(rows: IntArray, aim: float) -> tuple[int, float]:
-        found = mixture_reaching(cost[rows], quality[rows], aim, higher)
+    def reaching(rows: IntArray, aim: float, among: BoolArray) -> tuple[int, float]:
+        inside = rows[among[rows]]
+        found = mixture_reaching(cost[inside], quality[inside], aim, higher)
         if found is None:
             return -1 - int(rows[0]), np.nan
-        above, below = rows[found[0]], rows[found[1]]
+        above, below = inside[found[0]], inside[found[1]]
         return int(above), test[above] + found[2] * (test[below] - test[above])
 
+    on_frontier = np.full(len(points), frontiers is None)
+    on_frontier[frontiers if frontiers is not None else slice(0)] = True
     at, best, target, saving = [], [], [], []
     learners = codes_of(points["learner"])[0]
     for part in positions(points, repeat):
@@ -234,9 +254,9 @@ def savings(
         first = best_under(cost[own], quality[own], np.inf, higher)
         best_row = -1 if first is None else own[first]
         aim = np.nan if first is None else share_of(quality[best_row], share, higher)
-        whole = np.nan if first is None else reaching(own, aim)[1]
-        for rows in (part[own] for own in _alike(learners[part])):
-            row, paid = reaching(rows, aim)
+        whole = np.nan if first is None else reaching(own, aim, sound)[1]
+        for rows in (part[own] for own in alike(learners[part])):
+            row, paid = reaching(rows, aim, on_frontier)
             at.append(row)
             best.append(best_row)
             target.append(aim)
@@ -313,62 +333,14 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
     return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
 
 
-def _groups(points: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[object, ...], pd.DataFrame]]:
-    return list(points.groupby(keys, sort=True, dropna=False, observed=True))
-
-
-def _pick(
-    points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray], IntArray]
-) -> pd.DataFrame:
+def _picked(points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray], IntArray]) -> IntArray:
     """The chosen rows of every learner and repeat, in order of their keys."""
     keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
     cost, quality = _valid(points)
     rows = [np.zeros(0, dtype=np.int64)]
     for own in positions(points, keys):
         rows.append(own[choose(cost[own], quality[own])])
-    return points.iloc[np.concatenate(rows)].reset_index(drop=True)
-
-
-def positions(points: pd.DataFrame, keys: list[str]) -> list[IntArray]:
-    """Which rows have the same keys, in order of the keys."""
-    group, many = np.zeros(len(points), dtype=np.int64), 1
-    for key in keys:
-        codes, count = codes_of(points[key])
-        if many * count >= 1 << 62:
-            known, group = np.unique(group, return_inverse=True)
-            many = len(known)
-        group, many = group * count + codes, many * count
-    return _alike(group.astype(np.min_scalar_type(-many)))
-
-
-def _alike(group: IntArray) -> list[IntArray]:
-    """Which places have the same number, in order of the numbers."""
-    order = np.argsort(group, kind="stable")
-    ends = np.flatnonzero(np.diff(group[order])) + 1
-    edges = [0, *ends.tolist(), len(order)] if len(order) else []
-    return [order[start:end] for start, end in pairwise(edges)]
-
-
-def texts(column: pd.Series[Any]) -> list[str]:
-    """A column of text; cells of one category are one object."""
-    import pandas as pd
-
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return [*map(str, column)]
-    known = [*map(str, column.cat.categories), str(np.nan)]
-    return [known[code] for code in column.cat.codes.tolist()]
-
-
-def codes_of(column: pd.Series[Any]) -> tuple[IntArray, int]:
-    """Numbers in the order of a column's values, what is absent last, and how many they may be."""
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        codes, known = column.cat.codes.to_numpy(), len(column.cat.categories)
-        codes = np.where(codes < 0, known, codes) if (codes < 0).any() else codes
-        return codes.astype(np.int64), known + 1
-    codes, values = pd.factorize(column, sort=True, use_na_sentinel=False)
-    return codes.astype(np.int64), max(1, len(values))
+    return np.concatenate(rows)
 
 
 def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
