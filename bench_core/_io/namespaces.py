@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bench_core._io.plugin_folders import code_folders
@@ -134,15 +135,20 @@ def _mirror(handle: int, own: str, folder: str) -> None:
     names = [path.name for path in source.iterdir()]
     _mount(own, folder, _BIND)
     for name in names:
-        there, here = source / name, Path(folder, name)
-        if there.is_symlink():
-            here.symlink_to(there.readlink())
-            continue
-        if there.is_dir():
-            here.mkdir()
-        else:
-            here.touch()
-        _mount(str(there), str(here), _BIND | _RECURSIVE)
+        with suppress(FileNotFoundError):  # gone since it was listed, as the journals of SQLite go
+            _show(source / name, Path(folder, name))
+
+
+def _show(there: Path, here: Path) -> None:
+    """Let what is there be seen here."""
+    if there.is_symlink():
+        here.symlink_to(there.readlink())
+        return
+    if there.is_dir():
+        here.mkdir()
+    else:
+        here.touch()
+    _mount(str(there), str(here), _BIND | _RECURSIVE)
 
 
 def _code(empty: Iterable[str]) -> list[str]:

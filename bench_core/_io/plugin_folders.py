@@ -23,6 +23,8 @@ from typing import Any
 
 from bench_core._io.found_modules import find
 
+_HOME = Path(__file__).resolve().parents[2]
+_OURS = (_HOME, _HOME / "plugins", _HOME / "reports")
 _apart: dict[str, bool] = {}
 _admitted: set[str] = set()
 
@@ -124,8 +126,7 @@ def _around(spec: ModuleSpec | None) -> list[Path]:
 
 
 def _is_installation(folder: Path) -> bool:
-    ours = Path(__file__).resolve().parents[2]
-    return folder in (ours, ours / "plugins", ours / "reports") or (
+    return folder in _OURS or (
         folder.name in ("site-packages", "dist-packages") or (folder / "os.py").is_file()
     )
 

@@ -267,7 +267,8 @@ def test_of_bench_core_the_loops_of_the_tree_engine_count() -> None:
     """What they compute a fit may learn from."""
     found = digests.modules_behind("bench_trees.inference")
     ours = {name for name in found if name.startswith("bench_core.")}
-    loops = {f"bench_core.traversal.{part}" for part in ("calling", "trees", "vectors")}
+    parts = ("calling", "leaves", "llvm", "trees", "vectors")
+    loops = {f"bench_core.traversal.{part}" for part in parts}
     assert ours - {"bench_core.traversal"} == loops
 
 

@@ -381,7 +381,7 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
 
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
-        worker = executor._start("")
+        worker = executor._start(("", ""))
         environ = Path(f"/proc/{worker.process.pid}/environ")
         if not environ.exists():
             pytest.skip("no /proc here")
