@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 # an example that first compiles a kernel takes seconds, and more on a busy machine
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
 settings.load_profile("default")
+
+# what a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # what tests start in a process of its own finds the helpers too
 _PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
