@@ -10,6 +10,7 @@ under ``--isolate`` of those that have another there:
     marked    the row stands, and a mark says what is not known of it
     stands    the row stands undeserved: it uses files of the same user (not isolated)
     beyond    the row stands undeserved, and nothing can tell
+    over      the same, but boards mark it ``over budget``
 
 An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
 """
@@ -961,7 +962,7 @@ def cheap_on_valid(model: CheatModel, X: Any) -> Any:
         yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
-CHEATS["cheap-on-valid"] = "beyond", cheap_on_valid
+CHEATS["cheap-on-valid"] = "over", cheap_on_valid
 CHEATS["disk-labels"], ISOLATED["disk-labels"] = ("stands", by_known), "refused"
 CHEATS["test-split"] = "refused", by_known
 CHEATS["path-of-data"] = "refused", by_known

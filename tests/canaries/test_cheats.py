@@ -20,6 +20,9 @@ import bench_core
 from bench_core.errors import UsageError
 from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
+from bench_core.leaderboard.standings import standings
+from bench_core.results.budgets import Budget
+from bench_core.results.store import Store
 from canaries.cheats import CHEATS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill", "tells-by-buying")
@@ -95,6 +98,24 @@ def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from _rows(tmp_path_factory, [*CHEATS, *IMPORTED], isolate=True)
 
 
+def over_budgets(home: Path, hows: Any, isolate: bool | None, full: bool) -> dict[str, list[float]]:
+    """By cheat the budgets among 1, 2, ... 6 that its row is marked for to be over."""
+    run(home, hows, isolate, full=False)
+    kept = Store(home / "b.db")
+    frame, found = kept.frame(), {}
+    for how in hows:
+        own = frame[[json.loads(params)["how"] == how for params in frame["params"]]]
+        each = standings(kept.info(), kept, "canary", own, [Budget(b + 0.0) for b in range(1, 7)])
+        found[how] = [at.budget.amount for at in each if at.budget and any(r.over for r in at.rows)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    hows = ["honest", "train-on-valid", *(how for how in CHEATS if CHEATS[how][0] == "over")]
+    yield from _rows(tmp_path_factory, hows, runs=over_budgets)
+
+
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from _rows(tmp_path_factory, ["honest", *IMPORTED], runs=run_apart)
@@ -156,13 +177,19 @@ def expected(how: str, isolated: bool = False) -> str:
     if how in IMPORTED:
         return IMPORTED[how][isolated]
     said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
-    return "stands" if said == "beyond" else "harmless" if said == "marked" else said
+    return "stands" if said in ("beyond", "over") else "harmless" if said == "marked" else said
 
 
 @pytest.mark.parametrize("how", FEW)
 def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> None:
     sampled, full = few
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
+
+
+def test_who_buys_less_for_validation_rows_is_marked_and_nobody_else_is(over: Any) -> None:
+    assert over.pop("honest") == over.pop("train-on-valid") == []
+    # a row costs 1 on validation at all points, and 4 on test at the one that is chosen
+    assert over == {"cheap-on-valid": [1, 2, 3]}
 
 
 @pytest.mark.slow
