@@ -13,7 +13,7 @@ from bench_core.terminal.tables import console, write_text
 from bench_core.terminal.wording import duration
 
 if TYPE_CHECKING:
-    from bench_core.results.store import Attempt
+    from bench_core.results.records import Attempt
 
 
 @click.command(

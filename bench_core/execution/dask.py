@@ -35,8 +35,8 @@ from bench_core.planning.plan import Plan, about_run, trials_skipped
 from bench_core.planning.request import RunRequest
 from bench_core.planning.steps import Steps
 from bench_core.results.merge import take
-from bench_core.results.records import Job, Outcome, Status
-from bench_core.results.store import Ended, Store
+from bench_core.results.records import Ended, Job, Outcome, Status
+from bench_core.results.store import Store
 from bench_core.results.store_files import models_in
 from bench_core.results.writer import Writer, open_writer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,16 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core._io.second_process import in_order
 from bench_core.arrays import IntArray
 from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
+from bench_core.leaderboard.about import (
+    facts,
+    failures,
+    has_any,
+    one_split_for_all,
+    values_of,
+    varied_parameters,
+)
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.columns import Columns, positions, texts
 from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.splits import SPLITS
-from bench_core.terminal.wording import count, settings
+from bench_core.results.store import MANY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,13 +42,24 @@ _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
 
 
-def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
-    """A board for each data set that has rows, in the run's order."""
+def boards(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    then: Callable[[Board], Board] = lambda board: board,
+    begin: Callable[[], None] = lambda: None,
+) -> list[Board]:
+    """A board for each data set that has rows, in the run's order, and what is made of it ``then``:
+    those of a large run in two processes, as ``in_order`` does."""
     planned = [str(use["name"]) for use in info.datasets]
     trials = _trials(frame)
     names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
-    parts = ((name, trials[trials["dataset"] == name]) for name in names)
-    return [_board(info, name, frame, part) for name, part in parts if len(part)]
+    parts = [(name, trials[trials["dataset"] == name]) for name in names]
+    return in_order(
+        lambda part: then(_board(info, part[0], frame, part[1])),
+        [part for part in parts if len(part[1])],
+        large=len(trials) >= MANY,
+        begin=begin,
+    )
 
 
 def _trials(frame: pd.DataFrame) -> pd.DataFrame:
@@ -80,31 +98,31 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
-    notes = (*given, *_one_split_for_all(uses))
+    notes = (*given, *one_split_for_all(uses))
     frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     budgets = budgets_of(use, rows)
     rows = within_each(frame, metric, rows, budgets)
-    stand_in = _any(trials, "stand_in")
+    stand_in = has_any(trials, "stand_in")
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
-        "trained on surrogate prices": _any(trials, "surrogate"),
+        "trained on surrogate prices": has_any(trials, "surrogate"),
     }
     return Board(
         dataset=name,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
-        accounting=_values(trials, "accounting") or info.accounting,
-        unit=_values(trials, "unit") or "cost units",
+        accounting=values_of(trials, "accounting") or info.accounting,
+        unit=values_of(trials, "unit") or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
         marks=tuple(mark for mark, there in marks.items() if there),
         repeats=len(trials[["fold", "seed"]].drop_duplicates()),
         rows=rows,
-        failures=_failures(trials),
-        facts=_facts(use),
+        failures=failures(trials),
+        facts=facts(use),
         same_as=str(use.get("same_as", "")),
         notes=notes,
         budgets=budgets,
@@ -138,21 +156,6 @@ def within_each(
         return affordable[-1] if affordable else None
 
     return tuple(replace(row, within=tuple(pick_of(row, b) for b in budgets)) for row in rows)
-
-
-def _any(frame: pd.DataFrame, flag: str) -> bool:
-    return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
-
-
-def _one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """A note where seeds repeat the training, but on the same rows."""
-    seeds = {use["seed"] for use in uses}
-    folds = {use["fold"] for use in uses}
-    rows = {(use["fold"], use.get("fingerprint")) for use in uses}
-    if len(seeds) < 2 or len(rows) > len(folds):
-        return ()
-    words = "they differ by the randomness of learners alone"
-    return (f"all {len(seeds)} seeds have the same rows: {words}",)
 
 
 def _rows(
@@ -274,15 +277,6 @@ def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> P
     )
 
 
-def varied_parameters(own: Columns | pd.DataFrame) -> frozenset[str]:
-    """The parameters in which the trials of one learner differ."""
-    import pandas as pd
-
-    seen = [json.loads(params or "{}") for params in map(str, pd.unique(own["params"]))]
-    names = {name for params in seen for name in params}
-    return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)
-
-
 _AUDITS = ("declared", "sampled", "verified")
 
 
@@ -292,58 +286,6 @@ def audit_mark(own: Columns) -> str:
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
-
-
-def _failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
-    """Trials without a place in the ranking, those that ended alike together."""
-    refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
-    lost = trials[(trials["status"] != "ok") | refused].drop_duplicates([*_SETTING])
-    if lost.empty:
-        return ()
-    lost = lost.assign(
-        status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
-        error=lost["error"].astype(object).fillna("").astype(str),
-    )
-    return tuple(
-        Failure(
-            learner=str(learner),
-            status=str(status),
-            error=str(error),
-            params=_settings_of(part, varied_parameters(trials[trials["learner"] == learner])),
-            trials=len(part),
-        )
-        for (learner, status, error), part in lost.groupby(
-            ["learner", "status", "error"], observed=True
-        )
-    )
-
-
-def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
-    """What the first of these trials has other than the learner's others, and how many more."""
-    params = rows["params"].astype(object).fillna("{}").astype(str)
-    known = json.loads(params.iloc[0] or "{}")
-    first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"
-    others = params.nunique() - 1
-    return f"{first} and {count(others, 'other setting')}" if others else first
-
-
-def _facts(use: Mapping[str, Any]) -> tuple[str, ...]:
-    """The data set in a few words."""
-    facts = [str(use.get("task", ""))]
-    for key, noun in (("queries", "queries"), ("rows", "rows")):
-        sizes = use.get(key) or {}
-        if any(sizes.values()):
-            facts.append(f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}")
-    if use.get("features"):
-        facts.append(f"{use['features']} features")
-    if use.get("price_of_everything"):
-        facts.append(f"all of them cost {use['price_of_everything']:.6g}")
-    return tuple(fact for fact in facts if fact)
-
-
-def _values(frame: pd.DataFrame, column: str) -> str:
-    """A column's values, of which there should be one."""
-    return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,13 +64,11 @@ class Summary:
 
 def summaries(info: RunInfo, frame: pd.DataFrame, store: Store | None) -> list[Summary]:
     """A summary of each data set, in the run's order."""
-    from bench_core.leaderboard.assembly import boards
-    from bench_core.leaderboard.certainty import certified
+    from bench_core.leaderboard.certainty import all_certified
     from bench_core.leaderboard.standings import standings
 
     made = []
-    for plain in boards(info, frame):
-        board = certified(info, store, plain, frame)
+    for board in all_certified(info, store, frame):
         if board.unlimited is None:
             at = standings(info, store, board.dataset, frame, (*board.budgets, None))
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.leaderboard.assembly import primary_metric
+from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
 from bench_core.leaderboard.standings import (
     Named,
@@ -53,6 +53,16 @@ CELLS = 24
 
 CHEAPEST = 0.01
 """Areas begin no lower than this part of what the reference's best point costs."""
+
+
+def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
+    """The boards of a run, each ``certified``."""
+    then = partial(_then_certified, info, store, frame)
+    return boards(info, frame, then, store.reopen) if store else boards(info, frame, then)
+
+
+def _then_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame, board: Board) -> Board:
+    return certified(info, store, board, frame)
 
 
 def certified(

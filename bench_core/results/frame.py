@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,8 @@ import numpy as np
 from bench_core.arrays import IntArray
 from bench_core.results.budgets import CAP
 from bench_core.results.provenance import MADE_BY, made_by
-from bench_core.results.rows import CELLS, COSTS, Points
+from bench_core.results.records import CELLS, COSTS
+from bench_core.results.rows import Points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +96,12 @@ class _Column:
     def coded(self) -> IntArray:
         return np.frombuffer(self.codes, "i") if self.codes else np.zeros(0, "i")
 
+    def join(self, other: _Column) -> None:
+        """Add what another column holds behind what this one does."""
+        to = np.array([*map(self.code, other.known)], dtype="i")
+        if len(to):
+            self.codes.frombytes(to[other.coded()].tobytes())
+
 
 _NONE = Points("", ("",), (), np.empty((1, 0)))
 """The one row of a trial without points."""
@@ -108,26 +114,32 @@ class _Cells:
         self.columns = {name: array("d") for name in (*metrics, *CELLS)}
         self.point, self.split = _Column(), _Column()
         self.waiting: list[Points] = []
-        self.codes_of = lru_cache(1024)(self._codes_of)
+        self.spelt: dict[tuple[tuple[str, ...], str], tuple[bytes, bytes]] = {}
 
-    def _codes_of(self, points: tuple[str, ...], split: str) -> tuple[bytes, bytes]:
-        codes = array("i", map(self.point.code, points))
-        return codes.tobytes(), array("i", [self.split.code(split)] * len(points)).tobytes()
+    def _codes_of(self, one: Points) -> tuple[bytes, bytes]:
+        codes = array("i", map(self.point.code, one.points))
+        splits = array("i", [self.split.code(one.split)] * len(one.points))
+        return codes.tobytes(), splits.tobytes()
 
     def add(self, one: Points) -> int:
         """Add these and say how many they are."""
         if self.waiting and (
             self.waiting[0].columns != one.columns or len(self.waiting) == _AT_ONCE
         ):
-            self._flush()
+            self.flush()
         self.waiting.append(one)
-        point, split = self.codes_of(one.points, one.split)
+        known = one.points, one.split  # most trials of a run have the same
+        if known not in self.spelt:
+            self.spelt[known] = self._codes_of(one)
+        point, split = self.spelt[known]
         self.point.codes.frombytes(point)
         self.split.codes.frombytes(split)
         return len(one.points)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """What waits has the same columns, and is moved at once; what it lacks is NaN."""
+        if not self.waiting:
+            return
         cells = np.concatenate([one.cells for one in self.waiting])
         of = self.waiting[0].columns
         for name, column in self.columns.items():
@@ -135,51 +147,66 @@ class _Cells:
             column.frombytes(some.tobytes())
         self.waiting = []
 
-    def numbers(self) -> dict[str, array[float]]:
-        """The columns of numbers, of all that was added."""
-        if self.waiting:
-            self._flush()
-        return self.columns
+
+_BEFORE = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
+_AFTER = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
 
 
-def export_frame(
-    info: RunInfo,
-    found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]],
-    *,
-    compact: bool = False,
-) -> pd.DataFrame:
-    """The frame of trials with their points, in order; those without points are one row each.
+class Part:
+    """What trials of a run have in the columns of the export, in little room: parts may be made in
+    different processes, and joined in order."""
+
+    def __init__(
+        self, info: RunInfo, found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]]
+    ) -> None:
+        """Of these trials with their points; those without points are one row each."""
+        self.cells, self.lengths = _Cells(info.metrics), array("q")
+        names = [name for name in (*_BEFORE, *_AFTER) if name not in ("point", "split")]
+        self.same = {name: _Column() for name in names}
+        found = iter(found)
+        while some := [*islice(found, _AT_ONCE)]:
+            told = _told(info, [trial for trial, _ in some])
+            for name, column in self.same.items():
+                column.extend(told[name])
+            self.lengths.extend(sum(map(self.cells.add, splits or (_NONE,))) for _, splits in some)
+        self.cells.flush()
+        self.cells.spelt.clear()
+
+    def join(self, other: Part) -> None:
+        """Add what another part holds, which is empty then."""
+        self.lengths.extend(other.lengths)
+        for name, column in other.same.items():
+            self.same[name].join(column)
+        self.cells.point.join(other.cells.point)
+        self.cells.split.join(other.cells.split)
+        for name, numbers in self.cells.columns.items():
+            numbers.extend(other.cells.columns.pop(name))
+
+
+def export_frame(info: RunInfo, parts: Iterable[Part], *, compact: bool = False) -> pd.DataFrame:
+    """The frame of the trials of all parts, in order.
 
     ``compact``: columns of text are categorical, counts have 32 bits, folds and seeds what they
     need.
     """
     import pandas as pd
 
-    before = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
-    after = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
-    names = [name for name in (*before, *after) if name not in ("point", "split")]
-    cells, lengths = _Cells(info.metrics), array("q")
-    same = {name: _Column() for name in names}
-    found = iter(found)
-    while some := [*islice(found, _AT_ONCE)]:
-        told = _told(info, [trial for trial, _ in some])
-        for name, column in same.items():
-            column.extend(told[name])
-        lengths.extend(sum(map(cells.add, splits or (_NONE,))) for _, splits in some)
-    point, split, numbers = cells.point, cells.split, cells.numbers()
-    of_trials = np.array(lengths, dtype=np.int64)
+    whole = Part(info, ())
+    for part in parts:
+        whole.join(part)
+    cells, same, of_trials = whole.cells, whole.same, np.array(whole.lengths, dtype=np.int64)
     made: dict[str, Any] = {}
-    for name in (*before, *info.metrics, *COSTS, CAP, "features_used", *after):
-        if name in numbers:
-            made[name] = np.frombuffer(numbers.pop(name)) if lengths else np.zeros(0)
+    for name in (*_BEFORE, *info.metrics, *COSTS, CAP, "features_used", *_AFTER):
+        if name in cells.columns:
+            made[name] = np.frombuffer(cells.columns.pop(name)) if len(of_trials) else np.zeros(0)
         elif name == CAP:
-            made[name] = point.caps()
+            made[name] = cells.point.caps()
         elif name in _TYPES:
             made[name] = same.pop(name).numbers(of_trials, _TYPES[name], compact)
         elif name in same:
             made[name] = same.pop(name).texts(of_trials, compact)
         else:
-            made[name] = (point if name == "point" else split).texts(1, compact)
+            made[name] = (cells.point if name == "point" else cells.split).texts(1, compact)
     for name in ("features_used", *_COUNTS):
         made[name] = pd.array(made[name], dtype="Int32" if compact else "Int64")
     return pd.DataFrame(made, copy=False)

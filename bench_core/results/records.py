@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from bench_core.arrays import Float32Array
+from bench_core.arrays import Float32Array, FloatArray
+
+COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
+CELLS = (*COSTS, "features_used")
+"""The columns of a point's cells that stand behind its metrics."""
 
 
 class Status(StrEnum):
@@ -292,3 +296,53 @@ class RunInfo(RunRecord):
     def stand_in(self) -> bool:
         """Whether any of its data sets is a stand-in."""
         return any(d["stand_in"] for d in self.datasets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """What rows buy at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
+    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them;
+    ``trial`` as in the export."""
+
+    trial: str
+    learner: str
+    params: Mapping[str, Any]
+    fold: int
+    seed: int
+    settings: tuple[Mapping[str, float], ...]
+    share: FloatArray
+    sensors: Sensors
+    stages: Stages | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a trial of a run ended."""
+
+    title: str
+    status: str
+    error: str
+    audit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
+
+    ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
+    the end of what was written to stdout and stderr; each is empty where there is none. Of its
+    ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
+    """
+
+    kind: str
+    key: str
+    title: str
+    status: str
+    error: str
+    trace: str
+    output: str
+    seconds: float
+    waited: float
+    created_at: str
+    machine: str
+    attempt: int

@@ -20,26 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.digests import canonical
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.errors import InputError
-from bench_core.results.blocks import FEW, block_means
+from bench_core.results.blocks import FEW
+from bench_core.results.packed_rows import packed_blocks, unpacked
 from bench_core.results.records import (
     VALUE_ARRAYS,
-    PointRow,
     Sensors,
     Stages,
     StoredValues,
     with_tuples,
 )
 from bench_core.splits import SPLITS
-
-COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
-CELLS = (*COSTS, "features_used")
-"""The columns of a point's cells that stand behind its metrics."""
-
-_WORTH = 0.75
-"""The most that compressed values may take of what they take as they are."""
 
 OF_TRIAL = ("point", "unit", "block")
 """Tables of what a trial gave."""
@@ -167,8 +159,10 @@ FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
 """
 _ASKED = """
 WHERE run_trial.run = ? AND ? IN ('', trial.dataset) AND ? IN ('', trial.learner)
-ORDER BY run_trial.position
+AND run_trial.position BETWEEN ? AND ? ORDER BY run_trial.position
 """
+ALL = range(1 << 62)
+"""The places of all trials of a run."""
 
 
 def keys_of(db: sqlite3.Connection, run: Mapping[str, Any]) -> list[str]:
@@ -183,12 +177,17 @@ def keys_of(db: sqlite3.Connection, run: Mapping[str, Any]) -> list[str]:
 
 
 def trials(
-    db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
+    db: sqlite3.Connection,
+    run: Mapping[str, Any],
+    dataset: str = "",
+    learner: str = "",
+    places: range = ALL,
 ) -> Iterator[dict[str, Any]]:
     """The trials of a run that have ended, in order, of one data set or learner where these are
-    named; ``spec`` is parsed."""
-    keys_of(db, run)
-    names, asked = _COLUMNS["trial"], [run["id"], dataset, learner]
+    named; ``spec`` is parsed. Of some ``places`` in the run's list, which is not checked then."""
+    if places is ALL:
+        keys_of(db, run)
+    names, asked = _COLUMNS["trial"], [run["id"], dataset, learner, places.start, places.stop - 1]
     for row in _many(db, "trial", _OF_RUN + _ASKED, asked):
         found = dict(zip(names, row, strict=True))
         found["spec"] = json.loads(found["spec"])
@@ -219,14 +218,18 @@ _POINTS = "CROSS JOIN point ON point.trial = trial.key"
 
 
 def trials_with_points(
-    db: sqlite3.Connection, run: Mapping[str, Any], dataset: str = "", learner: str = ""
+    db: sqlite3.Connection,
+    run: Mapping[str, Any],
+    dataset: str = "",
+    learner: str = "",
+    places: range = ALL,
 ) -> Iterator[tuple[dict[str, Any], list[Points]]]:
     """``trials`` with their points, in one pass; none of a trial that is not ``ok``."""
-    asked = [run["id"], dataset, learner]
+    asked = [run["id"], dataset, learner, places.start, places.stop - 1]
     rows = _many(db, "point", _OF_RUN + _POINTS + _ASKED, asked)
     found = groupby(rows, operator.itemgetter(_COLUMNS["point"].index("trial")))
     key, own = next(found, ("", iter(())))
-    for trial in trials(db, run, dataset, learner):
+    for trial in trials(db, run, dataset, learner, places):
         kept = []
         if key == trial["key"]:
             kept = [*own]
@@ -254,23 +257,6 @@ def _points(row: Sequence[Any]) -> Points:
 def _texts(listed: str) -> tuple[str, ...]:
     """A list of texts from JSON; most trials of a run have the same."""
     return tuple(json.loads(listed))
-
-
-def packed_points(rows: Sequence[PointRow]) -> Iterator[dict[str, Any]]:
-    """The rows of table ``point`` for a trial, without its key."""
-    for split in dict.fromkeys(row.split for row in rows):
-        own = sorted((row for row in rows if row.split == split), key=lambda row: row.index)
-        metrics = list(own[0].metrics)
-        cells = [
-            [*(row.metrics[name] for name in metrics), *(getattr(row, name) for name in CELLS)]
-            for row in own
-        ]
-        yield {
-            "split": split,
-            "points": json.dumps([canonical(row.point) for row in own]),
-            "columns": json.dumps([*metrics, *CELLS]),
-            "cells": np.array(cells, "<f8").tobytes(),
-        }
 
 
 def sensors(db: sqlite3.Connection, key: str) -> Sensors:
@@ -329,13 +315,16 @@ def _alike(a: Float32Array, b: Float32Array) -> bool:
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, equal_nan=True)
 
 
-def valued_points(db: sqlite3.Connection, run: str, split: str) -> dict[str, tuple[int, ...]]:
+def valued_points(
+    db: sqlite3.Connection, run: str, split: str, places: range = ALL
+) -> dict[str, tuple[int, ...]]:
     """By trial of a run the points that ``values`` has: of the rows these alone, which ``values``
     checks with them."""
     asked = (
         "SELECT unit.trial, unit.points FROM run_trial JOIN unit ON unit.trial = run_trial.trial"
     )
-    found = db.execute(f"{asked} WHERE run_trial.run = ? AND unit.split = ?", [run, split])
+    where = "run_trial.run = ? AND unit.split = ? AND run_trial.position BETWEEN ? AND ?"
+    found = db.execute(f"{asked} WHERE {where}", [run, split, places.start, places.stop - 1])
     return {trial: _places(listed) for trial, listed in found}
 
 
@@ -363,37 +352,3 @@ def stages(trial: Mapping[str, Any], kept: Sequence[int]) -> Stages | None:
     found = Stages(**with_tuples(json.loads(trial["stages"])))
     by_place = {k: found.reached[str(p)] for k, p in enumerate(kept) if str(p) in found.reached}
     return found._replace(reached=by_place)
-
-
-def unpacked(blob: bytes) -> bytes:
-    """What was compressed. Blocks that are framed as they are (RFC 1951, 3.2.4) are copied: the
-    row's checksum covers them, so that of zlib need not be computed too."""
-    parts, at, last = [], 2, 0
-    while not last:
-        last, kind = blob[at] & 1, blob[at] & 6
-        if kind:
-            return zlib.decompress(blob)
-        end = at + 5 + int.from_bytes(blob[at + 1 : at + 3], "little")
-        parts.append(blob[at + 5 : end])
-        at = end
-    return b"".join(parts)
-
-
-def packed_blocks(stored: StoredValues) -> dict[str, Any]:
-    """The row of table ``block``, without its key; none where units are no more than blocks."""
-    if len(stored.weights) <= FEW:
-        return {}
-    means = block_means(stored.metric, stored.cost, stored.weights, stored.rows, FEW)
-    cells = np.vstack(means).astype("<f4").tobytes()
-    return {"split": stored.split, "points": json.dumps(stored.points), "cells": cells}
-
-
-def packed_values(stored: StoredValues) -> dict[str, Any]:
-    """Compressed float32: most values of a split are few numbers, repeated. Where they are not, and
-    little is saved, they are framed as they are, which is read ten times as fast."""
-    blobs = {}
-    for name in VALUE_ARRAYS:
-        raw = np.asarray(getattr(stored, name), "<f4").tobytes()
-        packed = zlib.compress(raw, 6)
-        blobs[name] = packed if len(packed) < _WORTH * len(raw) else zlib.compress(raw, 0)
-    return {"split": stored.split, "points": json.dumps(stored.points), **blobs}

@@ -20,19 +20,27 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.arrays import FloatArray
+from bench_core._io.second_process import in_order
 from bench_core.errors import InputError, UsageError
 from bench_core.results import rows
 from bench_core.results.blocks import FEW
 from bench_core.results.budgets import Budget
-from bench_core.results.frame import export_frame
+from bench_core.results.frame import Part, export_frame
 from bench_core.results.provenance import TRIAL_DIGITS, StoredTrial, find_trial
-from bench_core.results.records import RunInfo, Sensors, Stages, StoredValues, with_tuples
+from bench_core.results.records import (
+    Attempt,
+    Bought,
+    Ended,
+    RunInfo,
+    Sensors,
+    StoredValues,
+    with_tuples,
+)
 from bench_core.results.store_files import being_written, check_store, store_path
 from bench_core.results.trial_values import TrialValues, ValuedTrial, valued, values_of
 
@@ -51,57 +59,14 @@ ORDER BY created_at, number
 
 
 _AT_ONCE = 50  # trials
+_IN_PART = 1000  # trials that are read together
+MANY = 2000
+"""Trials of a run from which on a second process is worth its start."""
 _Read = tuple[dict[str, Any], list[rows.Points]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bought:
-    """What rows buy at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
-    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them;
-    ``trial`` as in the export."""
-
-    trial: str
-    learner: str
-    params: Mapping[str, Any]
-    fold: int
-    seed: int
-    settings: tuple[Mapping[str, float], ...]
-    share: FloatArray
-    sensors: Sensors
-    stages: Stages | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a trial of a run ended."""
-
-    title: str
-    status: str
-    error: str
-    audit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
-
-    ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
-    the end of what was written to stdout and stderr; each is empty where there is none. Of its
-    ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
-    """
-
-    kind: str
-    key: str
-    title: str
-    status: str
-    error: str
-    trace: str
-    output: str
-    seconds: float
-    waited: float
-    created_at: str
-    machine: str
-    attempt: int
+def _changed(db: sqlite3.Connection) -> list[Any]:
+    return [tuple(row) for row in db.execute("SELECT id, updated_at, state FROM run ORDER BY id")]
 
 
 class Store:
@@ -112,6 +77,8 @@ class Store:
         if not check_store(self.path):
             raise InputError(f"{self.path}: no results there yet; `bench run` makes them")
         self._held: sqlite3.Connection | None = None
+        self._kept: tuple[Any, ...] = ()
+        self._runs: list[Any] = []  # when each was changed last, while held
         self._valued: dict[str, list[ValuedTrial]] = {}  # of runs whose frame was read, while held
 
     @contextmanager
@@ -119,12 +86,25 @@ class Store:
         """All that is read in the body is of one moment; what a frame was made of is known to
         ``valued`` without being read again."""
         with self._read() as db:
-            self._held = db
+            self._held, self._runs = db, _changed(db)
             try:
                 yield
             finally:
                 self._held = None
                 self._valued.clear()
+
+    def reopen(self) -> None:
+        """In a copy of a process that holds the store: hold it on a connection of the copy's own,
+        as SQLite's cannot be copied. Raises RuntimeError where what is read would be of another
+        moment."""
+        if self._held is None:
+            return
+        # neither is ever closed: one is the other process's, one lasts as long as the copy
+        self._kept = self._held, (opened := self._read())
+        self._held = None
+        self._held = opened.__enter__()
+        if being_written(self.path) or _changed(self._held) != self._runs:
+            raise RuntimeError(f"{self.path} is being written")
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
@@ -203,22 +183,31 @@ class Store:
         audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical
         and integers small, which for many trials takes a fraction of the memory.
         """
+        if self._held is None:
+            with self.held():
+                return self.frame(run, compact=compact)
         info = self.info(run)
         with self._read() as db:
-            found = rows.trials_with_points(db, rows.run(db, info.run))
-            if self._held is not None:
-                found = self._noted(info.run, found)
-            return export_frame(info, found, compact=compact)
+            rows.keys_of(db, rows.run(db, info.run))
+        count = sum(info.counts.values())
+        places = [range(k, k + _IN_PART) for k in range(0, max(1, info.planned), _IN_PART)]
+        made = in_order(partial(self._part, info), places, large=count >= MANY, begin=self.reopen)
+        self._valued[info.run] = [one for _, known in made for one in known]
+        return export_frame(info, (part for part, _ in made), compact=compact)
 
-    def _noted(self, run: str, found: Iterable[_Read]) -> Iterator[_Read]:
-        """The same, while ``valued`` takes note of what has values."""
+    def _part(self, info: RunInfo, places: range) -> tuple[Part, list[ValuedTrial]]:
+        """What the trials at these places have in the export, and those that have values."""
         known: list[ValuedTrial] = []
+
+        def noted(found: Iterable[_Read], kept: Mapping[str, Sequence[int]]) -> Iterator[_Read]:
+            for trial, points in found:
+                known.extend(valued(trial, points, kept.get(trial["key"], ()), "valid", None))
+                yield trial, points
+
         with self._read() as db:
-            kept = rows.valued_points(db, run, "valid")
-        for trial, points in found:
-            known += valued(trial, points, kept.get(trial["key"], ()), "valid", None)
-            yield trial, points
-        self._valued[run] = known
+            kept = rows.valued_points(db, info.run, "valid", places)
+            found = rows.trials_with_points(db, rows.run(db, info.run), places=places)
+            return Part(info, noted(found, kept)), known
 
     def values(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.results.records import VALUE_ARRAYS, PointRow, StoredValues, TrialResult
-from bench_core.results.rows import CELLS, Points
+from bench_core.results.records import CELLS, VALUE_ARRAYS, PointRow, StoredValues, TrialResult
+from bench_core.results.rows import Points
 from bench_core.results.store import Store
 
 TOLERANCE = 1e-9

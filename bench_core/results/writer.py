@@ -21,6 +21,7 @@ from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import installed, machine
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
+from bench_core.results.packed_rows import packed_blocks, packed_points, packed_values
 from bench_core.results.records import (
     MORE_THREADS,
     Outcome,
@@ -36,9 +37,6 @@ from bench_core.results.rows import (
     damaged,
     is_whole,
     of_trials,
-    packed_blocks,
-    packed_points,
-    packed_values,
     select,
 )
 from bench_core.results.store_files import (

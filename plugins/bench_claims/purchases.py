@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.arrays import BoolArray, FloatArray, IntArray
-    from bench_core.results.store import Bought, Store
+    from bench_core.results.records import Bought
+    from bench_core.results.store import Store
 
 BOUGHT = "bought"
 """The column that ``with_purchases`` adds."""

@@ -46,10 +46,9 @@ def write(
     store: Store | None = None,
 ) -> None:
     """Write all boards, in a file or without a terminal one row a line."""
-    from bench_core.leaderboard.assembly import boards
-    from bench_core.leaderboard.certainty import certified
+    from bench_core.leaderboard.certainty import all_certified
 
-    made = [certified(run, store, board, frame) for board in boards(run, frame)]
+    made = all_certified(run, store, frame)
     if output is None:
         show_boards(run, made, console(), sections=sections, verbose=verbose)
     else:

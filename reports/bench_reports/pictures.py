@@ -22,8 +22,8 @@ from bench_reports.payload import held_somewhere, packed_rows, places_of
 from bench_reports.views import Curve, View, exact
 
 if TYPE_CHECKING:
-    from bench_core.results.records import Stages
-    from bench_core.results.store import Bought, Store
+    from bench_core.results.records import Bought, Stages
+    from bench_core.results.store import Store
 
 GROUPS, MOST_STAGES, BEST = 5, 40, 6
 

@@ -15,8 +15,7 @@ from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core._io.digests import canonical
 from bench_core.errors import UsageError
-from bench_core.results.records import Sensors, Stages
-from bench_core.results.store import Bought
+from bench_core.results.records import Bought, Sensors, Stages
 
 PRICES = np.repeat([1.0, 20.0, 150.0], 10)
 CHEAP, DEAR, DEAREST = [1, 1], [20, 200], [150, 200]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.results.records import (
+    COSTS,
     FitResult,
     FitSpec,
     Job,
@@ -21,7 +22,6 @@ from bench_core.results.records import (
     TrialResult,
     TrialSpec,
 )
-from bench_core.results.rows import COSTS
 from bench_core.results.store_files import save_model, state_path, states_folder
 from bench_core.results.writer import Writer, open_writer
 

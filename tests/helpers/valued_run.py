@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bench_core.results.budgets import Budget
-from bench_core.results.records import RunInfo, Sensors, Stages
-from bench_core.results.store import Bought
+from bench_core.results.records import Bought, RunInfo, Sensors, Stages
 from bench_core.results.trial_values import TrialValues
 from helpers import example
 

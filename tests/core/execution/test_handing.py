@@ -20,7 +20,8 @@ from bench_core.planning.job_files import parse_job
 from bench_core.planning.plan import about_run
 from bench_core.planning.request import RunRequest
 from bench_core.planning.steps import Steps
-from bench_core.results.store import Attempt, Store
+from bench_core.results.records import Attempt
+from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
 
 TOYS = RunRequest(

@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 from helpers import example
 
+from bench_core.results.packed_rows import packed_values
 from bench_core.results.records import FitSpec, Job, StoredValues, TrialSpec
-from bench_core.results.rows import packed_values
 
 FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
 TRIAL = TrialSpec(

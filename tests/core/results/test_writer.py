@@ -17,8 +17,9 @@ import pytest
 
 from bench_core import InputError, Prices
 from bench_core._io.files import locked
-from bench_core.results import rows, writer
+from bench_core.results import packed_rows, writer
 from bench_core.results.records import (
+    Ended,
     FitResult,
     FitSpec,
     Job,
@@ -32,7 +33,7 @@ from bench_core.results.records import (
     Verdict,
 )
 from bench_core.results.rows import select
-from bench_core.results.store import Ended, Store
+from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
 from bench_core.results.writer import Writer, check_writable, open_writer, put_row
 
@@ -357,5 +358,5 @@ def test_a_row_changed_without_its_checksum_during_a_run_does_not_get_one(path: 
 def test_values_that_are_framed_as_they_are_are_read_like_compressed_ones(size: int) -> None:
     content = np.random.default_rng(size).bytes(size)
     for level in (0, 6):
-        assert rows.unpacked(zlib.compress(content, level)) == content
-        assert rows.unpacked(zlib.compress(b"ab" * size, level)) == b"ab" * size
+        assert packed_rows.unpacked(zlib.compress(content, level)) == content
+        assert packed_rows.unpacked(zlib.compress(b"ab" * size, level)) == b"ab" * size
