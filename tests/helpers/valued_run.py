@@ -26,6 +26,9 @@ class ValuedRun:
     kept: list[TrialValues] = field(default_factory=list)
     stages: dict[str, Stages] = field(default_factory=dict)
 
+    def reopen(self) -> None:
+        """Nothing is open."""
+
     def add(
         self,
         learner: str,

@@ -54,6 +54,9 @@ class Hostile:
     def valued(self, *which: Any, **more: Any) -> list[Any]:
         return []
 
+    def reopen(self) -> None:
+        pass
+
 
 def cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in line.strip("| \\").split(separator)]

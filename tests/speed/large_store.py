@@ -50,10 +50,12 @@ def outcome(spec: TrialSpec, number: int) -> Outcome:
     rng = np.random.default_rng(number)
     place = np.arange(1, POINTS + 1) / POINTS
     level = 0.7 + 0.02 * rng.random()
+    paid = 100 * place + rng.random(POINTS)
     rows, values = [], []
     for split in ("valid", "test"):
         quality = level * (1 - np.exp(-5 * place)) + 0.002 * rng.normal(size=POINTS)
-        cost = 100 * place + rng.random(POINTS)
+        dearer = rng.uniform(0.8, 1.2, QUERIES)
+        cost = paid * dearer.mean()
         for k in range(POINTS):
             metrics = {"ndcg@5": float(quality[k]), "precision@5": float(quality[k] ** 2)}
             costs = cost[k] * np.array([0.9, 0.1, 1, 1.5, 2])
@@ -66,7 +68,7 @@ def outcome(spec: TrialSpec, number: int) -> Outcome:
                 split=split,
                 points=tuple(kept.tolist()),
                 metric=(quality[kept, None] + 0.2 * by_query).astype(np.float32),
-                cost=(cost[kept, None] * rng.uniform(0.8, 1.2, QUERIES)).astype(np.float32),
+                cost=(paid[kept, None] * dearer).astype(np.float32),
                 weights=np.ones(QUERIES, dtype=np.float32),
                 rows=np.full(QUERIES, 20, dtype=np.float32),
                 bought=rng.random((KEPT, FEATURES)).round(2).astype(np.float32),
@@ -89,6 +91,7 @@ def write(path: Path, trials: int) -> None:
             "metrics": ["ndcg@5", "precision@5"],
             "stand_in": False,
             "queries": {"train": 2000, "valid": QUERIES, "test": QUERIES},
+            "rows": {"train": 40_000, "valid": 20 * QUERIES, "test": 20 * QUERIES},
             "features": FEATURES,
         }
         for d in range(DATASETS)
