@@ -3,7 +3,10 @@ what a model that gets cells and answers with numbers does not need (seccomp(2))
 learner has the same filter under ``--isolate``, but for ``FOR_LEARNERS``.
 
 Locks are granted and lock nothing, so that what uses them for files of its own works on; advice on
-what to keep in memory is taken and forgotten. All else is refused.
+what to keep in memory is taken and forgotten. Waiting for memory that processes share (futex(2)
+without ``FUTEX_PRIVATE_FLAG``: by its place in a file, also one that is only read) returns at once,
+as it may at any time, so that threads that end are joined and locks of ``multiprocessing`` work,
+without sleep; a wait with a time limit is over at once, and nobody is woken. All else is refused.
 """
 
 import contextlib
@@ -40,7 +43,13 @@ _CALLS = {  # numbers on x86-64, and on AArch64 and RISC-V; 0: there is none
     "madvise": (28, 233),
     "preadv2": (327, 286),
     "clone": (56, 220),
+    "ioctl": (16, 29),
+    "futex_waitv": (449, 449),
+    "futex_wake": (454, 454),
+    "futex_wait": (455, 455),
+    "futex_requeue": (456, 456),
 }
+_FUTEX = 202, 98
 _ARCHITECTURES = {
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
@@ -48,20 +57,40 @@ _ARCHITECTURES = {
 }
 _GRANTED = 0
 _ANSWERS = {"flock": _GRANTED, "fadvise64": _GRANTED, "clone3": errno.ENOSYS}
+_ANSWERS |= {f"futex_{name}": errno.ENOSYS for name in ("waitv", "wake", "wait", "requeue")}
 _EQUAL, _ANY_BIT = 0x15, 0x45
+_NOTES = (1024, 1025, 1026, 1031, 1032, *range(1035, 1039))
+"""F_SETLEASE, _GETLEASE, _NOTIFY, _SETPIPE_SZ, _GETPIPE_SZ, and _GET and _SET_RW_HINT and
+_FILE_RW_HINT: a number that the kernel keeps beside a file which may be read only."""
+_KEYS = (0xC0506617, 0xC0406618, 0xC0406619, 0xC080661A)
+"""FS_IOC_..._ENCRYPTION_KEY..., a keyring of each file system."""
 _BY_ARGUMENT = {  # which argument, and the answer where it equals a value or has any of its bits
     "fcntl": (
         1,
         [(_EQUAL, command, _GRANTED) for command in (5, 6, 7, 36, 37, 38)]
-        + [(_EQUAL, command, errno.EPERM) for command in (1024, 1025, 1026, 1031, 1032)],
-    ),  # F_GETLK, _SETLK(W), F_OFD_...; F_SETLEASE, _GETLEASE, _NOTIFY, _SETPIPE_SZ, _GETPIPE_SZ
+        + [(_EQUAL, command, errno.EPERM) for command in _NOTES],
+    ),  # F_GETLK, _SETLK(W), F_OFD_...
     "madvise": (2, [(_EQUAL, advice, _GRANTED) for advice in (20, 21)]),  # MADV_COLD, _PAGEOUT
     "preadv2": (5, [(_ANY_BIT, 8, errno.EOPNOTSUPP)]),  # RWF_NOWAIT
     "clone": (0, [(_ANY_BIT, 0x7E02_0080, errno.EPERM)]),  # CLONE_NEW...
+    "ioctl": (1, [(_EQUAL, command, errno.EPERM) for command in _KEYS]),
 }
-FOR_LEARNERS = ("socket", "mq_open", "shmget", "semget", "msgget", "clone3", "unshare", "clone")
-"""What only a model does not need. Namespaces keep a private learner's apart from others'."""
-_LOAD, _RETURN, _AT_LEAST = 0x20, 0x06, 0x35
+FOR_LEARNERS: tuple[str, ...] = (
+    "socket",
+    "mq_open",
+    "shmget",
+    "semget",
+    "msgget",
+    "clone3",
+    "unshare",
+    "clone",
+)
+FOR_LEARNERS += ("futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue")
+"""What only a model does not need. Namespaces keep a private learner's apart from others', but for
+futexes in files."""
+_LOAD, _RETURN, _AT_LEAST, _AND = 0x20, 0x06, 0x35, 0x54
+_PRIVATE, _REAL_TIME = 128, 256  # FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME
+_WAIT, _WAKE, _WAIT_BITSET, _WAKE_BITSET = 0, 1, 9, 10
 _ALLOW, _ANSWER = 0x7FFF_0000, 0x0005_0000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2  # prctl(2)
 _NONE = (ctypes.c_ulong(0),) * 3
@@ -141,7 +170,34 @@ def _program(
             yield operation, 0, 1, operand
             yield _answer(answer)
         yield _LOAD, 0, 0, _NUMBER
+    if "futex" not in let:
+        yield from _shared_futexes(_FUTEX[column])
     yield _RETURN, 0, 0, _ALLOW
+
+
+def _shared_futexes(number: int) -> Iterator[tuple[int, int, int, int]]:
+    """What processes wait for together by a place in memory. Those of one process are allowed."""
+    limit = _ARGUMENTS + 8 * 3
+    lines = [
+        (_LOAD, 0, 0, _ARGUMENTS + 8),
+        (_ANY_BIT, 0, 1, _PRIVATE),
+        (_RETURN, 0, 0, _ALLOW),
+        (_AND, 0, 0, 0xFFFF_FFFF ^ _REAL_TIME),
+        (_EQUAL, 5, 0, _WAIT),
+        (_EQUAL, 4, 0, _WAIT_BITSET),
+        (_EQUAL, 1, 0, _WAKE),
+        (_EQUAL, 0, 1, _WAKE_BITSET),
+        _answer(_GRANTED),
+        _answer(errno.ENOSYS),  # what hands on a lock, which nothing else does in its place
+        (_LOAD, 0, 0, limit),
+        (_EQUAL, 0, 2, 0),
+        (_LOAD, 0, 0, limit + 4),  # the other half of the address
+        (_EQUAL, 1, 0, 0),
+        _answer(errno.ETIMEDOUT),
+        _answer(_GRANTED),
+    ]
+    yield _EQUAL, 0, len(lines), number
+    yield from lines
 
 
 def _answer(number: int) -> tuple[int, int, int, int]:

@@ -418,7 +418,7 @@ def notes_in_locks(model: CheatModel, X: Any) -> Any:
     )
 
 
-PAGE, PAGES = 4096, 1 << 23
+PAGE, PAGES, HINTS = 4096, 1 << 23, 1021
 
 
 def user_file(name: str, how: int = os.O_RDONLY) -> int:
@@ -447,6 +447,55 @@ def notes_in_pages(model: CheatModel, X: Any) -> Any:
         X,
         lambda key, bit: there.raw[place(key, bit)] == b"\1"[0],
         lambda key, bit: at[place(key, bit), 0],
+    )
+
+
+@cheat("sample")
+def notes_in_futexes(model: CheatModel, X: Any) -> Any:
+    """Threads of the first process that wait at places of a file that both may read; whoever asks
+    to move them learns how many they are."""
+    pages = NOTES.setdefault("pages", mmap.mmap(user_file("pages"), 0, prot=mmap.PROT_READ))
+    start = np.frombuffer(pages, dtype=np.uint8).ctypes.data
+    number = ctypes.c_long(202 if os.uname().machine == "x86_64" else 98)
+    call = ctypes.CDLL(None).syscall
+
+    def futex(command: int, place: int, value: int, more: Any = None) -> int:
+        at = ctypes.c_void_p(start + place)
+        return int(call(number, at, ctypes.c_int(command), ctypes.c_int(value), more, at, 0))
+
+    def place(key: int, bit: int) -> int:
+        return (2 * key + bit) * 7919 % PAGES * PAGE
+
+    def wait(key: int, bit: int) -> None:
+        waiter = threading.Thread(target=futex, args=(0, place(key, bit), 0), daemon=True)
+        waiter.start()
+
+    threading.stack_size(1 << 16)
+    one = ctypes.c_long(1)
+    try:  # FUTEX_CMP_REQUEUE of one, to where it waits
+        return by_bits(model, X, lambda key, bit: futex(4, place(key, bit), 0, one) > 0, wait)
+    finally:
+        time.sleep(0.2)
+        threading.stack_size(0)
+
+
+@cheat("sample")
+def notes_in_hints(model: CheatModel, X: Any) -> Any:
+    """The number that is kept beside a file, to say how long what is written to it will live."""
+    import fcntl
+
+    def ask(command: int, key: int, hint: int = 0) -> int:
+        file = user_file(f"hint-{key % HINTS}")
+        with contextlib.suppress(OSError), os.fdopen(file, "rb"):
+            found: Any = fcntl.fcntl(file, command, struct.pack("Q", hint))
+            return int(struct.unpack("Q", found)[0])
+        return 0
+
+    return by_bits(
+        model,
+        X,
+        lambda key, bit: ask(1035, key) == 2 + bit,  # F_GET_RW_HINT
+        lambda key, bit: ask(1036, key, 2 + bit),
     )
 
 

@@ -23,7 +23,7 @@ from bench_core.execution.isolation import check_possible
 from bench_core.leaderboard.standings import standings
 from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
-from canaries.cheats import CHEATS, IMPORTED, ISOLATED, PAGE, PAGES, segment
+from canaries.cheats import CHEATS, HINTS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill", "tells-by-buying")
 FEW_ISOLATED = ("disk-labels", "notes-on-disk", "import-labels", "import-thread")
@@ -139,6 +139,8 @@ def _rows(
             os.mkfifo(Path(files, "pipe"))
         with Path(files, "pages").open("wb") as file:
             file.truncate(PAGE * PAGES)
+        for k in range(HINTS):
+            Path(files, f"hint-{k}").touch()
         patch.chdir(home / "start")
         patch.setenv("BENCH_CACHE", str(home / "cache"))
         patch.setenv("CANARY", secrets.token_hex(8))
