@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired
 
 
 @dataclass(slots=True, eq=False, repr=False)  # frozen, it takes four times as long to make
@@ -44,6 +45,29 @@ class Answer:
         return f"Answer({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Purchases:
+    """Which of the ``payable`` sensors n rows have paid, where no row can pay another of the
+    ``count`` sensors: bit ``k % 64`` of ``bits[:, k // 64]``, uint64 (n, w), says ``payable[k]``.
+
+    Columns lie together, as they are written and unpacked.
+    """
+
+    bits: Any
+    payable: IntArray
+    count: int
+
+    def unpack(self) -> BoolArray:
+        """By sensor (n, count), column by column too."""
+        n = len(self.bits)
+        bytes_ = self.bits.T.astype("<u8", copy=False).view(np.uint8).reshape(-1, n, 8)
+        bytes_ = np.ascontiguousarray(bytes_.transpose(0, 2, 1))
+        paid = np.unpackbits(bytes_, axis=1, bitorder="little").reshape(-1, n)
+        whole = np.zeros((self.count, n), dtype=bool)
+        whole[self.payable] = paid[: len(self.payable)].view(bool)
+        return whole.T
+
+
 @dataclass(slots=True, eq=False)
 class Answers:
     """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
@@ -51,13 +75,13 @@ class Answers:
 
     scores: FloatArray
     spent: FloatArray
-    _paid: BoolArray | Acquired
+    _paid: BoolArray | Purchases
     step: IntArray
     capped: BoolArray
 
     @property
     def bought(self) -> BoolArray:
         """Unpacked from bits when it is first looked at."""
-        if isinstance(self._paid, Acquired):
+        if isinstance(self._paid, Purchases):
             self._paid = self._paid.unpack()
         return self._paid

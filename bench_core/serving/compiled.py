@@ -73,13 +73,12 @@ class Model(NamedTuple):
     columns: Any
     factors: Any
     squares: Any  # of ``features``, see ``bench_core.traversal.trees``
-    features: Any  # int64 (f,); feature c needs sensors[start[c] : start[c + 1]]
+    features: Any  # int64 (f,); feature c needs payable[sensors[start[c] : start[c + 1]]]
     start: Any
     sensors: Any
     payable: Any  # int64 (u,), the sensors of all features, rising
     each: Any  # float64 (u,), their prices
     groups: Any  # int64 (g, 3): payable[a:b] share a byte, and whether they end a word
-    words: int  # of 64 sensors
     rules: Any  # prices of a split and of a tree
 
 

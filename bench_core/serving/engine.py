@@ -11,14 +11,15 @@ from functools import cache, cached_property
 from itertools import pairwise
 from math import inf
 from struct import Struct, error
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.acquired import words
 from bench_core.costs.model import SensorPrices
 from bench_core.serving import kernels
+from bench_core.serving.answers import Purchases
 from bench_core.serving.compiled import Model, Packed, bill_groups, preorder
 from bench_core.serving.gates import finished
 from bench_core.serving.kernels import (
@@ -87,20 +88,24 @@ class Engine:
     def rows(
         self, X: Float32Array, cap: float, taken: Float32Array = _NOT_TAKEN
     ) -> tuple[Any, ...]:
-        """Of rows (n, d): scores (n,) or (n, K), costs (n,), sensors (n, s) or as bits, the last
-        steps that count (n,) and which rows (n,) the cap ended.
+        """Of rows (n, d): scores (n,) or (n, K), costs (n,), sensors (n, s) or ``Purchases``, the
+        last steps that count (n,) and which rows (n,) the cap ended.
 
         Without a cap many rows may be ``taken`` over before."""
         if len(X) == 1 and cap == inf and self.plain:
             return self._one(X)
         n, outputs = len(X), self.program.outputs
-        sums, places = np.zeros((n, SUMS + 3 * outputs)), np.zeros((n, PLACES), dtype=np.int64)
+        many = n >= MANY and cap == inf
+        order: Literal["C", "F"] = "F" if many else "C"
+        sums = np.zeros((n, SUMS + 3 * outputs), order=order)
+        places = np.zeros((n, PLACES), np.int64, order)
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # one kind of argument: compiled once
-        if n >= MANY and cap == inf:
-            bits = np.empty((n, words(self.prices.sensors)), dtype=np.uint64)
+        if many:
+            payable = self._model.payable
+            bits = np.empty((n, words(len(payable))), np.uint64, order)
             self._by_tile(X, taken, bits, places, sums)
-            bought: Any = Acquired(bits, self.prices.sensors)
+            bought: Any = Purchases(bits, payable, self.prices.sensors)
         else:
             flags = np.zeros((n, self.prices.sensors), dtype=np.uint8)
             kernels.walk_rows(*self.arrays, cap, X, flags, places, sums)
@@ -160,7 +165,7 @@ class Engine:
         sensors = [prices.sensors_of(f) for f in packed.features]
         used = np.concatenate([s.trees for s in self.program.steps]).astype(np.int64)
         needed = np.concatenate([np.zeros(0, np.int64), *sensors]).astype(np.int64)
-        payable = np.unique(needed)
+        payable, place = np.unique(needed, return_inverse=True)
         return Model(
             splits=preorder(self.program, packed.features),
             uses=np.column_stack([used, packed.uses[:, 2:]]),
@@ -172,11 +177,10 @@ class Engine:
             squares=squares(packed.features, len(self.program.multiplier)),
             features=packed.features,
             start=np.cumsum([0, *map(len, sensors)]),
-            sensors=needed,
+            sensors=place,
             payable=payable,
             each=np.array(prices.sensor, dtype=np.float64)[payable],
             groups=bill_groups(payable),
-            words=words(prices.sensors),
             rules=np.array([prices.split, prices.tree], dtype=np.float64),
         )
 

@@ -74,7 +74,8 @@ class Tile(NamedTuple):
     sets: Any  # uint64: the rows at each place of a tree
     leaf: Any  # uint8 (64,)
     found: Any  # int64 (64,): leaves
-    rows: Any  # int64 (64,): their numbers, the last one repeated
+    rows: Any  # int64 (64,): their numbers, rising, the last one repeated
+    number: Any  # int64 (64,): whole numbers of them, to be written
     own: Any  # float64 (64 K,), as the next
     score: Any
     splits: Any  # float64 (64,), as the next two
@@ -107,8 +108,9 @@ def walk_segment(
     sums: Any,
 ) -> None:
     """Take the picked ``rows`` of ``X`` (n, d) through the steps ``begin`` to ``last``; ``bits``
-    (n, w) are their sensors as in ``Acquired``, the other arrays those of ``kernels.walk_rows``.
-    PRICE is the bill up to there. If all rows are picked, ``taken`` may hold their cells."""
+    (n, w) are their payable sensors as in ``Acquired``, the other arrays those of
+    ``kernels.walk_rows``; all three column by column. PRICE is the bill up to there. What no later
+    step reads is not written. If all rows are picked, ``taken`` may hold their cells."""
     tile = _tile(model)
     for at in range(0, len(rows), TILE):
         count = min(TILE, len(rows) - at)
@@ -119,9 +121,10 @@ def walk_segment(
             cells = taken[at // TILE]
         else:
             gather(cells, X, tile.rows, model.features, model.squares)
-        _begin(model, tile, count, sums, bits, begin > 0)
+        _begin(tile, count)
+        if begin > 0:
+            _resume(model, tile, count, sums, bits)
         _compare(model.splits, tile.above, cells, begin)
-        tile.sets[0] = ~_I(0) >> _I(TILE - count)
         billed = 0
         for p in range(begin, last + 1):
             billed += _add_trees(model, tile, p)
@@ -129,7 +132,7 @@ def walk_segment(
             _combine(tile, model.steps[p, COMBINE])
         _pay(model, tile)
         _price(model, tile)
-        _report(model, tile, last, count, billed, places, sums)
+        _report(model, tile, last, count, billed, begin > 0, places, sums)
         _write(tile, count, bits)
 
 
@@ -139,10 +142,11 @@ def _tile(model: Any) -> Any:
     return Tile(
         aligned(4 * TILE * (count + 1)).view(np.float32),
         np.zeros(count, dtype=np.uint64),
-        np.zeros(TILE * model.words, dtype=np.uint64),
+        np.zeros(TILE * max(1, -(-len(model.payable) // TILE)), dtype=np.uint64),
         np.zeros(len(model.splits.cell), dtype=np.uint64),
         np.zeros(_places(model.splits.root), dtype=np.uint64),
         aligned(TILE),
+        np.zeros(TILE, dtype=np.int64),
         np.zeros(TILE, dtype=np.int64),
         np.zeros(TILE, dtype=np.int64),
         aligned(8 * TILE * outputs).view(np.float64),
@@ -155,25 +159,30 @@ def _tile(model: Any) -> Any:
 
 
 @inner
-def _begin(model: Any, tile: Any, count: int, sums: Any, bits: Any, later: bool) -> None:
-    """What is known of the rows, where some may be on their way from steps before."""
+def _begin(tile: Any, count: int) -> None:
+    """Rows before their first step, of which no more than ``count`` are there."""
+    tile.need[:] = 0
+    tile.paid[:] = 0
+    tile.splits[:] = 0.0
+    tile.own[:] = 0.0
+    tile.score[:] = 0.0
+    tile.sets[0] = ~_I(0) >> _I(TILE - count)
+
+
+@inner
+def _resume(model: Any, tile: Any, count: int, sums: Any, bits: Any) -> None:
+    """What is known of rows on their way from steps before."""
     outputs = model.gates.shape[1] - 1
-    for c in range(len(tile.need)):
-        tile.need[c] = 0
-    for s in range(len(tile.paid)):
-        tile.paid[s] = 0
     for r in range(count):
         row = tile.rows[r]
         tile.splits[r] = sums[row, SPLITS]
         for k in range(outputs):
             tile.own[TILE * k + r] = sums[row, SUMS + k]
             tile.score[TILE * k + r] = sums[row, SUMS + outputs + k]
-        if later:
-            for w in range(bits.shape[1]):
-                tile.paid[TILE * w + r] = bits[row, w]
-    if later:
         for w in range(bits.shape[1]):
-            transpose(tile.paid, TILE * w)  # to words of rows that have paid a sensor
+            tile.paid[TILE * w + r] = bits[row, w]
+    for w in range(bits.shape[1]):
+        transpose(tile.paid, TILE * w)  # to words of rows that have paid a sensor
 
 
 @inner
@@ -274,8 +283,19 @@ def _write(tile: Any, count: int, bits: Any) -> None:
     """Which sensors each row has paid; afterwards ``paid`` is no longer by sensor."""
     for w in range(bits.shape[1]):
         transpose(tile.paid, TILE * w)
+        _put(bits[:, w], tile, count, tile.paid[TILE * w : TILE * (w + 1)])
+
+
+@inner
+def _put(column: Any, tile: Any, count: int, values: Any) -> None:
+    """Write a value for each row; they are seldom apart."""
+    first = tile.rows[0]
+    if tile.rows[count - 1] - first == count - 1:
         for r in range(count):
-            bits[tile.rows[r], w] = tile.paid[TILE * w + r]
+            column[_I(first + r)] = values[r]
+    else:
+        for r in range(count):
+            column[tile.rows[r]] = values[r]
 
 
 @inner
@@ -286,7 +306,7 @@ def _price(model: Any, tile: Any) -> None:
     for r in range(TILE):
         price[r] = word[r] = 0.0
     for g in range(len(groups)):
-        add_prices(word, tile.paid, model.payable, model.each, groups[g, 0], groups[g, 1])
+        add_prices(word, tile.paid, model.each, groups[g, 0], groups[g, 1])
         if groups[g, 2]:
             for r in range(TILE):
                 price[r] += word[r]
@@ -295,20 +315,32 @@ def _price(model: Any, tile: Any) -> None:
 
 @inner
 def _report(
-    model: Any, tile: Any, last: int, count: int, billed: int, places: Any, sums: Any
+    model: Any, tile: Any, last: int, count: int, billed: int, later: bool, places: Any, sums: Any
 ) -> None:
     """The bills of the rows, and where step ``last`` leads them."""
-    total, rules, outputs = tile.price, model.rules, model.gates.shape[1] - 1
-    step, value = model.steps[last], model.gates[last, 0]
-    for r in range(count):
-        row = tile.rows[r]
-        places[row, TREES] += billed
-        evaluated = rules[0] * tile.splits[r] + rules[1] * np.float64(places[row, TREES])
-        sums[row, SPLITS], sums[row, PRICE] = tile.splits[r], total[r] + evaluated
+    rules, outputs = model.rules, model.gates.shape[1] - 1
+    step, value, number = model.steps[last], model.gates[last, 0], tile.number
+    for r in range(TILE):
+        number[r] = billed
+    if later:
+        for r in range(count):
+            number[r] += places[tile.rows[r], TREES]
+    for r in range(TILE):
+        evaluated = rules[0] * tile.splits[r] + rules[1] * np.float64(number[r])
+        tile.price[r] += evaluated
+    _put(sums[:, PRICE], tile, count, tile.price)
+    for k in range(outputs):
+        score = tile.score[TILE * k : TILE * (k + 1)]
+        _put(sums[:, SUMS + outputs + k], tile, count, score)
+    if step[THEN] >= 0 or step[ELSE] >= 0:
+        _put(places[:, TREES], tile, count, number)
+        _put(sums[:, SPLITS], tile, count, tile.splits)
         for k in range(outputs):
-            sums[row, SUMS + k] = tile.own[TILE * k + r]
-            sums[row, SUMS + outputs + k] = tile.score[TILE * k + r]
-        passes = not step[GATED] or tile.score[r] >= value
-        onward = step[THEN] if passes else step[ELSE]
-        places[row, LAST_STEP], places[row, STEP] = last, onward
-        places[row, STOPPED] = REJECTED if onward == -2 else END if passes else GATE
+            _put(sums[:, SUMS + k], tile, count, tile.own[TILE * k : TILE * (k + 1)])
+    for column in (LAST_STEP, STEP, STOPPED):
+        for r in range(TILE):
+            passes = not step[GATED] or tile.score[r] >= value
+            onward = step[THEN] if passes else step[ELSE]
+            how = REJECTED if onward == -2 else END if passes else GATE
+            number[r] = last if column == LAST_STEP else onward if column == STEP else how
+        _put(places[:, column], tile, count, number)

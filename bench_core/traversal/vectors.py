@@ -202,24 +202,21 @@ def _turned_bytes(builder: Any, words: Any) -> Any:
 
 
 @llvm.intrinsic
-def add_prices(
-    typingctx: Any, total: Any, paid: Any, sensors: Any, prices: Any, first: Any, stop: Any
-) -> Any:
-    """Add to ``total[r]`` the sum of the ``prices[k]`` whose ``sensors[k]`` row r has paid, which
-    ``paid`` says, for k from ``first`` to ``stop``: float64 (64,), uint64, int64 and float64."""
-    signature = types.void(total, paid, sensors, prices, types.int64, types.int64)
+def add_prices(typingctx: Any, total: Any, paid: Any, prices: Any, first: Any, stop: Any) -> Any:
+    """Add to ``total[r]`` the sum of the ``prices[k]`` that row r has paid, which ``paid[k]`` says,
+    for k from ``first`` to ``stop``: float64 (64,), uint64 and float64."""
+    signature = types.void(total, paid, prices, types.int64, types.int64)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        into, paid, sensors, prices = (llvm.data(context, builder, sig, args, k) for k in range(4))
+        into, paid, prices = (llvm.data(context, builder, sig, args, k) for k in range(3))
         eight = ir.VectorType(llvm.DOUBLE, 8)
         flags, none = ir.VectorType(llvm.BIT, 8), ir.Constant(eight, [0.0] * 8)
         parts = [llvm.cgutils.alloca_once_value(builder, none) for _ in range(4)]
         with llvm.cgutils.for_range(builder, llvm.WORD(2)) as half:
             for part in parts:
                 builder.store(none, part)
-            with llvm.cgutils.for_range(builder, args[5], start=args[4]) as loop:
-                sensor = builder.load(builder.gep(sensors, [loop.index]))
-                rows = builder.load(builder.gep(paid, [sensor]))
+            with llvm.cgutils.for_range(builder, args[4], start=args[3]) as loop:
+                rows = builder.load(builder.gep(paid, [loop.index]))
                 rows = builder.lshr(rows, builder.shl(half.index, llvm.WORD(5)))
                 price = builder.load(builder.gep(prices, [loop.index]))
                 price = llvm.spread(builder, price, 8)
@@ -272,13 +269,11 @@ def _plainly_transpose(squares: Any, at: int) -> None:
             squares[at + j] |= (before[i] >> _I(j) & _ONE) << _I(i)
 
 
-def _plainly_add_prices(
-    total: Any, paid: Any, sensors: Any, prices: Any, first: int, stop: int
-) -> None:
+def _plainly_add_prices(total: Any, paid: Any, prices: Any, first: int, stop: int) -> None:
     for r in range(ROWS):
         part = 0.0
         for k in range(first, stop):
-            part += prices[k] if paid[sensors[k]] >> _I(r) & _ONE else 0.0
+            part += prices[k] if paid[k] >> _I(r) & _ONE else 0.0
         total[r] += part
 
 

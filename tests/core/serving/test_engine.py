@@ -22,7 +22,9 @@ import pytest
 from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 
 from bench_core import Queries, SensorPrices, UsageError
+from bench_core.costs.acquired import Acquired
 from bench_core.serving import Answer, Answers, Folder, Predictor, kernels, tiles
+from bench_core.serving.answers import Purchases
 from bench_core.serving.engine import MANY
 
 KNOWN = ("chain", "outputs", "gated", "rejected")
@@ -97,6 +99,34 @@ def test_bills_over_several_words_of_sensors() -> None:
     prices = SensorPrices(start, np.concatenate(needs), sensor, ones, split=0.37, tree=0.11)
     plain, fast = pair(replace(folder, costs=prices))
     equal(plain.predict_rows(X), fast.predict_rows(X))
+
+
+@pytest.mark.parametrize("payable", [0, 1, 63, 64, 65, 200])
+@pytest.mark.parametrize("rows", [MANY, 64, 65, 200])
+def test_purchases_are_bits_of_the_payable_sensors(payable: int, rows: int) -> None:
+    """Unpacked they stand where the sensors do; no sensor needs no bit."""
+    rng = np.random.default_rng(payable + rows)
+    sensors = np.sort(rng.permutation(300)[:payable])
+    paid, whole = rng.random((rows, payable)) < 0.5, np.zeros((rows, 300), dtype=bool)
+    whole[:, sensors] = paid
+    bits = np.asfortranarray(Acquired.pack(paid).bits)
+    assert Purchases(bits, sensors, 300).unpack().tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_row_of_many_has_bits_for_what_it_can_pay_alone(free: bool) -> None:
+    """Eight features of 200 sensors, or none that costs anything."""
+    folder, none = folder_of(PROGRAMS["chain"]), np.zeros(0, dtype=np.int32)
+    start, sensor = np.arange(D + 1, dtype=np.int32), np.arange(200.0)
+    needs = np.array([3, 50, 64, 65, 127, 128, 190, 199], dtype=np.int32)
+    if free:
+        start, needs = np.zeros(D + 1, dtype=np.int32), none
+    prices = SensorPrices(start, needs, sensor, np.ones(D), split=0.5, tree=0.25)
+    plain, fast = pair(replace(folder, costs=prices))
+    answers = fast.predict_rows(X)
+    assert isinstance(answers._paid, Purchases)
+    assert answers._paid.bits.shape == (len(X), 1)
+    equal(plain.predict_rows(X), answers)
 
 
 @pytest.mark.parametrize("name", KNOWN)
