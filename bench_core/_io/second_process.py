@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -28,17 +29,19 @@ def in_order(
     things: Sequence[_T],
     *,
     large: bool,
-    begin: Callable[[], None] = lambda: None,
+    begin: Callable[[], object] = lambda: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[_R]:
     """``do`` each of the things, and what that gave, in order.
 
     Where the work is ``large``, a copy of this process does some of the things, and hands over
     what that gave as a pickle, which only the two can read or write; in the copy ``begin`` is
-    called first. Whatever the copy fails at, and all that it did not end, is done here, so that an
+    called first, and here ``meanwhile``. Whatever the copy fails at, and all that it did not end, is done here, so that an
     error is raised here, as in one process. There is no copy where other threads run (they might
     hold locks), inside of a shared work, or with one processor.
     """
     if not (large and 1 < len(things) <= _MOST and _may_copy()):
+        meanwhile()
         return [do(thing) for thing in things]
     read, write = os.pipe()
     with tempfile.TemporaryFile() as file, _sharing():
@@ -48,6 +51,7 @@ def in_order(
         if not copy:
             _be_the_copy(do, things, begin, read, file)
         try:
+            meanwhile()
             found = {k: do(things[k]) for k in _places(read)}
         except BaseException:
             with suppress(ProcessLookupError):
@@ -98,13 +102,14 @@ def _places(read: int) -> Iterator[int]:
 def _be_the_copy(
     do: Callable[[Any], Any],
     things: Sequence[Any],
-    begin: Callable[[], None],
+    begin: Callable[[], object],
     read: int,
     file: IO[bytes],
 ) -> None:
     status = 1
     try:
         prctl(DEATH_SIGNAL, signal.SIGKILL)
+        gc.disable()  # to look at all objects is to copy the memory that they lie in
         begin()
         found = {k: do(things[k]) for k in _places(read)}
         pickle.dump(found, file, protocol=5)

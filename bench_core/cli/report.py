@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
@@ -73,7 +74,6 @@ def command(
     from bench_core.plugins import load_registry
 
     budgets = () if budget is None else options.budgets(budget, budget_kind)
-    _import_pandas()
     options.find_plugins_here(plugins)
     registry = load_registry(plugins, without=_NO_REPORTS)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
@@ -93,15 +93,18 @@ def command(
     return 0
 
 
-def _import_pandas() -> None:
-    """Without pyarrow, which no board needs and pandas imports where it is installed (35 MiB,
-    .1 s); a plugin that imports it gets it."""
-    if {"pandas", "pyarrow"}.isdisjoint(sys.modules):
-        sys.modules["pyarrow"] = None  # type: ignore[assignment]  # as if it were not installed
-        try:
-            import pandas  # noqa: F401
-        finally:
-            del sys.modules["pyarrow"]
+@contextmanager
+def _without_pyarrow() -> Iterator[None]:
+    """pandas, if it is imported in the body, does without what no board needs and what it imports
+    where it is installed (35 MiB, .1 s)."""
+    if not {"pandas", "pyarrow"}.isdisjoint(sys.modules):
+        yield
+        return
+    sys.modules["pyarrow"] = None  # type: ignore[assignment]  # as if it were not installed
+    try:
+        yield
+    finally:
+        del sys.modules["pyarrow"]
 
 
 def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
@@ -110,7 +113,8 @@ def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame
 
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
-    frame = kept.frame(run, compact=True)
+    with _without_pyarrow():
+        frame = kept.frame(run, compact=True)
     if frame.empty:
         raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
     return info, frame

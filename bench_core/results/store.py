@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,13 @@ class Store:
             rows.keys_of(db, rows.run(db, info.run))
         count = sum(info.counts.values())
         places = [range(k, k + _IN_PART) for k in range(0, max(1, info.planned), _IN_PART)]
-        made = in_order(partial(self._part, info), places, large=count >= MANY, begin=self.reopen)
+        made = in_order(
+            partial(self._part, info),
+            places,
+            large=count >= MANY,
+            begin=self.reopen,
+            meanwhile=partial(import_module, "pandas"),  # which takes as long as reading a third
+        )
         self._valued[info.run] = [one for _, known in made for one in known]
         return export_frame(info, (part for part, _ in made), compact=compact)
 
