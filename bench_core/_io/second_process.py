@@ -20,6 +20,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _TOKEN = 4  # bytes of a place among the things
 _MOST = 4096  # things whose places a pipe surely takes
+_FEW = 9
 
 _shared = False  # whether this process has a copy now, or is one
 
@@ -29,29 +30,33 @@ def in_order(
     things: Sequence[_T],
     *,
     large: bool,
-    begin: Callable[[], object] = lambda: None,
-    meanwhile: Callable[[], object] = lambda: None,
+    begin: Callable[[], object] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> list[_R]:
     """``do`` each of the things, and what that gave, in order.
 
     Where the work is ``large``, a copy of this process does some of the things, and hands over
     what that gave as a pickle, which only the two can read or write; in the copy ``begin`` is
-    called first, and here ``meanwhile``. Whatever the copy fails at, and all that it did not end, is done here, so that an
-    error is raised here, as in one process. There is no copy where other threads run (they might
-    hold locks), inside of a shared work, or with one processor.
+    called first, and here ``meanwhile``. Whatever the copy fails at, and all that it did not end,
+    is done here, so that an error is raised here, as in one process. An odd last one of few things
+    is left until the copy has ended: what is done for it may be shared in turn. There is no copy
+    where other threads run (they might hold locks), inside of a shared work, or with one processor.
     """
     if not (large and 1 < len(things) <= _MOST and _may_copy()):
-        meanwhile()
+        if meanwhile:
+            meanwhile()
         return [do(thing) for thing in things]
     read, write = os.pipe()
     with tempfile.TemporaryFile() as file, _sharing():
-        os.write(write, b"".join(k.to_bytes(_TOKEN, "little") for k in range(len(things))))
+        shared = len(things) - (len(things) % 2 if len(things) <= _FEW else 0)
+        os.write(write, b"".join(k.to_bytes(_TOKEN, "little") for k in range(shared)))
         os.close(write)
         copy = _fork()
         if not copy:
             _be_the_copy(do, things, begin, read, file)
         try:
-            meanwhile()
+            if meanwhile:
+                meanwhile()
             found = {k: do(things[k]) for k in _places(read)}
         except BaseException:
             with suppress(ProcessLookupError):
@@ -102,7 +107,7 @@ def _places(read: int) -> Iterator[int]:
 def _be_the_copy(
     do: Callable[[Any], Any],
     things: Sequence[Any],
-    begin: Callable[[], object],
+    begin: Callable[[], object] | None,
     read: int,
     file: IO[bytes],
 ) -> None:
@@ -110,7 +115,8 @@ def _be_the_copy(
     try:
         prctl(DEATH_SIGNAL, signal.SIGKILL)
         gc.disable()  # to look at all objects is to copy the memory that they lie in
-        begin()
+        if begin:
+            begin()
         found = {k: do(things[k]) for k in _places(read)}
         pickle.dump(found, file, protocol=5)
         file.flush()

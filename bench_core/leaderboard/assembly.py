@@ -46,7 +46,7 @@ def boards(
     info: RunInfo,
     frame: pd.DataFrame,
     then: Callable[[Board], Board] = lambda board: board,
-    begin: Callable[[], None] = lambda: None,
+    begin: Callable[[], object] | None = None,
 ) -> list[Board]:
     """A board for each data set that has rows, in the run's order, and what is made of it ``then``:
     those of a large run in two processes, as ``in_order`` does."""

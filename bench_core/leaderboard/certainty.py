@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bench_core._io.second_process import in_order
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
@@ -26,6 +27,7 @@ from bench_core.leaderboard.standings import (
 )
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
+from bench_core.results.store import MANY
 from bench_core.statistics import pools
 from bench_core.statistics.choices import Choose, at_budget, best, held, keeping, paying
 from bench_core.statistics.comparison import (
@@ -58,7 +60,7 @@ CHEAPEST = 0.01
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
     """The boards of a run, each ``certified``."""
     then = partial(_then_certified, info, store, frame)
-    return boards(info, frame, then, store.reopen) if store else boards(info, frame, then)
+    return boards(info, frame, then, store.reopen if store else None)
 
 
 def _then_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame, board: Board) -> Board:
@@ -194,13 +196,20 @@ class Drawn:
         ]
         kept = [*_keeping(reference, higher), *grid, *choices_within(means, higher)]
         asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
-        repeats, areas = [], []
-        for of in pools.draws(found, asks if tails else asks[:1], higher, resamples):
-            if curves:
-                areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
+        asks = asks if tails else asks[:1]
+
+        def drawn(one: pools.Unread) -> tuple[pools.Drawn, FloatArray | None]:
+            of = pools.drawn_once(one, asks, higher, resamples)
+            at = of[0].quality[_KEPT : _KEPT + len(grid)]
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
-            repeats.append(joined._replace(cost=of[0].cost))
+            return joined._replace(cost=of[0].cost), curves.areas(at, names) if curves else None
+
+        # without a store there is nothing found
+        many, begin = len(values.trials) >= MANY, values.store.reopen if values.store else None
+        made = in_order(drawn, found, large=many, begin=begin)
+        areas = [area for _, area in made if area is not None]
+        repeats = [one for one, _ in made]
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
@@ -44,11 +44,13 @@ from bench_core.statistics.pools import (
     Ask,
     Drawn,
     Repeat,
+    Unread,
     bounds,
     by_repeat,
     draws,
     over_repeats,
     repeats,
+    unread,
 )
 
 if TYPE_CHECKING:
@@ -181,12 +183,12 @@ class Values:
 
     def repeats(
         self, resamples: int, within: Budget | None = None
-    ) -> tuple[list[str], Iterator[Repeat], int]:
+    ) -> tuple[list[str], list[Unread], int]:
         """The learners that have finished in every repeat, the repeats on their units, each read
         when it is asked for (those of a large run do not fit into memory together), and how many
         ``resamples`` at most are worth their time."""
         if self.store is None:
-            return [], iter(()), resamples
+            return [], [], resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
             [
@@ -196,7 +198,11 @@ class Values:
             ]
         )
         blocks, resamples = effort(max(map(len, parts), default=0), resamples)
-        return names, (self._read(names, part, blocks) for part in parts), resamples
+        reads = (
+            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, blocks))
+            for part in parts
+        )
+        return names, unread(reads), resamples
 
     def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial], blocks: int) -> Repeat:
         """One repeat, learner by learner."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -124,7 +124,8 @@ def levels(
     """For each way to choose, the levels of quality and cost over all repeats, learners in the
     order of the repeats'. All share their draws, as do repeats on the same rows (seeds on one
     split), which are joined before the others."""
-    drawn = [one for (one,) in draws(found, [Ask(choices)], higher, resamples)]
+    every = unread(((one.fold, one.fingerprint), partial(_same, one)) for one in found)
+    drawn = [one for (one,) in draws(every, [Ask(choices)], higher, resamples)]
     return [
         (
             over_repeats(drawn, [one.quality[k] for one in drawn]),
@@ -134,21 +135,38 @@ def levels(
     ]
 
 
-def draws(
-    found: Iterable[Repeat], asks: Sequence[Ask], higher: bool, resamples: int
-) -> Iterator[list[Drawn]]:
-    """Repeat by repeat the draws of each ask; no two repeats are looked at together. Repeats on the
-    same rows draw the same units."""
+def _same(one: Repeat) -> Repeat:
+    return one
+
+
+class Unread(NamedTuple):
+    """A repeat on these ``rows``, read when it is asked for: those of a large run do not fit into
+    memory together. Repeats on the same rows have the same ``seed``, and so draw the same units."""
+
+    rows: tuple[int, str]
+    seed: int
+    read: Callable[[], Repeat]
+
+
+def unread(reads: Iterable[tuple[tuple[int, str], Callable[[], Repeat]]]) -> list[Unread]:
+    """Repeats by their rows and by what reads them."""
     seeds: dict[tuple[int, str], int] = {}
-    for repeat in found:
-        rows = repeat.fold, repeat.fingerprint
-        seed = seeds.setdefault(rows, len(seeds))
-        of = [*repeat.candidates.values()]
-        about = rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
-        made = [Drawn(*about, *_draw(of, ask, resamples, seed, higher)) for ask in asks]
-        del repeat, of  # before the next one is read
-        yield made
-        del made
+    return [Unread(rows, seeds.setdefault(rows, len(seeds)), read) for rows, read in reads]
+
+
+def draws(
+    found: Iterable[Unread], asks: Sequence[Ask], higher: bool, resamples: int
+) -> Iterator[list[Drawn]]:
+    """Repeat by repeat the draws of each ask; no two repeats are looked at together."""
+    for one in found:
+        yield drawn_once(one, asks, higher, resamples)
+
+
+def drawn_once(one: Unread, asks: Sequence[Ask], higher: bool, resamples: int) -> list[Drawn]:
+    """The draws of each ask from one repeat."""
+    of = [*one.read().candidates.values()]
+    about = one.rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
+    return [Drawn(*about, *_draw(of, ask, resamples, one.seed, higher)) for ask in asks]
 
 
 def _draw(
