@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import large_store
 import numpy as np
 import pytest
 from bench_reports.board_tables import budget_table, main_table, plain_tables, shortened
@@ -122,16 +123,18 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
     assert any(line.startswith("±: half the 95% interval;") for line in usual)
 
 
-def test_a_report_imports_pandas_without_pyarrow_which_others_still_get() -> None:
+def test_a_report_imports_pandas_without_pyarrow_which_others_still_get(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
+    large_store.write(tmp_path / "few.db", 5)
     code = """if True:
         import sys
-        from bench_core.cli.report import _import_pandas
-        _import_pandas()
+        from bench_core.cli.report import finished
+        assert "pandas" not in sys.modules
+        finished(sys.argv[1], "last")
         assert "pandas" in sys.modules and "pyarrow" not in sys.modules
         import pyarrow
     """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "few.db")], check=True)
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:
