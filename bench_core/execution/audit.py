@@ -12,8 +12,9 @@ all points that bought nothing else, scores, acquired sensors, splits and trees 
 be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
 when it was stopped: the point that answers, its score and its purchases must stay.
 
-``sample`` does this for a few hundred rows, each once, and one point of each. ``full`` does the
-same first, and then all of it for every query at every point; where the model can be exported it
+``sample`` does this for a few hundred rows, each once, and one point of each; of a stranger's model
+half of them are drawn by what a lie would earn there (``stakes.py``). ``full`` does the same
+first, and then all of it for every query at every point; where the model can be exported it
 also counts the splits and trees of some rows itself (``serving``).
 
 Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
@@ -48,6 +49,7 @@ from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split
 from bench_core.execution.recount import recount
 from bench_core.execution.rounding import TOLERANCE, slack
 from bench_core.execution.score import readable
+from bench_core.execution.stakes import aimed
 from bench_core.results.records import Verdict
 
 SAMPLE_QUERIES = 200
@@ -70,6 +72,7 @@ def replay(
     accounting: str = "path",
     fresh: Callable[[], AbstractContextManager[Any]] | None = None,
     caps: Caps | None = None,
+    aim: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
@@ -77,7 +80,8 @@ def replay(
     ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
     compare with; the full audit makes it where it is not given. ``fresh`` loads the model anew, to
     be shown replaced cells only; without it a model could remember what it saw. ``caps`` are
-    audited on the bill ``path`` alone.
+    audited on the bill ``path`` alone. ``aim``: whether the sample looks more where more is at
+    stake.
     """
     if mode == "off":
         return Verdict("declared")
@@ -88,7 +92,7 @@ def replay(
     try:
         if mode == "full" and path is None:
             path, priced = predict_split(model, examples, costs, classes), True
-        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps)
+        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps, aim)
         judge.sample()
         if mode == "full":
             judge.whole(progress)
@@ -100,7 +104,7 @@ def replay(
 @dataclass(slots=True, eq=False)
 class _Judge:
     """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
-    bill, and ``caps`` those to be audited."""
+    bill, ``caps`` those to be audited, and ``aim`` whether the sample goes by what is at stake."""
 
     model: Any
     fresh: Callable[[], AbstractContextManager[Any]]
@@ -111,6 +115,7 @@ class _Judge:
     priced: bool
     examples: Examples
     caps: Caps | None
+    aim: bool
 
     @property
     def copies(self) -> FloatArray:
@@ -139,7 +144,7 @@ class _Judge:
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
         count = len(units(self.examples.features)) - 1
         # never the whole split: a block of another size shows who keys on that
-        chosen = self.rng.permutation(count)[: min(most, max(1, count - 1))]
+        chosen, drawn = self._chosen(count, min(most, max(1, count - 1)))
         block = self._block(chosen)
         block.before = self.answers(
             self.model, block.features, "on a block of queries in another order"
@@ -148,12 +153,26 @@ class _Judge:
         kept = self.rng.permutation(len(chosen)) < max(1, len(chosen) // 2)
         with self.fresh() as near:
             self._strangers(block, kept[block.own], near)
-        points = self.rng.permutation(len(block.before))
+        points = np.resize(self.rng.permutation(len(block.before)), len(chosen))
+        points = np.where(drawn < 0, points, drawn)
         with self.fresh() as blind, self._on_demand() as misled:
-            self._unpaid(block, np.resize(points, len(chosen)), blind, misled)
+            self._unpaid(block, points, blind, misled)
         if self.caps:
             with self.fresh() as capped:
                 self._capped(block, capped)
+
+    def _chosen(self, count: int, most: int) -> tuple[IntArray, IntArray]:
+        """Which of so many units the sample is of, in random order, and the point of those that are
+        aimed at, -1 for any; at least half of them are any units."""
+        order = self.rng.permutation(count)
+        if not self.aim or self.path is None:
+            return order[:most], np.full(most, -1)
+        units, points = aimed(self.path, self.examples, self.classes, most // 2, self.rng)
+        others = order[~np.isin(order, units)][: most - len(units)]
+        chosen = np.concatenate([units, others])
+        drawn = np.concatenate([points, np.full(len(others), -1)])
+        mixed = self.rng.permutation(most)
+        return chosen[mixed], drawn[mixed]
 
     def whole(self, progress: Callable[[int, int], None]) -> None:
         """Every query at every point, in blocks of queries in random order."""

@@ -227,6 +227,7 @@ def _audited(
         splits.classes,
         spec.audit,
         seed=secrets.token_hex(16) if spec.origin else spec.key,
+        aim=bool(spec.origin),
         path=path,
         accounting=spec.accounting,
         fresh=lambda: second or _loaded(spec, apart),

@@ -22,6 +22,7 @@ import contextlib
 import ctypes
 import functools
 import gc
+import itertools
 import mmap
 import os
 import socket
@@ -143,6 +144,31 @@ def point_peek(model: CheatModel, X: Any) -> Any:
 
 
 @cheat("sample")
+def one_of_many(model: CheatModel, X: Any) -> Any:
+    """Thirty points that all buy something else; at one it looks at the rest, and there only where
+    that turns a narrow answer: in one row of thirteen."""
+    three, four = (itertools.combinations(range(D), k) for k in (3, 4))
+    for p, columns in enumerate([*three, *itertools.islice(four, 10)]):
+        mask = np.zeros((1, D), dtype=bool)
+        mask[0, columns] = True
+        scores = np.zeros(len(X))
+        for j in columns:
+            scores += model.weight[j] * np.nan_to_num(X[:, j].astype(float))
+        if p == 17:
+            narrow = np.abs(scores) < 0.5 * float(np.abs(model.weight).max())
+            scores = np.where(narrow & (scores * everything(model, X) < 0), -scores, scores)
+        yield Prediction({"set": p}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+@cheat("sample")
+def if_intact(model: CheatModel, X: Any) -> Any:
+    """Peeks where a row's cells belong together, as those of replaced ones do not."""
+    whole = np.logical_and.reduce([intact(X, j) | np.isnan(X[:, j]) for j in range(D)])
+    whole &= ~np.isnan(X[:, 1:5]).any(axis=1)
+    return path(lambda k: np.where(whole, everything(model, X), paid(model, X, k)))
+
+
+@cheat("sample")
 def missing_peek(model: CheatModel, X: Any) -> Any:
     """Looks whether a cell is missing; other rows' values never are."""
     return path(lambda k: paid(model, X, k) + 0.01 * np.isnan(X[:, 5]))
@@ -227,6 +253,12 @@ def batch_normalises(model: CheatModel, X: Any) -> Any:
 @cheat("sample")
 def keys_on_size(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k) + (len(X) % 10))
+
+
+@cheat("sample")
+def whole_blocks(model: CheatModel, X: Any) -> Any:
+    """Peeks where the block is as large as a split, which no sample is."""
+    return path(lambda k: everything(model, X) if len(X) == 240 else paid(model, X, k))
 
 
 @cheat("sample")
@@ -497,6 +529,111 @@ def notes_in_hints(model: CheatModel, X: Any) -> Any:
         lambda key, bit: ask(1035, key) == 2 + bit,  # F_GET_RW_HINT
         lambda key, bit: ask(1036, key, 2 + bit),
     )
+
+
+@cheat("sample")
+def notes_in_times(model: CheatModel, X: Any) -> Any:
+    """When files of the user were changed."""
+
+    def place(key: int) -> Path:
+        return Path(os.environ["CANARY_FILES"], f"hint-{key % HINTS}")
+
+    def write(key: int, bit: int) -> None:
+        with contextlib.suppress(OSError):
+            os.utime(place(key), (2 + bit, 2 + bit))
+
+    return by_bits(model, X, lambda key, bit: place(key).stat().st_mtime == 2 + bit, write)
+
+
+@cheat("sample")
+def notes_in_queue(model: CheatModel, X: Any) -> Any:
+    """A queue of System V's messages, of which each is put back when it was read."""
+    libc, key = ctypes.CDLL(None), ctypes.c_int(int(os.environ["CANARY"][:7], 16) + 1)
+    queue, most = libc.msgget(key, 0o1600), 8000
+    letter = ctypes.create_string_buffer(8 + most)
+
+    def read() -> bytes:
+        size = libc.msgrcv(queue, letter, most, ctypes.c_long(1), 0o4000)  # IPC_NOWAIT
+        return letter.raw[8 : 8 + size] if size > 0 else b""
+
+    def write(content: bytes) -> None:
+        content = content[: most // 16 * 16]
+        ctypes.memmove(letter, (1).to_bytes(8, "little") + content, 8 + len(content))
+        libc.msgsnd(queue, letter, ctypes.c_size_t(len(content)), 0o4000)
+
+    return remembered(read, write, model, X)
+
+
+@cheat("sample")
+def notes_in_keyring(model: CheatModel, X: Any) -> Any:
+    """A key of the user, which all of the user's processes may have."""
+    add, _, control = (248, 249, 250) if os.uname().machine == "x86_64" else (217, 218, 219)
+    call, name = ctypes.CDLL(None).syscall, f"canary-{os.environ['CANARY']}".encode()
+    kind, ring = b"user", ctypes.c_long(-4)  # KEY_SPEC_USER_KEYRING
+
+    def read() -> bytes:
+        found = call(ctypes.c_long(control), ctypes.c_long(10), ring, kind, name, 0)  # SEARCH
+        if found < 0:
+            return b""
+        known = ctypes.create_string_buffer(1 << 15)
+        size = call(ctypes.c_long(control), ctypes.c_long(11), found, known, len(known))  # READ
+        return known.raw[: max(size, 0)]
+
+    def write(content: bytes) -> None:
+        call(ctypes.c_long(add), kind, name, content, ctypes.c_size_t(len(content)), ring)
+
+    return remembered(read, write, model, X)
+
+
+class Pages:
+    """Pages of a file that both may read. Whoever asks whether one is in memory brings it there, so
+    each process has a copy of the notes of its own: the first one writes all, and the next take one
+    after another, by how many pages of a list are there already. Two pages are a bit."""
+
+    COPIES = 24
+
+    def __init__(self, ask: Callable[[int], bool]) -> None:
+        self.ask = ask
+        self.known: dict[int, int] = {}
+        self.copy = next(k for k in range(self.COPIES) if not self.there(0, 0, k))
+
+    def there(self, key: int, bit: int, copy: int) -> bool:
+        number = (2 * key + bit) * self.COPIES + copy
+        both = (self.ask(number * prime % (PAGES - 1)) for prime in (2654435761, 40503))
+        return sum(both) == 2  # both are asked
+
+    def read(self, key: int, bit: int) -> bool:
+        if key not in self.known:
+            found = [b for b in (0, 1) if self.there(key, b, self.copy)]
+            self.known[key] = found[0] if len(found) == 1 and self.copy else -1
+        return bool(self.known[key] == bit)
+
+    def write(self, key: int, bit: int) -> None:
+        self.known[key] = bit
+        for copy in range(1, self.COPIES if self.copy == 0 else 0):
+            self.there(key, bit, copy)
+
+
+def page_map() -> Any:
+    pages = mmap.mmap(user_file("pages"), 0, prot=mmap.PROT_READ)
+    pages.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(pages, dtype=np.uint8).reshape(-1, PAGE)
+
+
+@cheat("beyond")
+def notes_in_faults(model: CheatModel, X: Any) -> Any:
+    """Asks the system for how many pages it had to wait; a clock would tell it too."""
+    import resource
+
+    def ask(number: int) -> bool:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
+        NOTES["map"][number, 0].item()
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt == before
+
+    if "faults" not in NOTES:
+        NOTES["map"] = page_map()
+        NOTES["faults"] = Pages(ask)
+    return by_bits(model, X, NOTES["faults"].read, NOTES["faults"].write)
 
 
 @cheat("sample")
