@@ -78,10 +78,9 @@ class Tile(NamedTuple):
     number: Any  # int64 (64,): whole numbers of them, to be written
     own: Any  # float64 (64 K,), as the next
     score: Any
-    splits: Any  # float64 (64,), as the next two
+    splits: Any  # float64 (64,), as the next
     price: Any  # of what the rows have paid
-    word: Any  # of 64 sensors of that
-    counts: Any  # uint16 (2, 64), see ``add_lengths``
+    counts: Any  # uint16 (64,), see ``add_lengths``
 
 
 @calling(leaves, llvm, trees, vectors)
@@ -131,7 +130,8 @@ def walk_segment(
             _add_columns(model, tile, cells, p)
             _combine(tile, model.steps[p, COMBINE])
         _pay(model, tile)
-        _price(model, tile)
+        # by bytes and words of sensors, as ``Acquired.cost`` adds; the others would add 0
+        add_prices(tile.price, tile.paid, model.each, model.groups)
         _report(model, tile, last, count, billed, begin > 0, places, sums)
         _write(tile, count, bits)
 
@@ -153,8 +153,7 @@ def _tile(model: Any) -> Any:
         aligned(8 * TILE * outputs).view(np.float64),
         aligned(8 * TILE).view(np.float64),
         aligned(8 * TILE).view(np.float64),
-        aligned(8 * TILE).view(np.float64),
-        aligned(4 * TILE).view(np.uint16).reshape(2, TILE),
+        aligned(2 * TILE).view(np.uint16),
     )
 
 
@@ -296,21 +295,6 @@ def _put(column: Any, tile: Any, count: int, values: Any) -> None:
     else:
         for r in range(count):
             column[tile.rows[r]] = values[r]
-
-
-@inner
-def _price(model: Any, tile: Any) -> None:
-    """What each row has paid; by bytes and words of sensors, as ``Acquired.cost`` adds. What no
-    row can pay would add 0."""
-    price, word, groups = tile.price, tile.word, model.groups
-    for r in range(TILE):
-        price[r] = word[r] = 0.0
-    for g in range(len(groups)):
-        add_prices(word, tile.paid, model.each, groups[g, 0], groups[g, 1])
-        if groups[g, 2]:
-            for r in range(TILE):
-                price[r] += word[r]
-                word[r] = 0.0
 
 
 @inner

@@ -1,10 +1,12 @@
 """What the leaves say that 64 rows came to, as LLVM's vectors; see ``vectors``.
 
-Of ``add_leaves`` there is a way with tables in registers, for AVX-512, and of ``look_up`` for AVX2.
+Of ``add_leaves`` there is a way with tables in registers, for AVX-512; of ``add_bytes`` one for AVX2
+and one for processors that look up 64 bytes at once.
 """
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 
@@ -95,10 +97,10 @@ def _permute(builder: Any, low: Any, which: Any, high: Any) -> Any:
 
 
 @llvm.intrinsic
-def look_up(typingctx: Any, found: Any, leaf: Any, count: Any, table: Any, at: Any) -> Any:
-    """Set ``found[r]`` to ``table[at + leaf[r]]``: all uint8, (64,) but for the table, which has 64
-    bytes from ``at`` on. A leaf is below ``count``, which is at most 64."""
-    signature = types.void(found, leaf, types.int64, table, types.int64)
+def add_bytes(typingctx: Any, sums: Any, leaf: Any, count: Any, table: Any, at: Any) -> Any:
+    """Add ``table[at + leaf[r]]`` to ``sums[r]``: uint16 (64,), uint8 (64,) and uint8, 64 of which
+    are there from ``at`` on. A leaf is below ``count``, which is at most 64."""
+    signature = types.void(sums, leaf, types.int64, table, types.int64)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         into, leaves, table = (llvm.data(context, builder, sig, args, k) for k in (0, 1, 3))
@@ -107,8 +109,23 @@ def look_up(typingctx: Any, found: Any, leaf: Any, count: Any, table: Any, at: A
             with llvm.cgutils.for_range(builder, llvm.WORD(vectors.ROWS)) as loop:
                 which = builder.load(builder.gep(leaves, [loop.index]))
                 which = builder.add(args[4], builder.zext(which, llvm.WORD))
-                value = builder.load(builder.gep(table, [which]))
-                builder.store(value, builder.gep(into, [loop.index]))
+                value = builder.zext(builder.load(builder.gep(table, [which])), llvm.HALF)
+                own = builder.gep(into, [loop.index])
+                builder.store(builder.add(builder.load(own), value), own)
+
+        def add(value: Any, r: int) -> None:
+            value = builder.zext(value, ir.VectorType(llvm.HALF, value.type.count))
+            before = llvm.load(builder, into, llvm.WORD(r), value.type, 2)
+            llvm.store(builder, builder.add(before, value), into, llvm.WORD(r), 2)
+
+        def in_one_register() -> None:
+            whole = ir.VectorType(llvm.BYTE, 64)
+            own = llvm.load(builder, table, args[4], whole, 1)
+            which = llvm.load(builder, leaves, llvm.WORD(0), whole, 1)
+            kind = ir.FunctionType(whole, [whole, whole])
+            name = "llvm.x86.avx512.permvar.qi.512"
+            call = llvm.cgutils.get_or_insert_function(builder.module, kind, name)
+            add(builder.call(call, [own, which]), 0)
 
         def in_registers(parts: int) -> None:
             half = ir.VectorType(llvm.BYTE, 32)
@@ -118,8 +135,11 @@ def look_up(typingctx: Any, found: Any, leaf: Any, count: Any, table: Any, at: A
                 for part in range(parts):
                     own = _sixteen(builder, table, builder.add(args[4], llvm.WORD(16 * part)))
                     value = builder.or_(value, _looked_up(builder, own, which, 16 * part))
-                llvm.store(builder, value, into, llvm.WORD(r), 1)
+                add(value, r)
 
+        if llvm.has(context, "avx512vbmi"):
+            in_one_register()
+            return context.get_dummy_value()
         if not llvm.has(context, "avx2"):
             one_by_one()
             return context.get_dummy_value()
@@ -159,10 +179,10 @@ def _plainly_add_leaves(
         sums[place + r] += table[at + leaf[r]] * weight
 
 
-def _plainly_look_up(found: Any, leaf: Any, count: int, table: Any, at: int) -> None:
+def _plainly_add_bytes(sums: Any, leaf: Any, count: int, table: Any, at: int) -> None:
     for r in range(vectors.ROWS):
-        found[r] = table[at + leaf[r]]
+        sums[r] += np.uint16(table[at + leaf[r]])
 
 
 if llvm.PLAIN:
-    add_leaves, look_up = njit(_plainly_add_leaves), njit(_plainly_look_up)
+    add_leaves, add_bytes = njit(_plainly_add_leaves), njit(_plainly_add_bytes)

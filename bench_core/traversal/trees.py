@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.traversal.calling import inner
-from bench_core.traversal.leaves import TABLE, look_up
+from bench_core.traversal.leaves import TABLE, add_bytes
 from bench_core.traversal.vectors import ROWS, SQUARE, number, turn_cells
 
 FEW = TABLE - 1
@@ -125,15 +125,12 @@ def lengths(path: Any, multiplier: Any) -> Any:
 def add_lengths(
     pending: int, sums: Any, counts: Any, leaf: Any, count: int, table: Any, at: int
 ) -> int:
-    """Add ``table[at + leaf[r]]`` to ``counts[1, r]``, uint16 (2, 64), of which row 0 is room.
+    """Add ``table[at + leaf[r]]`` to ``counts[r]``, uint16 (64,).
 
     When as many trees are ``pending`` as these can hold, they are added to ``sums`` (64,). How many
     are pending then.
     """
-    found = counts[0].view(np.uint8)
-    look_up(found, leaf, count, table, at)
-    for r in range(ROWS):
-        counts[1, r] += np.uint16(found[r])
+    add_bytes(counts, leaf, count, table, at)
     return settle(sums, counts) if pending + 1 == _MOST else pending + 1
 
 
@@ -141,8 +138,8 @@ def add_lengths(
 def settle(sums: Any, counts: Any) -> int:
     """Add what is pending to ``sums``; then nothing is."""
     for r in range(ROWS):
-        sums[r] += np.float64(counts[1, r])
-        counts[1, r] = 0
+        sums[r] += np.float64(counts[r])
+        counts[r] = 0
     return 0
 
 

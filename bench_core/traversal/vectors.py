@@ -35,14 +35,20 @@ def above_or_missing(typingctx: Any, rows: Any, k: Any, cells: Any, at: Any, thr
 
 
 def _comparing(missing: bool) -> Any:
-    """In four parts, which one register holds each; their bits go to memory by themselves."""
+    """In four parts, which one register holds each; their bits go to memory together with AVX-512,
+    else by themselves."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         word = builder.gep(llvm.data(context, builder, sig, args, 0), [args[1]])
         parts = builder.bitcast(word, ir.PointerType(llvm.HALF))
         cells = llvm.data(context, builder, sig, args, 2)
-        limit = llvm.spread(builder, args[4], 16)
         compare = builder.fcmp_unordered if missing else builder.fcmp_ordered
+        if llvm.has(context, "avx512bw"):
+            limit = llvm.spread(builder, args[4], ROWS)
+            some = llvm.load(builder, cells, args[3], limit.type, 4)
+            builder.store(builder.bitcast(compare(">", some, limit), llvm.WORD), word)
+            return context.get_dummy_value()
+        limit = llvm.spread(builder, args[4], 16)
         for part in range(4):
             place = builder.add(args[3], llvm.WORD(16 * part))
             some = llvm.load(builder, cells, place, limit.type, 4)
@@ -202,32 +208,58 @@ def _turned_bytes(builder: Any, words: Any) -> Any:
 
 
 @llvm.intrinsic
-def add_prices(typingctx: Any, total: Any, paid: Any, prices: Any, first: Any, stop: Any) -> Any:
-    """Add to ``total[r]`` the sum of the ``prices[k]`` that row r has paid, which ``paid[k]`` says,
-    for k from ``first`` to ``stop``: float64 (64,), uint64 and float64."""
-    signature = types.void(total, paid, prices, types.int64, types.int64)
+def add_prices(typingctx: Any, total: Any, paid: Any, prices: Any, groups: Any) -> Any:
+    """Set ``total[r]`` to the sum of the ``prices[k]`` that row r has paid, which ``paid[k]`` says:
+    float64 (64,), uint64 and float64. Summed by themselves are the k from ``groups[g, 0]`` to
+    ``groups[g, 1]``, and the sums of the groups to the next whose ``groups[g, 2]`` is not 0: int64.
+
+    Sums of 32 rows stay in registers.
+    """
+    signature = types.void(total, paid, prices, groups)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        into, paid, prices = (llvm.data(context, builder, sig, args, k) for k in range(3))
-        eight = ir.VectorType(llvm.DOUBLE, 8)
-        flags, none = ir.VectorType(llvm.BIT, 8), ir.Constant(eight, [0.0] * 8)
-        parts = [llvm.cgutils.alloca_once_value(builder, none) for _ in range(4)]
+        into, paid, prices, groups = (llvm.data(context, builder, sig, args, k) for k in range(4))
+        count = builder.extract_value(
+            context.make_array(sig.args[3])(context, builder, args[3]).shape, 0
+        )
+        eight, flags = ir.VectorType(llvm.DOUBLE, 8), ir.VectorType(llvm.BIT, 8)
+        zero, none = (ir.Constant(eight, [value] * 8) for value in (0.0, -0.0))
+        sums, words, parts = (
+            [llvm.cgutils.alloca_once_value(builder, zero) for _ in range(4)] for _ in range(3)
+        )
+
+        def clear(those: Any) -> None:
+            for one in those:
+                builder.store(zero, one)
+
+        def add(those: Any, to: Any) -> None:
+            for one, other in zip(those, to, strict=True):
+                builder.store(builder.fadd(builder.load(other), builder.load(one)), other)
+            clear(those)
+
         with llvm.cgutils.for_range(builder, llvm.WORD(2)) as half:
-            for part in parts:
-                builder.store(none, part)
-            with llvm.cgutils.for_range(builder, args[4], start=args[3]) as loop:
-                rows = builder.load(builder.gep(paid, [loop.index]))
-                rows = builder.lshr(rows, builder.shl(half.index, llvm.WORD(5)))
-                price = builder.load(builder.gep(prices, [loop.index]))
-                price = llvm.spread(builder, price, 8)
-                for k, part in enumerate(parts):
-                    some = builder.trunc(builder.lshr(rows, llvm.WORD(8 * k)), llvm.BYTE)
-                    found = builder.select(builder.bitcast(some, flags), price, none)
-                    builder.store(builder.fadd(builder.load(part), found), part)
-            for k, part in enumerate(parts):
+            clear(sums)
+            with llvm.cgutils.for_range(builder, count) as group:
+                at = builder.mul(group.index, llvm.WORD(3))
+                first, stop, ends = (
+                    builder.load(builder.gep(groups, [builder.add(at, llvm.WORD(k))]))
+                    for k in range(3)
+                )
+                with llvm.cgutils.for_range(builder, stop, start=first) as loop:
+                    rows = builder.load(builder.gep(paid, [loop.index]))
+                    rows = builder.lshr(rows, builder.shl(half.index, llvm.WORD(5)))
+                    price = builder.load(builder.gep(prices, [loop.index]))
+                    price = llvm.spread(builder, price, 8)
+                    for k, part in enumerate(parts):
+                        some = builder.trunc(builder.lshr(rows, llvm.WORD(8 * k)), llvm.BYTE)
+                        found = builder.select(builder.bitcast(some, flags), price, none)
+                        builder.store(builder.fadd(builder.load(part), found), part)
+                add(parts, words)
+                with builder.if_then(builder.icmp_signed("!=", ends, llvm.WORD(0))):
+                    add(words, sums)
+            for k, own in enumerate(sums):
                 place = builder.add(builder.shl(half.index, llvm.WORD(5)), llvm.WORD(8 * k))
-                before = llvm.load(builder, into, place, eight, 8)
-                llvm.store(builder, builder.fadd(before, builder.load(part)), into, place, 8)
+                llvm.store(builder, builder.load(own), into, place, 8)
         return context.get_dummy_value()
 
     return signature, generate
@@ -269,12 +301,17 @@ def _plainly_transpose(squares: Any, at: int) -> None:
             squares[at + j] |= (before[i] >> _I(j) & _ONE) << _I(i)
 
 
-def _plainly_add_prices(total: Any, paid: Any, prices: Any, first: int, stop: int) -> None:
+def _plainly_add_prices(total: Any, paid: Any, prices: Any, groups: Any) -> None:
     for r in range(ROWS):
-        part = 0.0
-        for k in range(first, stop):
-            part += prices[k] if paid[k] >> _I(r) & _ONE else 0.0
-        total[r] += part
+        total[r] = word = 0.0
+        for g in range(len(groups)):
+            part = 0.0
+            for k in range(groups[g, 0], groups[g, 1]):
+                part += prices[k] if paid[k] >> _I(r) & _ONE else 0.0
+            word += part
+            if groups[g, 2]:
+                total[r] += word
+                word = 0.0
 
 
 if llvm.PLAIN:

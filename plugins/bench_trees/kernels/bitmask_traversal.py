@@ -76,10 +76,7 @@ def walk_tiles(
     ``done``; see ``inference.walk``."""
     ends, bias, carry = steps
     value, cost, root, output = layout.value, layout.splits, layout.root, layout.output
-    short, counts = (
-        layout.short,
-        aligned(4 * ROWS_PER_WORD).view(np.uint16).reshape(2, ROWS_PER_WORD),
-    )
+    short, counts = layout.short, aligned(2 * ROWS_PER_WORD).view(np.uint16)
     source, of_cut, column, after = layout.source, layout.of_cut, layout.column, layout.after
     outputs, words, last = bias.shape[1], done.bits.shape[2], len(before.splits) - 1
     tile = aligned(4 * (len(layout.columns) + 1) * ROWS_PER_WORD).view(np.float32)

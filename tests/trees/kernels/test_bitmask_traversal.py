@@ -36,8 +36,8 @@ def add(sums, place, leaf, count, table, at, weight):  # type: ignore[no-untyped
 
 
 @njit
-def look(found, leaf, count, table, at):  # type: ignore[no-untyped-def]
-    leaves.look_up(found, leaf, count, table, at)
+def add_some(sums, leaf, count, table, at):  # type: ignore[no-untyped-def]
+    leaves.add_bytes(sums, leaf, count, table, at)
 
 
 @njit
@@ -49,8 +49,8 @@ def add_up(times, sums, counts, leaf, count, table):  # type: ignore[no-untyped-
 
 
 @njit
-def price(total, paid, prices, first, stop):  # type: ignore[no-untyped-def]
-    vectors.add_prices(total, paid, prices, first, stop)
+def price(total, paid, prices, groups):  # type: ignore[no-untyped-def]
+    vectors.add_prices(total, paid, prices, groups)
 
 
 @njit
@@ -115,21 +115,25 @@ def test_columns_of_rows_are_gathered(width: int, used: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 33, 64])
-def test_bytes_of_leaves_are_looked_up(count: int) -> None:
+def test_bytes_of_leaves_are_added(count: int) -> None:
+    """To sums beyond 255, 65535 being followed by 0."""
     rng = np.random.default_rng(count)
     table = rng.integers(0, 256, 5 + 64).astype(np.uint8)
     leaf = rng.integers(0, count, ROWS).astype(np.uint8)
     leaf[5] = count - 1
-    found = np.full(ROWS, 7, dtype=np.uint8)
-    look(found, leaf, count, table, 5)
-    assert found.tolist() == [table[5 + k] for k in leaf]
+    before = rng.integers(0, 2**16, ROWS).astype(np.uint16)
+    before[7] = 2**16 - 1
+    sums = before.copy()
+    add_some(sums, leaf, count, table, 5)
+    wanted = [(b + int(table[5 + k])) % 2**16 for b, k in zip(before.tolist(), leaf, strict=True)]
+    assert sums.tolist() == wanted
 
 
 def test_lengths_of_paths_are_added_however_many_trees_there_are() -> None:
     """Sums of 600 bytes need more than 16 bits."""
     table = lengths(np.array([255.0, 3.0]), np.array([1.0, 2.0]))
     leaf = np.arange(ROWS, dtype=np.uint8) % 2
-    sums, counts = np.full(ROWS, 4.0), np.zeros((2, ROWS), dtype=np.uint16)
+    sums, counts = np.full(ROWS, 4.0), np.zeros(ROWS, dtype=np.uint16)
     add_up(600, sums, counts, leaf, 2, table)
     assert sums.tolist() == [4.0 + 600 * 255, 4.0 + 600 * 3] * 32
 
@@ -140,18 +144,21 @@ def test_lengths_that_bytes_do_not_hold_are_not_looked_up(path: float, multiplie
     assert len(lengths(np.array([path]), np.array([multiplier]))) == 0
 
 
-def test_prices_of_paid_sensors_are_added_in_their_order() -> None:
+@pytest.mark.parametrize("ends", [[(2, 1), (3, 1), (7, 1)], [(1, 0), (6, 0), (7, 1)], []])
+def test_prices_of_paid_sensors_are_added_in_their_order(ends: list[tuple[int, int]]) -> None:
+    """By group, and the groups of a word; what stood there before is gone."""
     rng = np.random.default_rng(0)
-    paid = rng.integers(0, 2**63, 5).astype(np.uint64) * np.uint64(2) + np.uint64(1)
-    prices = 10 ** rng.uniform(-8, 8, 5)
-    total = rng.standard_normal(ROWS)
+    paid = rng.integers(0, 2**63, 7).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    prices, total = 10 ** rng.uniform(-8, 8, 7), rng.standard_normal(ROWS)
+    groups = np.array([(0 if not g else ends[g - 1][0], *end) for g, end in enumerate(ends)])
     wanted = []
-    for r, before in enumerate(total.tolist()):
-        part = 0.0
-        for k in (1, 2, 3):
-            part += prices[k] if int(paid[k]) >> r & 1 else 0.0
-        wanted.append(before + part)
-    price(total, paid, prices, 1, 4)
+    for r in range(ROWS):
+        whole = word = 0.0
+        for first, stop, last in groups.tolist():
+            word += sum(prices[k] for k in range(first, stop) if int(paid[k]) >> r & 1)
+            whole, word = (whole + word, 0.0) if last else (whole, word)
+        wanted.append(whole)
+    price(total, paid, prices, groups.reshape(-1, 3).astype(np.int64))
     assert total.tolist() == wanted
 
 
