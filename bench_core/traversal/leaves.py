@@ -181,7 +181,8 @@ def _plainly_add_leaves(
 
 def _plainly_add_bytes(sums: Any, leaf: Any, count: int, table: Any, at: int) -> None:
     for r in range(vectors.ROWS):
-        sums[r] += np.uint16(table[at + leaf[r]])
+        total = np.uint32(sums[r]) + np.uint32(table[at + leaf[r]])
+        sums[r] = np.uint16(total & np.uint32(0xFFFF))  # as vectors add: 65535 is followed by 0
 
 
 if llvm.PLAIN:
