@@ -1,7 +1,7 @@
 """What the leaves say that 64 rows came to, as LLVM's vectors; see ``vectors``.
 
-Of ``add_leaves`` there is a way with tables in registers, for AVX-512; of ``add_bytes`` one for AVX2
-and one for processors that look up 64 bytes at once.
+Of ``add_leaves`` there is a way with tables in registers, for AVX-512; of ``add_bytes`` one for
+AVX2 and one for processors that look up 64 bytes at once.
 """
 
 from typing import Any
