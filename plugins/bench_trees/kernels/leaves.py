@@ -12,7 +12,8 @@ smaller one is counted::
     channel 1   hessian; the channel is there only where hessians differ between rows
 
 Rows of a small leaf lie far apart, so that neither the processor's own prefetching nor its
-window of instructions hides the way to memory; a request ``AHEAD`` rows ahead does.
+window of instructions hides the way to memory; a request ``AHEAD`` rows ahead hides that to the
+second cache. What the next word's column has of these rows is asked for a whole pass before.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,14 +27,19 @@ from bench_core.traversal.calling import inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
-AHEAD = 64  # rows: their adds take as long as memory to answer; of more, words drive out sums
+AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;
+# of more, words drive out sums
+IN_ORDER, DIVIDED = 64, 128  # the same where rows are in order, where they are divided
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
 
 if TYPE_CHECKING or config.DISABLE_JIT:
 
     def prefetch(array: Any, index: Any) -> None:
-        """Fetch array[index] towards the cache; changes nothing that a program can see."""
+        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+
+    def prefetch_early(array: Any, index: Any) -> None:
+        """As ``prefetch``, towards the second cache."""
 
     def add_pair(table: Any, at: Any, v: Any, h: Any) -> None:
         """Add v to table[at] and h to table[at + 1]."""
@@ -52,20 +58,29 @@ else:
         )
         return builder.bitcast(item, kind.as_pointer())
 
-    @intrinsic
-    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-        """Fetch array[index] towards the cache; changes nothing that a program can see."""
+    def _fetching(kept: int) -> Any:
+        """A request for array[index] that is kept in every cache (3), or all but the nearest."""
 
         def generate(context: Any, builder: Any, *call: Any) -> Any:
             byte, number = ir.IntType(8), ir.IntType(32)
             wanted = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
             fetch = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0i8")
             place = _place(context, builder, *call, byte)
-            # for reading, to be kept in every level, data
-            builder.call(fetch, [place, number(0), number(3), number(1)])
+            # for reading, and of data
+            builder.call(fetch, [place, number(0), number(kept), number(1)])
             return context.get_dummy_value()
 
-        return types.void(array, index), generate
+        return generate
+
+    @intrinsic
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+        return types.void(array, index), _fetching(3)
+
+    @intrinsic
+    def prefetch_early(typing_context: Any, array: Any, index: Any) -> Any:
+        """As ``prefetch``, towards the second cache."""
+        return types.void(array, index), _fetching(2)
 
     @intrinsic
     def add_pair(typing_context: Any, table: Any, at: Any, v: Any, h: Any) -> Any:
@@ -163,7 +178,7 @@ def partition(
 ) -> None:
     """Rows of every part that go left, in order from its begin on in ``lefts``, which is ``spare``
     or ``rows`` itself; the others in reverse order from its end on in ``spare``."""
-    low, ahead = np.uint64(255), np.uint64(2 * AHEAD)  # rows that are moved take less time
+    low, ahead = np.uint64(255), np.uint64(DIVIDED)
     for part in parts:
         begin, end, feature, missing, cut, missing_left = part[:6]
         column = words[feature // CODES_PER_WORD]
@@ -274,16 +289,19 @@ def accumulate(
     step = channels * STRIDE
     # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
     table = np.zeros(8 * step, np.int64)
-    for g in groups:  # words outside, pairs inside: a word's column is read while it is near
+    for i in range(len(groups)):  # words outside: a word's column is read while it is near
+        g = groups[i]
+        column, following = words[g], words[groups[min(i + 1, len(groups) - 1)]]
         for pair in range(len(pairs)):
             begin, end = pairs[pair, 0], pairs[pair, 1]
             small, large = pairs[pair, 2], pairs[pair, 3]
             gaps = pairs[pair, 4] != 0
             own, g_own = rows[begin:end], packed[begin:end]
             if channels == 1:
-                _add_packed(words[g], own, g_own, gaps, table)
+                _add_packed(column, following, own, g_own, gaps, table)
             else:
-                _add_with_hessians(words[g], own, g_own, hessian[begin:end], gaps, table)
+                h_own = hessian[begin:end]
+                _add_with_hessians(column, following, own, g_own, h_own, gaps, table)
             for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
                 at = (j - 8 * g) * step
                 for channel in range(channels):
@@ -314,9 +332,15 @@ def _take(
 
 @inner
 def _add_packed(
-    words: UInt64Array, rows: UInt32Array, packed: Int64Array, gaps: bool, table: Int64Array
+    words: UInt64Array,
+    following: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    gaps: bool,
+    table: Int64Array,
 ) -> None:
-    """One add for each of eight features, written out.
+    """One add for each of eight features, written out; rows with gaps ask for the words that are
+    ``following``.
 
     The processor stores once a cycle, and that is what this loop takes. Adds to one and the same
     bin, each of which has to wait for the one before, have seven other features' in between.
@@ -324,9 +348,11 @@ def _add_packed(
     low = np.uint64(255)
     last = len(rows) - 1
     for i in range(len(rows)):
+        r = rows[i]
         if gaps:
             prefetch(words, rows[min(i + AHEAD, last)])
-        c = words[rows[i]]
+            prefetch_early(following, r)
+        c = words[r]
         v = packed[i]
         table[c & low] += v
         table[np.uint64(STRIDE) + ((c >> np.uint64(8)) & low)] += v
@@ -341,6 +367,7 @@ def _add_packed(
 @inner
 def _add_with_hessians(
     words: UInt64Array,
+    following: UInt64Array,
     rows: UInt32Array,
     packed: Int64Array,
     hessian: Int64Array,
@@ -355,15 +382,19 @@ def _add_with_hessians(
     count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
     if not gaps:
         for i in range(count):
-            prefetch(words, i + ahead)  # beyond the array's end it does nothing
+            prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
             _add_pairs(words[i], packed[i], hessian[i], table)
         return
     asking = count - min(count, ahead)
     for i in range(asking):
+        r = rows[i]
         prefetch(words, rows[i + ahead])
-        _add_pairs(words[rows[i]], packed[i], hessian[i], table)
+        prefetch_early(following, r)
+        _add_pairs(words[r], packed[i], hessian[i], table)
     for i in range(asking, count):
-        _add_pairs(words[rows[i]], packed[i], hessian[i], table)
+        r = rows[i]
+        prefetch_early(following, r)
+        _add_pairs(words[r], packed[i], hessian[i], table)
 
 
 @njit(inline="always")
