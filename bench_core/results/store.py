@@ -23,8 +23,11 @@ from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bench_core._io.second_process import in_order
 from bench_core.errors import InputError, UsageError
@@ -43,7 +46,14 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store_files import being_written, check_store, store_path
-from bench_core.results.trial_values import TrialValues, ValuedTrial, valued, values_of
+from bench_core.results.trial_values import (
+    Framed,
+    TrialValues,
+    ValuedTrial,
+    has_values,
+    valued,
+    values_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +90,7 @@ class Store:
         self._held: sqlite3.Connection | None = None
         self._kept: tuple[Any, ...] = ()
         self._runs: list[Any] = []  # when each was changed last, while held
-        self._valued: dict[str, list[ValuedTrial]] = {}  # of runs whose frame was read, while held
+        self._framed: dict[str, Framed] = {}  # runs whose frame was read, while held
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -92,7 +102,7 @@ class Store:
                 yield
             finally:
                 self._held = None
-                self._valued.clear()
+                self._framed.clear()
 
     def reopen(self) -> None:
         """In a copy of a process that holds the store: hold it on a connection of the copy's own,
@@ -199,16 +209,22 @@ class Store:
             begin=self.reopen,
             meanwhile=partial(import_module, "pandas"),  # which takes as long as reading a third
         )
-        self._valued[info.run] = [one for _, known in made for one in known]
-        return export_frame(info, (part for part, _ in made), compact=compact)
+        parts, noted = zip(*made, strict=True)
+        lengths = np.concatenate([np.array(part.lengths, dtype=np.int64) for part in parts])
+        frame = export_frame(info, parts, compact=compact)
+        keys, have = zip(*chain.from_iterable(noted), strict=True) if len(lengths) else ((), ())
+        self._framed[info.run] = Framed.of(frame, keys, have, lengths)
+        return frame
 
-    def _part(self, info: RunInfo, places: range) -> tuple[Part, list[ValuedTrial]]:
-        """What the trials at these places have in the export, and those that have values."""
-        known: list[ValuedTrial] = []
+    def _part(self, info: RunInfo, places: range) -> tuple[Part, list[tuple[str, bool]]]:
+        """What the trials at these places have in the export, and by key whether they have
+        values on validation."""
+        known: list[tuple[str, bool]] = []
 
         def noted(found: Iterable[_Read], kept: Mapping[str, Sequence[int]]) -> Iterator[_Read]:
             for trial, points in found:
-                known.extend(valued(trial, points, kept.get(trial["key"], ()), "valid", None))
+                key = trial["key"]
+                known.append((key, has_values(trial, points, kept.get(key, ()))))
                 yield trial, points
 
         with self._read() as db:
@@ -244,9 +260,8 @@ class Store:
         """The trials that ``values`` are of, in order, without the values: those of a large run do
         not fit into memory together."""
         run = self.resolve(run)
-        if run in self._valued and split == "valid" and within is None:
-            own = [one for one in self._valued[run] if dataset in ("", one.dataset)]
-            return [one for one in own if learner in ("", one.learner)]
+        if run in self._framed and split == "valid" and within is None:
+            return self._framed[run].valued(dataset, learner)
         with self._read() as db:
             kept = rows.valued_points(db, run, split)
             found = rows.trials_with_points(db, rows.run(db, run), dataset, learner)
