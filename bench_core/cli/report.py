@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -107,6 +108,20 @@ def _without_pyarrow() -> Iterator[None]:
         del sys.modules["pyarrow"]
 
 
+@contextmanager
+def _not_collecting() -> Iterator[None]:
+    """Garbage in circles is left: there is little, and to look for it among all that is known of a
+    large run takes .2 s."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.freeze()  # nor are they looked at later
+            gc.enable()
+
+
 def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     """A run and its finished rows, of which there must be some."""
     from bench_core.results.store import Store
@@ -153,7 +168,7 @@ def write_report(
 
     report = report_for(registry, output)
     kept = Store(store)
-    with kept.held():
+    with kept.held(), _not_collecting():
         info, frame = finished(kept, run)
         if budgets:
             named = {"budgets": tuple(map(str, budgets))}

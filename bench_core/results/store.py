@@ -71,6 +71,8 @@ ORDER BY created_at, number
 
 _AT_ONCE = 50  # trials
 _IN_PART = 1000  # trials that are read together
+_SLOW = ("pandas", "scipy.special")
+"""What a report imports sooner or later, which takes as long as reading half of the trials."""
 MANY = 2000
 """Trials of a run from which on a second process is worth its start."""
 _Read = tuple[dict[str, Any], list[rows.Points]]
@@ -207,7 +209,7 @@ class Store:
             places,
             large=count >= MANY,
             begin=self.reopen,
-            meanwhile=partial(import_module, "pandas"),  # which takes as long as reading a third
+            meanwhile=lambda: [import_module(name) for name in _SLOW],
         )
         parts, noted = zip(*made, strict=True)
         lengths = np.concatenate([np.array(part.lengths, dtype=np.int64) for part in parts])

@@ -136,24 +136,17 @@ class Framed:
         tails, point = self.frame["cost_p95"].to_numpy(), pd.Categorical(self.frame["point"])
         known: dict[bytes, tuple[tuple[str, ...], BoolArray]] = {}  # most trials have the same
         found = []
-        for k, (name, params, *data) in zip(places.tolist(), zip(*told, strict=True), strict=True):
+        for k, learned, params, *data in zip(places.tolist(), *told, strict=True):
             codes = point.codes[self.valid[k]]
             if codes.tobytes() not in known:
                 points = tuple(map(str, point.categories[codes]))
                 known[codes.tobytes()] = points, _on_path(points)
             every, within = known[codes.tobytes()]
-            found.append(
-                ValuedTrial(
-                    self.keys[k],
-                    name,
-                    _setting(params),
-                    _spelt(params),
-                    *data,
-                    every=every,
-                    tails=tails[self.valid[k]],
-                    within=within,
-                )
+            of, own = (
+                (self.keys[k], learned, _setting(params), _spelt(params)),
+                tails[self.valid[k]],
             )
+            found.append(ValuedTrial(*of, *data, every, own, within))
         return found
 
 
