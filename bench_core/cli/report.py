@@ -165,10 +165,11 @@ def write_report(
     """Write the report of a run to a file, or show it on the terminal; ``budgets`` take the place
     of those of its suite."""
     from bench_core.results.store import Store
+    from bench_core.statistics.pools import one_thread
 
     report = report_for(registry, output)
     kept = Store(store)
-    with kept.held(), _not_collecting():
+    with kept.held(), _not_collecting(), one_thread():
         info, frame = finished(kept, run)
         if budgets:
             named = {"budgets": tuple(map(str, budgets))}

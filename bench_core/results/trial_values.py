@@ -141,12 +141,10 @@ class Framed:
             if codes.tobytes() not in known:
                 points = tuple(map(str, point.categories[codes]))
                 known[codes.tobytes()] = points, _on_path(points)
+            named: tuple[Any, ...] = (learned, _setting(params), _spelt(params), *data)
             every, within = known[codes.tobytes()]
-            of, own = (
-                (self.keys[k], learned, _setting(params), _spelt(params)),
-                tails[self.valid[k]],
-            )
-            found.append(ValuedTrial(*of, *data, every, own, within))
+            fields = (self.keys[k], *named, every, tails[self.valid[k]], within)
+            found.append(ValuedTrial(*fields))
         return found
 
 
