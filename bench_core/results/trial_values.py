@@ -136,13 +136,14 @@ class Framed:
         tails, point = self.frame["cost_p95"].to_numpy(), pd.Categorical(self.frame["point"])
         known: dict[bytes, tuple[tuple[str, ...], BoolArray]] = {}  # most trials have the same
         found = []
+        codes = point.codes
         for k, learned, params, *data in zip(places.tolist(), *told, strict=True):
-            codes = point.codes[self.valid[k]]
-            if codes.tobytes() not in known:
-                points = tuple(map(str, point.categories[codes]))
-                known[codes.tobytes()] = points, _on_path(points)
+            own = codes[self.valid[k]].tobytes()
+            if own not in known:
+                points = tuple(map(str, point.categories[codes[self.valid[k]]]))
+                known[own] = points, _on_path(points)
             named: tuple[Any, ...] = (learned, _setting(params), _spelt(params), *data)
-            every, within = known[codes.tobytes()]
+            every, within = known[own]
             fields = (self.keys[k], *named, every, tails[self.valid[k]], within)
             found.append(ValuedTrial(*fields))
         return found
