@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,17 +96,22 @@ def command(
 
 
 @contextmanager
-def _without_pyarrow() -> Iterator[None]:
-    """pandas, if it is imported in the body, does without what no board needs and what it imports
-    where it is installed (35 MiB, .1 s)."""
-    if not {"pandas", "pyarrow"}.isdisjoint(sys.modules):
-        yield
-        return
-    sys.modules["pyarrow"] = None  # type: ignore[assignment]  # as if it were not installed
+def _imported_in_part() -> Iterator[None]:
+    """What is imported in the body does without what no board needs: pandas without pyarrow, as if
+    that were not installed (35 MiB, .1 s), and scipy without numpy.f2py, which it takes with all
+    of numpy's names and never calls (.1 s)."""
+    import numpy as np
+
+    modules: dict[str, Any] = vars(sys)["modules"]
+    unused = [(modules, "pyarrow")] if {"pandas", "pyarrow"}.isdisjoint(modules) else []
+    unused += [] if "numpy.f2py" in modules else [(vars(np), "f2py")]
+    for of, name in unused:
+        of[name] = None
     try:
         yield
     finally:
-        del sys.modules["pyarrow"]
+        for of, name in unused:
+            del of[name]
 
 
 @contextmanager
@@ -128,8 +134,9 @@ def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame
 
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
-    with _without_pyarrow():
+    with _imported_in_part():
         frame = kept.frame(run, compact=True)
+        import_module("scipy.special")  # which intervals are made with
     if frame.empty:
         raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
     return info, frame
