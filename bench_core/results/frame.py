@@ -15,6 +15,7 @@ from bench_core.results.budgets import CAP
 from bench_core.results.provenance import MADE_BY, made_by
 from bench_core.results.records import CELLS, COSTS
 from bench_core.results.rows import Points
+from bench_core.results.trial_values import has_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,9 +117,15 @@ class Part:
     different processes, and joined in order."""
 
     def __init__(
-        self, info: RunInfo, found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]]
+        self,
+        info: RunInfo,
+        found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]],
+        kept: Mapping[str, Sequence[int]],
     ) -> None:
-        """Of these trials with their points; those without points are one row each."""
+        """Of these trials with their points; those without points are one row each. ``kept`` are
+        the points, by trial, that have values on validation."""
+        self.keys: list[str] = []
+        self.have: list[bool] = []  # values on a path
         self.lengths = array("q")  # rows of each trial
         self.listed = _Column()  # points and split, by trial and split
         self.cells: list[tuple[tuple[str, ...], FloatArray]] = []  # (columns, rows) of these names
@@ -129,6 +136,8 @@ class Part:
             told = _told(info, [trial for trial, _ in some])
             for name, column in self.same.items():
                 column.extend(told[name])
+            self.keys += [trial["key"] for trial, _ in some]
+            self.have += [has_values(t, own, kept.get(t["key"], ())) for t, own in some]
             splits = [own or (_NONE,) for _, own in some]
             self.lengths.extend(sum(len(one.points) for one in own) for own in splits)
             every = [*chain.from_iterable(splits)]
@@ -179,7 +188,7 @@ def export_frame(info: RunInfo, parts: Iterable[Part], *, compact: bool = False)
     """
     import pandas as pd
 
-    whole = Part(info, ())
+    whole = Part(info, (), {})
     for part in parts:
         whole.join(part)
     same, of_trials = whole.same, np.array(whole.lengths, dtype=np.int64)

@@ -18,16 +18,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bench_core._io.second_process import in_order
 from bench_core.errors import InputError, UsageError
@@ -46,14 +43,7 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store_files import being_written, check_store, store_path
-from bench_core.results.trial_values import (
-    Framed,
-    TrialValues,
-    ValuedTrial,
-    has_values,
-    valued,
-    values_of,
-)
+from bench_core.results.trial_values import Framed, TrialValues, ValuedTrial, valued, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +65,6 @@ _SLOW = ("pandas", "scipy.special")
 """What a report imports sooner or later, which takes as long as reading half of the trials."""
 MANY = 2000
 """Trials of a run from which on a second process is worth its start."""
-_Read = tuple[dict[str, Any], list[rows.Points]]
 
 
 def _changed(db: sqlite3.Connection) -> list[Any]:
@@ -204,35 +193,28 @@ class Store:
             rows.keys_of(db, rows.run(db, info.run))
         count = sum(info.counts.values())
         places = [range(k, k + _IN_PART) for k in range(0, max(1, info.planned), _IN_PART)]
-        made = in_order(
+        parts = in_order(
             partial(self._part, info),
             places,
             large=count >= MANY,
             begin=self.reopen,
             meanwhile=lambda: [import_module(name) for name in _SLOW],
         )
-        parts, noted = zip(*made, strict=True)
-        lengths = np.concatenate([np.array(part.lengths, dtype=np.int64) for part in parts])
         frame = export_frame(info, parts, compact=compact)
-        keys, have = zip(*chain.from_iterable(noted), strict=True) if len(lengths) else ((), ())
-        self._framed[info.run] = Framed.of(frame, keys, have, lengths)
+        self._framed[info.run] = Framed.of(
+            frame,
+            [key for part in parts for key in part.keys],
+            [has for part in parts for has in part.have],
+            [length for part in parts for length in part.lengths],
+        )
         return frame
 
-    def _part(self, info: RunInfo, places: range) -> tuple[Part, list[tuple[str, bool]]]:
-        """What the trials at these places have in the export, and by key whether they have
-        values on validation."""
-        known: list[tuple[str, bool]] = []
-
-        def noted(found: Iterable[_Read], kept: Mapping[str, Sequence[int]]) -> Iterator[_Read]:
-            for trial, points in found:
-                key = trial["key"]
-                known.append((key, has_values(trial, points, kept.get(key, ()))))
-                yield trial, points
-
+    def _part(self, info: RunInfo, places: range) -> Part:
+        """What the trials at these places have in the export."""
         with self._read() as db:
             kept = rows.valued_points(db, info.run, "valid", places)
             found = rows.trials_with_points(db, rows.run(db, info.run), places=places)
-            return Part(info, noted(found, kept)), known
+            return Part(info, found, kept)
 
     def values(
         self,

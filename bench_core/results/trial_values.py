@@ -111,16 +111,17 @@ class Framed:
 
     @classmethod
     def of(
-        cls, frame: pd.DataFrame, keys: Sequence[str], have: Sequence[bool], lengths: IntArray
+        cls, frame: pd.DataFrame, keys: Sequence[str], have: Sequence[bool], lengths: Sequence[int]
     ) -> Framed:
         """From the frame and what the store says of each trial, which has so many rows."""
-        ends = np.cumsum(lengths)
+        of_each = np.array(lengths, dtype=np.int64)
+        ends = np.cumsum(of_each)
         valid = np.flatnonzero(frame["split"] == "valid")
         edges = np.searchsorted(valid, np.append(0, ends))
         counts = np.diff(edges)
         first = np.append(valid, 0)[edges[:-1]]
         slices = [*map(slice, first.tolist(), (first + counts).tolist())]
-        return cls(frame, keys, np.array(have, dtype=bool), ends - lengths, slices)
+        return cls(frame, keys, np.array(have, dtype=bool), ends - of_each, slices)
 
     def valued(self, dataset: str, learner: str) -> list[ValuedTrial]:
         """What ``valued`` gives of these trials on validation without a budget, of one data set or
