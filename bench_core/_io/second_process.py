@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, Any, TypeVar
 
 from bench_core._io.processes import DEATH_SIGNAL, prctl
@@ -37,14 +38,13 @@ def in_order(
 
     Where the work is ``large``, a copy of this process does some of the things, and hands over
     what that gave as a pickle, which only the two can read or write; in the copy ``begin`` is
-    called first, and here ``meanwhile``. Whatever the copy fails at, and all that it did not end,
-    is done here, so that an error is raised here, as in one process. An odd last one of few things
-    is left until the copy has ended: what is done for it may be shared in turn. There is no copy
-    where other threads run (they might hold locks), inside of a shared work, or with one processor.
+    called first, and here ``meanwhile``, if there is one. Whatever the copy fails at, and all that
+    it did not end, is done here, so that an error is raised here, as in one process. An odd last
+    one of few things is left until the copy has ended: what is done for it may be shared in turn.
+    There is no copy where other threads run (they might hold locks), inside of a shared work, or
+    with one processor.
     """
     if not (large and 1 < len(things) <= _MOST and _may_copy()):
-        if meanwhile:
-            meanwhile()
         return [do(thing) for thing in things]
     read, write = os.pipe()
     with tempfile.TemporaryFile() as file, _sharing():
@@ -67,7 +67,7 @@ def in_order(
             os.close(read)
         if _ended_well(copy):
             file.seek(0)
-            found |= pickle.load(file)
+            found |= iter(partial(pickle.load, file), None)
     return [found[k] if k in found else do(thing) for k, thing in enumerate(things)]
 
 
@@ -78,12 +78,17 @@ def _may_copy() -> bool:
 
 @contextmanager
 def _sharing() -> Iterator[None]:
+    """No garbage is collected meanwhile: to look at all objects is to copy the memory that they lie
+    in, in either process."""
     global _shared
-    _shared = True
+    _shared, collects = True, gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         _shared = False
+        if collects:
+            gc.enable()
 
 
 def _fork() -> int:
@@ -114,11 +119,11 @@ def _be_the_copy(
     status = 1
     try:
         prctl(DEATH_SIGNAL, signal.SIGKILL)
-        gc.disable()  # to look at all objects is to copy the memory that they lie in
         if begin:
             begin()
-        found = {k: do(things[k]) for k in _places(read)}
-        pickle.dump(found, file, protocol=5)
+        for k in _places(read):  # each is handed over at once: it takes no room here
+            pickle.dump((k, do(things[k])), file, protocol=5)
+        pickle.dump(None, file)
         file.flush()
         status = 0
     finally:

@@ -71,6 +71,7 @@ def _trials(frame: pd.DataFrame) -> pd.DataFrame:
     new = np.arange(len(frame)) == 0
     for name, column in cells.items():
         if name != "fit_seconds":
+            column = getattr(column, "codes", column)  # of categories
             new[1:] |= np.asarray(column[1:] != column[:-1], dtype=bool)
     return pd.DataFrame({name: column[new] for name, column in cells.items()}, copy=False)
 

@@ -60,7 +60,8 @@ CHEAPEST = 0.01
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
     """The boards of a run, each ``certified``."""
     then = partial(_then_certified, info, store, frame)
-    return boards(info, frame, then, store.reopen if store else None)
+    with pools.one_thread():
+        return boards(info, frame, then, store.reopen if store else None)
 
 
 def _then_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame, board: Board) -> Board:

@@ -134,7 +134,7 @@ def over_budget(
         return frozenset()
     learners = {learner for _, learner in above}
     known = {
-        (one.learner, one.fold, one.seed, canonical(one.params)): one
+        (one.learner, one.fold, one.seed, one.spelt): one
         for one in store.valued(run, "valid", dataset)
         if one.learner in learners
     }

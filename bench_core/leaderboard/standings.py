@@ -134,7 +134,9 @@ class Values:
         frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(frame, metric.name)
         tried = paths_of(points)
-        spelt = {text: canonical(json.loads(text or "{}")) for _, text, *_ in tried}
+        spelt = {
+            text: canonical(json.loads(text or "{}")) for text in {text for _, text, *_ in tried}
+        }
         trials = (
             (learner, int(fold), int(seed), spelt[text]) for learner, text, fold, seed in tried
         )
@@ -191,11 +193,7 @@ class Values:
             return [], [], resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
-            [
-                one
-                for one in found
-                if (one.learner, one.fold, one.seed, canonical(one.params)) in self.trials
-            ]
+            [one for one in found if (one.learner, one.fold, one.seed, one.spelt) in self.trials]
         )
         blocks, resamples = effort(max(map(len, parts), default=0), resamples)
         reads = (

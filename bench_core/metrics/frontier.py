@@ -23,7 +23,7 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
         raise ValueError(f"cost and quality must be (p,), got {cost.shape} and {good.shape}")
     good = good if higher_is_better else -good
     usable = np.flatnonzero(~np.isnan(cost) & ~np.isnan(good))
-    order = usable[np.lexsort((usable, -good[usable], cost[usable]))]
+    order = usable[np.lexsort((-good[usable], cost[usable]))]  # equals stay in order
     if len(order) == 0:
         return np.zeros(0, dtype=np.int64)
     rising = good[order]

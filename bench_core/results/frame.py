@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import IntArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.results.budgets import CAP
 from bench_core.results.provenance import MADE_BY, made_by
 from bench_core.results.records import CELLS, COSTS
 from bench_core.results.rows import Points
+from bench_core.results.trial_values import has_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,47 +108,6 @@ _NONE = Points("", ("",), (), np.empty((1, 0)))
 """The one row of a trial without points."""
 
 
-class _Cells:
-    """The columns of numbers, and of points and splits by code, as they grow point by point."""
-
-    def __init__(self, metrics: Sequence[str]) -> None:
-        self.columns = {name: array("d") for name in (*metrics, *CELLS)}
-        self.point, self.split = _Column(), _Column()
-        self.waiting: list[Points] = []
-        self.spelt: dict[tuple[tuple[str, ...], str], tuple[bytes, bytes]] = {}
-
-    def _codes_of(self, one: Points) -> tuple[bytes, bytes]:
-        codes = array("i", map(self.point.code, one.points))
-        splits = array("i", [self.split.code(one.split)] * len(one.points))
-        return codes.tobytes(), splits.tobytes()
-
-    def add(self, one: Points) -> int:
-        """Add these and say how many they are."""
-        if self.waiting and (
-            self.waiting[0].columns != one.columns or len(self.waiting) == _AT_ONCE
-        ):
-            self.flush()
-        self.waiting.append(one)
-        known = one.points, one.split  # most trials of a run have the same
-        if known not in self.spelt:
-            self.spelt[known] = self._codes_of(one)
-        point, split = self.spelt[known]
-        self.point.codes.frombytes(point)
-        self.split.codes.frombytes(split)
-        return len(one.points)
-
-    def flush(self) -> None:
-        """What waits has the same columns, and is moved at once; what it lacks is NaN."""
-        if not self.waiting:
-            return
-        cells = np.concatenate([one.cells for one in self.waiting])
-        of = self.waiting[0].columns
-        for name, column in self.columns.items():
-            some = cells[:, of.index(name)] if name in of else np.full(len(cells), np.nan)
-            column.frombytes(some.tobytes())
-        self.waiting = []
-
-
 _BEFORE = (*_RUN, "trial", *_DATA, *_LEARNER, "point", "split", "status", "error")
 _AFTER = (*_BILLING, "audit", "marks", *_MEASURED, *_HOW, "machine", *MADE_BY, "created_at")
 
@@ -157,10 +117,18 @@ class Part:
     different processes, and joined in order."""
 
     def __init__(
-        self, info: RunInfo, found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]]
+        self,
+        info: RunInfo,
+        found: Iterable[tuple[Mapping[str, Any], Sequence[Points]]],
+        kept: Mapping[str, Sequence[int]],
     ) -> None:
-        """Of these trials with their points; those without points are one row each."""
-        self.cells, self.lengths = _Cells(info.metrics), array("q")
+        """Of these trials with their points; those without points are one row each. ``kept`` are
+        the points, by trial, that have values on validation."""
+        self.keys: list[str] = []
+        self.have: list[bool] = []  # values on a path
+        self.lengths = array("q")  # rows of each trial
+        self.listed = _Column()  # points and split, by trial and split
+        self.cells: list[tuple[tuple[str, ...], FloatArray]] = []  # (columns, rows) of these names
         names = [name for name in (*_BEFORE, *_AFTER) if name not in ("point", "split")]
         self.same = {name: _Column() for name in names}
         found = iter(found)
@@ -168,19 +136,48 @@ class Part:
             told = _told(info, [trial for trial, _ in some])
             for name, column in self.same.items():
                 column.extend(told[name])
-            self.lengths.extend(sum(map(self.cells.add, splits or (_NONE,))) for _, splits in some)
-        self.cells.flush()
-        self.cells.spelt.clear()
+            self.keys += [trial["key"] for trial, _ in some]
+            self.have += [has_values(t, own, kept.get(t["key"], ())) for t, own in some]
+            splits = [own or (_NONE,) for _, own in some]
+            self.lengths.extend(sum(len(one.points) for one in own) for own in splits)
+            every = [*chain.from_iterable(splits)]
+            self.listed.extend((one.points, one.split) for one in every)
+            for columns, alike in groupby(every, lambda one: one.columns):
+                cells = np.concatenate([one.cells for one in alike])
+                self.cells.append((columns, np.ascontiguousarray(cells.T)))
 
     def join(self, other: Part) -> None:
-        """Add what another part holds, which is empty then."""
+        """Add what another part holds, whose cells are gone then."""
         self.lengths.extend(other.lengths)
         for name, column in other.same.items():
             self.same[name].join(column)
-        self.cells.point.join(other.cells.point)
-        self.cells.split.join(other.cells.split)
-        for name, numbers in self.cells.columns.items():
-            numbers.extend(other.cells.columns.pop(name))
+        self.listed.join(other.listed)
+        self.cells += other.cells
+        other.cells.clear()
+
+    def numbers(self, names: Iterable[str]) -> dict[str, FloatArray]:
+        """The cells by column, NaN where there are none; they are gone then."""
+        made = {name: np.empty(sum(self.lengths)) for name in names}
+        self.cells.reverse()
+        end = 0
+        while self.cells:
+            of, cells = self.cells.pop()
+            start, end = end, end + cells.shape[1]
+            for name, column in made.items():
+                column[start:end] = cells[of.index(name)] if name in of else np.nan
+        return made
+
+    def points(self) -> tuple[_Column, _Column, IntArray]:
+        """Points by row; splits by trial and split, and how many rows each of these is."""
+        point, split = _Column(), _Column()
+        codes = [np.array([*map(point.code, points)], "i") for points, _ in self.listed.known]
+        listed = self.listed.coded()
+        if len(listed):
+            point.codes.frombytes(np.concatenate([codes[k] for k in listed.tolist()]).tobytes())
+        names = [name for _, name in self.listed.known]
+        split.extend(names[k] for k in listed.tolist())
+        lengths = np.array([*map(len, codes)], dtype=np.int64)
+        return point, split, lengths[listed]
 
 
 def export_frame(info: RunInfo, parts: Iterable[Part], *, compact: bool = False) -> pd.DataFrame:
@@ -191,22 +188,26 @@ def export_frame(info: RunInfo, parts: Iterable[Part], *, compact: bool = False)
     """
     import pandas as pd
 
-    whole = Part(info, ())
+    whole = Part(info, (), {})
     for part in parts:
         whole.join(part)
-    cells, same, of_trials = whole.cells, whole.same, np.array(whole.lengths, dtype=np.int64)
+    same, of_trials = whole.same, np.array(whole.lengths, dtype=np.int64)
+    cells = whole.numbers((*info.metrics, *CELLS))
+    point, split, of_splits = whole.points()
     made: dict[str, Any] = {}
     for name in (*_BEFORE, *info.metrics, *COSTS, CAP, "features_used", *_AFTER):
-        if name in cells.columns:
-            made[name] = np.frombuffer(cells.columns.pop(name)) if len(of_trials) else np.zeros(0)
+        if name in cells:
+            made[name] = cells.pop(name)
         elif name == CAP:
-            made[name] = cells.point.caps()
+            made[name] = point.caps()
         elif name in _TYPES:
             made[name] = same.pop(name).numbers(of_trials, _TYPES[name], compact)
         elif name in same:
             made[name] = same.pop(name).texts(of_trials, compact)
         else:
-            made[name] = (cells.point if name == "point" else cells.split).texts(1, compact)
+            made[name] = (
+                point.texts(1, compact) if name == "point" else split.texts(of_splits, compact)
+            )
     for name in ("features_used", *_COUNTS):
         made[name] = pd.array(made[name], dtype="Int32" if compact else "Int64")
     return pd.DataFrame(made, copy=False)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,8 +131,14 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
     return _growing(path["point"], quality, str(path["params"].iloc[0]), higher)
 
 
+@lru_cache(4096)
+def _trees(point: str) -> Any:
+    """The trees of a point; most trials of a run have the same points."""
+    return json.loads(point or "{}").get("trees")
+
+
 def _growing(points: Iterable[Any], quality: FloatArray, params: str, higher: bool) -> bool | None:
-    told = [json.loads(str(point) or "{}").get("trees") for point in points]
+    told = [_trees(str(point)) for point in points]
     if None in told:
         return None
     trees = np.array(told)

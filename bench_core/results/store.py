@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from functools import partial
@@ -43,7 +43,7 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store_files import being_written, check_store, store_path
-from bench_core.results.trial_values import TrialValues, ValuedTrial, valued, values_of
+from bench_core.results.trial_values import Framed, TrialValues, ValuedTrial, valued, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +61,10 @@ ORDER BY created_at, number
 
 _AT_ONCE = 50  # trials
 _IN_PART = 1000  # trials that are read together
+_SLOW = ("pandas", "scipy.special")
+"""What a report imports sooner or later, which takes as long as reading half of the trials."""
 MANY = 2000
 """Trials of a run from which on a second process is worth its start."""
-_Read = tuple[dict[str, Any], list[rows.Points]]
 
 
 def _changed(db: sqlite3.Connection) -> list[Any]:
@@ -80,7 +81,7 @@ class Store:
         self._held: sqlite3.Connection | None = None
         self._kept: tuple[Any, ...] = ()
         self._runs: list[Any] = []  # when each was changed last, while held
-        self._valued: dict[str, list[ValuedTrial]] = {}  # of runs whose frame was read, while held
+        self._framed: dict[str, Framed] = {}  # runs whose frame was read, while held
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -92,7 +93,7 @@ class Store:
                 yield
             finally:
                 self._held = None
-                self._valued.clear()
+                self._framed.clear()
 
     def reopen(self) -> None:
         """In a copy of a process that holds the store: hold it on a connection of the copy's own,
@@ -192,29 +193,28 @@ class Store:
             rows.keys_of(db, rows.run(db, info.run))
         count = sum(info.counts.values())
         places = [range(k, k + _IN_PART) for k in range(0, max(1, info.planned), _IN_PART)]
-        made = in_order(
+        parts = in_order(
             partial(self._part, info),
             places,
             large=count >= MANY,
             begin=self.reopen,
-            meanwhile=partial(import_module, "pandas"),  # which takes as long as reading a third
+            meanwhile=lambda: [import_module(name) for name in _SLOW],
         )
-        self._valued[info.run] = [one for _, known in made for one in known]
-        return export_frame(info, (part for part, _ in made), compact=compact)
+        frame = export_frame(info, parts, compact=compact)
+        self._framed[info.run] = Framed.of(
+            frame,
+            [key for part in parts for key in part.keys],
+            [has for part in parts for has in part.have],
+            [length for part in parts for length in part.lengths],
+        )
+        return frame
 
-    def _part(self, info: RunInfo, places: range) -> tuple[Part, list[ValuedTrial]]:
-        """What the trials at these places have in the export, and those that have values."""
-        known: list[ValuedTrial] = []
-
-        def noted(found: Iterable[_Read], kept: Mapping[str, Sequence[int]]) -> Iterator[_Read]:
-            for trial, points in found:
-                known.extend(valued(trial, points, kept.get(trial["key"], ()), "valid", None))
-                yield trial, points
-
+    def _part(self, info: RunInfo, places: range) -> Part:
+        """What the trials at these places have in the export."""
         with self._read() as db:
             kept = rows.valued_points(db, info.run, "valid", places)
             found = rows.trials_with_points(db, rows.run(db, info.run), places=places)
-            return Part(info, noted(found, kept)), known
+            return Part(info, found, kept)
 
     def values(
         self,
@@ -244,9 +244,8 @@ class Store:
         """The trials that ``values`` are of, in order, without the values: those of a large run do
         not fit into memory together."""
         run = self.resolve(run)
-        if run in self._valued and split == "valid" and within is None:
-            own = [one for one in self._valued[run] if dataset in ("", one.dataset)]
-            return [one for one in own if learner in ("", one.learner)]
+        if run in self._framed and split == "valid" and within is None:
+            return self._framed[run].valued(dataset, learner)
         with self._read() as db:
             kept = rows.valued_points(db, run, split)
             found = rows.trials_with_points(db, rows.run(db, run), dataset, learner)

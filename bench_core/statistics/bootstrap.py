@@ -186,14 +186,18 @@ class _Sums(NamedTuple):
         return _Sums(some, self.weights)
 
     def draws(self, counts: Float32Array) -> Iterator[list[FloatArray]]:
-        """Some draws at a time, by learner the means (draws, p)."""
+        """Some draws at a time, by learner the means (draws, p), which stand where those of the
+        draws before stood."""
         some = 1 + min(500, _AT_ONCE // max(1, sum(map(len, self.sums))))
+        rooms = [np.empty((len(sums), some), dtype=np.float32) for sums in self.sums]
         for start in range(0, len(counts), some):
             drawn = counts[start : start + some]
             total = np.maximum(drawn @ self.weights, 1e-30)
             # divided last, so that sums of whole numbers that are equal stay so: of equals the
             # cheaper is chosen; the draws of a point stand side by side
-            yield [np.divide(means := sums @ drawn.T, total, out=means).T for sums in self.sums]
+            pairs = zip(self.sums, (room[:, : len(drawn)] for room in rooms), strict=True)
+            sums = [np.matmul(own, drawn.T, out=room) for own, room in pairs]
+            yield [np.divide(own, total, out=own).T for own in sums]
 
 
 def _sums(units: Sequence[Units]) -> tuple[_Sums, _Sums]:

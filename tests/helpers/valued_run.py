@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench_core._io.digests import canonical
 from bench_core.results.budgets import Budget
 from bench_core.results.records import Bought, RunInfo, Sensors, Stages
 from bench_core.results.trial_values import TrialValues
 from helpers import example
+
+
+class Known(TrialValues):
+    """The values of a trial, by which it is known too."""
+
+    @property
+    def spelt(self) -> str:
+        return canonical(self.params)
 
 
 @dataclass
@@ -23,7 +32,7 @@ class ValuedRun:
     reference: str = "gbrt"
     baselines: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[TrialValues] = field(default_factory=list)
+    kept: list[Known] = field(default_factory=list)
     stages: dict[str, Stages] = field(default_factory=dict)
 
     def reopen(self) -> None:
@@ -57,7 +66,7 @@ class ValuedRun:
                 )
             ones = np.ones(good.shape[1], dtype=np.float32)
             self.kept.append(
-                TrialValues(
+                Known(
                     split=split,
                     points=tuple(range(len(points))),
                     metric=good.astype(np.float32),
@@ -117,7 +126,7 @@ class ValuedRun:
 
     def values(
         self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterable[TrialValues]:
+    ) -> Iterable[Known]:
         """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
         it."""
         found = [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
@@ -133,13 +142,13 @@ class ValuedRun:
 
     def valued(
         self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterable[TrialValues]:
+    ) -> Iterable[Known]:
         """As ``Store.valued``: trials are known by their values."""
         return self.values(run, split=split, dataset=dataset, learner=learner, within=within)
 
     def values_of(
-        self, trials: Iterable[TrialValues], split: str, blocks: int | None = None
-    ) -> Iterable[TrialValues]:
+        self, trials: Iterable[Known], split: str, blocks: int | None = None
+    ) -> Iterable[Known]:
         """As ``Store.values_of``."""
         named = {one.trial for one in trials}
         return [one for one in self.kept if one.split == split and one.trial in named]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -95,3 +96,9 @@ def test_nothing_that_waited_to_be_written_is_written_twice(
         out.write("once")
         in_order(slowly_squared, range(30), large=True)
     assert capfd.readouterr().out == "once"
+
+
+def test_no_garbage_is_collected_while_work_is_shared() -> None:
+    assert gc.isenabled()
+    assert not any(in_order(lambda _: gc.isenabled(), range(20), large=True))
+    assert gc.isenabled()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bench_core.results.budgets import Budget
 from bench_core.results.records import Sensors, StoredValues
 from bench_core.results.rows import select
 from bench_core.results.store import Store
+from bench_core.results.trial_values import ValuedTrial
 from bench_core.results.writer import open_writer, put_row
 
 UNITS = {"few": 100, "many": 300}
@@ -89,14 +91,21 @@ def test_means_that_were_changed_are_damage(store: Store, tmp_path: Path) -> Non
         list(copy.values_of(trials, "test", FEW))
 
 
+@pytest.mark.parametrize("compact", [True, False])
 def test_what_a_held_store_read_for_a_frame_is_not_read_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, compact: bool
 ) -> None:
-    apart = [one.trial for one in store.valued("r", "valid", "cars")]
+    apart = [told(one) for one in store.valued("r", "valid", "cars")]
+    assert [one["trial"] for one in apart] == [*UNITS]
     with store.held():
-        store.frame("r")
+        store.frame("r", compact=compact)
         monkeypatch.setattr(rows, "trials_with_points", None)  # cannot be called
-        assert [one.trial for one in store.valued("r", "valid", "cars")] == apart == [*UNITS]
+        assert [told(one) for one in store.valued("r", "valid", "cars")] == apart
         assert store.valued("r", "valid", "other") == []
     monkeypatch.undo()
-    assert [one.trial for one in store.valued("r", "valid", "cars")] == apart
+    assert [told(one) for one in store.valued("r", "valid", "cars")] == apart
+
+
+def told(one: ValuedTrial) -> dict[str, Any]:
+    known = {field.name: getattr(one, field.name) for field in fields(one)}
+    return known | {name: known[name].tolist() for name in ("tails", "within")}
