@@ -14,12 +14,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
 from bench_core._io.hooks import answers, hooks_of
 from bench_core._io.untouched import OURS as PACKAGES
 from bench_core._io.untouched import untouched
@@ -130,8 +131,9 @@ class Registry:
         for info, warm_up in self.warm_ups.items():
             if info in plugins:
                 try:
-                    warm_up(say=say)
-                except (Exception, SystemExit) as error:
+                    with contained():
+                        warm_up(say=say)
+                except Exception as error:
                     say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
@@ -249,10 +251,11 @@ def load_registry(
     for point in installed():
         info = about(point)
         try:
-            package = point.module.partition(".")[0]
+            package = module_of(point).partition(".")[0]
             if package not in without if info.origin == OURS else not instead(info, registry):
-                _load(point, info, registry)
-        except (Exception, SystemExit) as error:
+                with contained():
+                    _load(point, info, registry)
+        except Exception as error:
             registry.plugins.append(replace(info, error=one_line(error)))
     for module in modules:
         if not instead(of_module(module), registry):
@@ -280,7 +283,7 @@ def of_module(module: str) -> PluginInfo:
 def _load(point: EntryPoint, info: PluginInfo, to: Registry) -> None:
     with nullcontext() if info.origin == OURS else untouched():
         begun = perf_counter()
-        plugin = point.load()
+        plugin = loaded(point)
         seconds = perf_counter() - begun
         _register(plugin, info, to)
     if seconds > SLOW and info.origin != OURS:
@@ -296,7 +299,7 @@ def installed(group: str = GROUP) -> list[EntryPoint]:
 def about(point: EntryPoint) -> PluginInfo:
     """An entry point's description, known without loading it; only our packages are ours."""
     origin, version = _name_and_version(point.dist) if point.dist else ("?", "?")
-    ours = point.module.partition(".")[0] in PACKAGES
+    ours = module_of(point).partition(".")[0] in PACKAGES
     return PluginInfo(point.name, origin if ours or origin != OURS else "?", version, point.value)
 
 
@@ -312,14 +315,16 @@ def looks(name: str) -> str:
 
 def one_line(error: BaseException) -> str:
     """An error of a plugin as a row shows it."""
+    error = error.error if isinstance(error, EndedError) else error
     kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
 
 
 def _load_module(module: str, to: Registry) -> None:
     try:
-        plugin = import_module(module)
-    except (Exception, SystemExit) as error:  # a script that ends itself
+        with contained():
+            plugin = import_module(module)
+    except Exception as error:  # also of a script that ends itself
         remedy = "give a dotted module name importable from the current folder"
         lacking = error.name if isinstance(error, ImportError) else None
         if lacking and not f"{module}.".startswith(f"{lacking}."):
@@ -328,10 +333,11 @@ def _load_module(module: str, to: Registry) -> None:
     if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
-        _register(plugin, of_module(module), to)
+        with contained():
+            _register(plugin, of_module(module), to)
     except UsageError:
         raise
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         why = f"its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', module)}"
         raise UsageError(f"-p {module}: {why}") from error
 

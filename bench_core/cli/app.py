@@ -153,13 +153,15 @@ class Verbs(click.Group):
 
 def load_command(point: EntryPoint) -> click.Command:
     """The command of a plugin. Raises UsageError naming the plugin where there is none."""
+    from bench_core._io.entry_points import contained, loaded
     from bench_core.plugins import about, one_line
 
     try:
-        command = point.load()
+        with contained():
+            command = loaded(point)
         if not isinstance(command, click.Command):
             raise TypeError(f"{point.value} is no click command")
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         raise UsageError(
             f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
         ) from error

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
+_CHECKED = ("metric", "test.quality", "test.total_cost", "test.cost_max", "unit")
+_SHOWN = (
+    *("learner", "point", "dataset", "task", "everything", "reference", "stand_in"),
+    *(*_CHECKED, "test.cost_p95"),
+)
+"""What showing and checking a model takes from its ``about``."""
 _SAME = 1e-9
 
 
@@ -146,12 +152,28 @@ def _dataset(wanted: str, known: list[str]) -> str:
 @options.debug_option
 def show_command(folder: Path) -> None:
     """Show what the model in FOLDER may ask for, what it costs and what it saves."""
-    from bench_core.serving import load
-
-    model, screen = load(folder), console()
+    model, screen = _loaded(folder, *_SHOWN), console()
     table = sensors_table(model)
     show(table, screen)
     screen.out("\n".join(summary(model)), highlight=False)
+
+
+def _loaded(folder: Path, *wanted: str) -> Predictor:
+    """The model in a folder. Raises InputError where its ``about``, in which a caller of
+    ``write_folder`` may write anything, lacks what is wanted."""
+    from bench_core.serving import load
+
+    model = load(folder)
+    for name in wanted:
+        found: Any = model.about
+        for part in name.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                raise InputError(
+                    f"{folder}: its 'about' in model.json has no {name}, as 'bench model export' "
+                    "writes it: export the model, or serve it by bench_core.serving"
+                )
+            found = found[part]
+    return model
 
 
 def summary(model: Predictor) -> list[str]:
@@ -220,9 +242,8 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
     """
-    from bench_core.serving import load
-
-    model = load(folder)
+    own = ("provenance.data",) if data is None else ("task", "classes")
+    model = _loaded(folder, *_CHECKED, *own)
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:

@@ -193,6 +193,18 @@ def keys_of(db: sqlite3.Connection, run: Mapping[str, Any]) -> list[str]:
     return keys
 
 
+def check_unfinished(db: sqlite3.Connection, run: str) -> None:
+    """Raise DamageError where trials of a run count as not ended since an index has lost them."""
+    listed = "SELECT trial FROM run_trial WHERE run = ? AND trial NOT IN (SELECT key FROM trial)"
+    _check_index(db, "trial", f"key IN ({listed})", run)
+
+
+def _check_index(db: sqlite3.Connection, table: str, where: str, *values: Any) -> None:
+    """Raise DamageError where there are rows ``where`` an index says that there are none."""
+    if db.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE {where} LIMIT 1", values).fetchone():
+        raise DamageError(f"a row of table {table} is missing from its index")
+
+
 def trials(
     db: sqlite3.Connection,
     run: Mapping[str, Any],
@@ -338,11 +350,23 @@ def valued_points(
     """By trial of a run the points that ``values`` has: of the rows these alone, which ``values``
     checks with them."""
     asked = (
-        "SELECT unit.trial, unit.points FROM run_trial JOIN unit ON unit.trial = run_trial.trial"
+        "SELECT run_trial.trial, unit.points FROM run_trial "
+        "LEFT JOIN unit ON unit.trial = run_trial.trial AND unit.split = ?"
     )
-    where = "run_trial.run = ? AND unit.split = ? AND run_trial.position BETWEEN ? AND ?"
-    found = db.execute(f"{asked} WHERE {where}", [run, split, places.start, places.stop - 1])
-    return {trial: _places(listed) for trial, listed in found}
+    where = "run_trial.run = ? AND run_trial.position BETWEEN ? AND ?"
+    values = [split, run, places.start, places.stop - 1]
+    found = db.execute(f"{asked} WHERE {where}", values).fetchall()
+    if without := [trial for trial, listed in found if listed is None]:
+        _check_without(db, without, split)
+    return {trial: _places(listed) for trial, listed in found if listed is not None}
+
+
+def _check_without(db: sqlite3.Connection, trials: Sequence[str], split: str) -> None:
+    """Raise DamageError where trials only seem to have no values."""
+    asked = "SELECT value FROM json_each(?)"
+    ok = f"SELECT key FROM trial WHERE key IN ({asked}) AND status = 'ok'"
+    if keys := [key for (key,) in db.execute(ok, [json.dumps(trials)])]:
+        _check_index(db, "unit", f"split = ? AND trial IN ({asked})", split, json.dumps(keys))
 
 
 @lru_cache(1024)

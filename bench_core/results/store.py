@@ -162,7 +162,10 @@ class Store:
             "WHERE run_trial.run = ? GROUP BY status ORDER BY status",
             [row["id"]],
         ).fetchall()
-        planned = db.execute("SELECT count(*) FROM run_trial WHERE run = ?", [row["id"]])
+        listed = db.execute("SELECT count(*) FROM run_trial WHERE run = ?", [row["id"]])
+        planned = int(listed.fetchone()[0])
+        if planned > sum(dict(ended).values()):
+            rows.check_unfinished(db, row["id"])
         state = row["state"]
         if state == "running" and not being_written(self.path):
             state = "interrupted"
@@ -172,7 +175,7 @@ class Store:
             created_at=row["created_at"],
             updated_at=row["updated_at"],
             state=state,
-            planned=int(planned.fetchone()[0]),
+            planned=planned,
             counts=dict(ended),
             **with_tuples(json.loads(row["about"])),
         )
@@ -266,8 +269,9 @@ class Store:
                 kept = rows.blocks(db, [t.trial for t in some], split) if blocks == FEW else {}
                 for one in some:
                     stored = kept.get(one.trial) or next(rows.values(db, one.trial, split), None)
-                    if stored:
-                        yield values_of(one, stored)
+                    if stored is None:  # the writer keeps both splits or none
+                        raise rows.DamageError(f"a row of table unit is gone (split {split})")
+                    yield values_of(one, stored)
 
     def of_trial(self, trial: str) -> tuple[list[rows.Points], dict[str, StoredValues]]:
         """The points of a trial by split, and its stored values by split."""

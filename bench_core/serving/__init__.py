@@ -6,6 +6,7 @@ no learner's code: every model is a ``Program``, steps over trees and columns.
 
 from bench_core.serving.answers import Answer, Answers
 from bench_core.serving.folder import Folder, write_folder
+from bench_core.serving.links import linked
 from bench_core.serving.predictor import Predictor, load
 from bench_core.serving.program import (
     END,
@@ -41,6 +42,7 @@ __all__ = [
     "Trees",
     "compact",
     "joined",
+    "linked",
     "load",
     "write_folder",
 ]

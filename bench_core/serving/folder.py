@@ -78,15 +78,16 @@ def read_folder(path: Path) -> Folder:
     """The inverse of ``write_folder``. Raises InputError for what is no such folder, is of another
     version, or was changed."""
     index = _index(path)
-    arrays = {name: _array(path, name, digest) for name, digest in index["arrays"].items()}
     try:
+        arrays = {name: _array(path, name, digest) for name, digest in index["arrays"].items()}
         costs = _costs(index["costs"], _inside("costs.", arrays))
         program = program_from(arrays, index)
-    except (KeyError, ValueError, TypeError) as error:
+        return Folder(program, costs, tuple(index["names"]), dict(index["about"]))
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        fault = f"{type(error).__name__}: {error}"
         raise InputError(
-            f"{path}: not a model that can be read ({error}); export it again"
+            f"{path}: not a model that can be read ({fault}); export it again"
         ) from error
-    return Folder(program, costs, tuple(index["names"]), index["about"])
 
 
 def _index(path: Path) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from math import inf
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.serving.links import linked
 from bench_core.serving.program import Finish
 from bench_core.serving.tables import Lists, Row, StepTables
-
-LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
 
 
 def passing(
@@ -126,11 +125,6 @@ def below(scores: FloatArray, rejected: BoolArray, last: IntArray) -> FloatArray
 
 def finished(finish: Finish, score: FloatArray) -> FloatArray:
     """The answer (n, K) of scores (n, K)."""
-    raw = np.array(finish.base) + score / finish.rounds
-    if finish.link == "exp":
-        raw = np.exp(np.minimum(raw, LARGEST_EXPONENT))
-    elif finish.link == "probability":
-        shares = np.clip(raw, LEAST_SHARE, 1 - LEAST_SHARE)
-        raw = np.log(shares) - (np.log1p(-shares) if raw.shape[1] == 1 else 0.0)
+    raw = linked(np.array(finish.base) + score / finish.rounds, finish.link)
     answer = np.asarray(finish.slope * raw + finish.intercept)
     return answer if finish.onward is None else finished(finish.onward, answer)

@@ -19,6 +19,11 @@ enum { ALWAYS, SCORE, CLASS };       /* gate */
 enum { IDENTITY, EXP, PROBABILITY }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
+#define LOG2_E 1.4426950408889634
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
+#define HALF_ROOT2 0.7071067811865476
+
 /* tables */
 
 struct sums {
@@ -335,15 +340,40 @@ static int passes(const struct row *r, const struct step *s)
     return s->gate == ALWAYS || largest_probability(r->score) <= s->value;
 }
 
+/* e^x and log x as in links.py, of additions, products and quotients alone: the same bits everywhere. */
+static double exponential(double x)
+{
+    double whole = floor(x * LOG2_E + 0.5);
+    double t = (x - whole * LN2_HIGH) - whole * LN2_LOW, series = 1.0;
+    for (int k = 13; k > 0; k--)
+        series = 1.0 + series * t / k;
+    return ldexp(series, (int)whole);
+}
+
+static double logarithm(double x)
+{
+    int k;
+    double m = frexp(x, &k), y, s, series = 1.0 / 23.0;
+    if (m < HALF_ROOT2) {
+        m = 2.0 * m;
+        k--;
+    }
+    y = (m - 1.0) / (m + 1.0);
+    s = y * y;
+    for (int odd = 21; odd > 1; odd -= 2)
+        series = series * s + 1.0 / odd;
+    return k * LN2_HIGH + (2.0 * (y + y * (s * series)) + k * LN2_LOW);
+}
+
 static void finish(double *score, const struct finish *f)
 {
     for (int k = 0; f->given && k < BENCH_OUTPUTS; k++) {
         double raw = f->base[k] + score[k] / f->rounds;
         if (f->link == EXP)
-            raw = exp(raw < 700.0 ? raw : 700.0);
+            raw = exponential(raw < -708.0 ? -708.0 : raw < 700.0 ? raw : 700.0);
         if (f->link == PROBABILITY) {
             raw = raw < 1e-6 ? 1e-6 : raw > 1 - 1e-6 ? 1 - 1e-6 : raw;
-            raw = BENCH_OUTPUTS == 1 ? log(raw) - log1p(-raw) : log(raw);
+            raw = BENCH_OUTPUTS == 1 ? logarithm(raw) - logarithm(1.0 - raw) : logarithm(raw);
         }
         score[k] = f->slope * raw + f->intercept;
     }

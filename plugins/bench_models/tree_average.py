@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program, Trees
 
-LEAST_SHARE = 1e-6
-"""Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
-
-_LARGEST_EXPONENT = 700.0
-
 
 @dataclass(frozen=True, eq=False)
 class TreeAverage(Stored):
@@ -133,8 +128,10 @@ class TreeAverage(Stored):
     def scores(self, total: FloatArray, trees: int) -> FloatArray:
         """Scores (n,) or (n, K) where the ``vectors`` of the first ``trees`` sum up to ``total``
         (n, K)."""
+        from bench_core.serving import linked
+
         rounds = trees // self.per_round if self.average else 1
-        scores: FloatArray = _LINKS[self.link](self.base + total / rounds)
+        scores = linked(self.base + total / rounds, self.link)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @property
@@ -147,18 +144,6 @@ class TreeAverage(Stored):
         share = 1.0 / trees.trees if self.average else 1.0
         value = share * self.vectors[trees.value.astype(np.int64), 0]
         return replace(trees, value=np.where(trees.feature < 0, value, 0.0), base=self.base)
-
-
-def _probability(shares: FloatArray) -> FloatArray:
-    clipped = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
-    return np.log(clipped) - (np.log1p(-clipped) if shares.shape[1] == 1 else 0.0)
-
-
-_LINKS = {
-    "identity": lambda raw: raw,
-    "exp": lambda raw: np.exp(np.minimum(raw, _LARGEST_EXPONENT)),
-    "probability": _probability,
-}
 
 
 def _with_vectors(trees: Ensemble) -> tuple[Ensemble, FloatArray]:

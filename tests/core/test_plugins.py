@@ -46,9 +46,13 @@ INVALID = {
     "import": ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at"),
     "syntax": ("def", "SyntaxError"),
     "exit": ("raise SystemExit(3)", "SystemExit: 3"),
+    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "cancelled": ("import asyncio; raise asyncio.CancelledError", "CancelledError"),
+    "malformed": ("", "its entry point 'we!rd:::' names no module: write 'module' or"),
     "misspelt": ("gives('bench_learnres')", "unknown hook 'bench_learnres'"),
     "argument": ("@hookimpl\ndef bench_learners(cat): ...", "PluginValidationError"),
     "raises": ("@hookimpl\ndef bench_metrics(): raise KeyError('x')", "KeyError: 'x'"),
+    "interrupts": ("@hookimpl\ndef bench_reports(): raise KeyboardInterrupt", "KeyboardInterrupt"),
     "exits": ("@hookimpl\ndef bench_suites(): raise SystemExit", "SystemExit"),
     "not-a-list": (
         "@hookimpl\ndef bench_learners(): return Learner",
@@ -100,6 +104,7 @@ INVALID = {
         "metric 'their-metric' is registered twice by 'zz-theirs': list it once",
     ),
 }
+VALUES = {"malformed": "we!rd:::"}  # of entry points that are not the name of their module
 
 Install = Callable[..., None]
 
@@ -135,11 +140,12 @@ def before() -> Registry:
     return load_registry()
 
 
-@pytest.mark.parametrize(("source", "error"), INVALID.values(), ids=INVALID)
+@pytest.mark.parametrize("name", INVALID)
 def test_an_invalid_plugin_is_a_row_and_everything_else_is_as_without_it(
-    source: str, error: str, install: Install, before: Registry
+    name: str, install: Install, before: Registry
 ) -> None:
-    install("zz-theirs", source)
+    source, error = INVALID[name]
+    install("zz-theirs", source, value=VALUES.get(name, ""))
     after = load_registry()
     (row,) = [p for p in after.plugins if p.name == "zz-theirs"]
     assert error in row.error
@@ -166,7 +172,7 @@ def test_commands_do_the_same_with_all_invalid_plugins_installed(
     )
     without = [bench(*words) for words in commands]
     for name, (source, _) in INVALID.items():
-        install(f"zz-{name}", source)
+        install(f"zz-{name}", source, value=VALUES.get(name, ""))
     for words, ended in zip(commands, without, strict=True):
         after = bench(*words)
         assert (after.status, after.out) == (ended.status, ended.out), words
@@ -176,7 +182,7 @@ def test_commands_do_the_same_with_all_invalid_plugins_installed(
     assert failed == {f"zz-{name}" for name in INVALID}
 
 
-@pytest.mark.parametrize("name", ["import", "exit", "raises", "no-fit", "same-learner"])
+@pytest.mark.parametrize("name", ["import", "exit", "interrupt", "interrupts", "raises", "no-fit"])
 def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> None:
     source, error = INVALID[name]
     install("asked", source, group="nobody.reads")
@@ -327,6 +333,8 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
     before = bench("run", "--help").out
     install("cats", "import no_gpu", "bench.commands", "cats:command")
     install("dogs", "command = 3", "bench.commands", "dogs:command")
+    install("cows", "raise KeyboardInterrupt", "bench.commands", "cows:command")
+    install("pigs", "", "bench.commands", "pi!gs:")
     install("run", VERB, "bench.commands", "run:command")
     install("claims", VERB, "bench.commands", "claims:command")
     assert bench("run", "--help").out == before
@@ -338,6 +346,8 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
     for name, error in (
         ("cats", "verb 'cats' of cats does not load: ModuleNotFoundError: No module named 'no_gpu"),
         ("dogs", "verb 'dogs' of dogs does not load: TypeError: dogs:command is no click command"),
+        ("cows", "verb 'cows' of cows does not load: KeyboardInterrupt"),
+        ("pigs", "verb 'pigs' of pigs does not load: its entry point 'pi!gs:' names no module"),
         ("run", "verb 'run' is that of bench itself: uninstall or rename one"),
         ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
     ):

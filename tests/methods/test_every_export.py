@@ -3,6 +3,7 @@ a time gets the benchmark's scores and bills, bit by bit."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,15 +21,18 @@ from bench_core import Features, Prediction, Splits, Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
+from bench_core.serving.c_source import write_c
 
 ROWS = 400  # 200 of them to test on
 SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
+MAIN = SCRIPT.with_suffix(".c")
 PAIRS = [
     (name, task)
     for name in sorted(LEARNERS)
     for task in sorted(LEARNERS[name].tasks)
     if name != "sklearn" or task in (Task.BINARY, Task.MULTICLASS)  # the others have no trees
 ]
+CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 ordinary = cache(lambda task: task_splits(task, ROWS))
 fitted: dict[tuple[str, Task], Any] = {}
@@ -95,6 +99,36 @@ def test_what_is_served_equals_the_benchmark(
         assert np.array_equal(served["sensors"], bill.acquired.rows(n).unpack())
         assert served["repeats"] == 0
         assert served["unlike"] == 0
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [(name, task) for name, task in PAIRS if task in CLASSES or len(LEARNERS[name].tasks) == 1],
+    ids=str,
+)
+def test_a_model_in_c_has_the_bits_of_the_predictor(
+    name: str, task: Task, folder: Path, tmp_path: Path
+) -> None:
+    splits, model = ordinary(task), model_of(name, task, folder)
+    *_, last = model.predict_path(splits.test.features)
+    made, X = exported(model, splits, last), np.ascontiguousarray(splits.test.X)
+    write_c(tmp_path / "c", made)
+    X.tofile(tmp_path / "rows")
+    source, program = tmp_path / "c" / "bench_model.c", tmp_path / "run"
+    words = ["gcc", "-std=c99", f"-I{source.parent}", str(source), str(MAIN), "-o", str(program)]
+    subprocess.run([*words, "-lm"], check=True, timeout=60)
+    subprocess.run([program, tmp_path / "rows", tmp_path / "out", "0"], check=True, timeout=60)
+    found, answers = (
+        np.fromfile(tmp_path / "out").reshape(len(X), -1),
+        Predictor(made).predict_rows(X),
+    )
+    scores = answers.scores.reshape(len(X), -1)
+    assert found[:, -3].tobytes() == answers.spent.tobytes()
+    if any(step.combine == "and" or step.gate == "class" for step in made.program.steps):
+        assert np.allclose(found[:, :-3], scores, rtol=1e-14)  # exp and log of the C library
+    else:
+        assert np.ascontiguousarray(found[:, :-3]).tobytes() == scores.tobytes()
 
 
 @pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)

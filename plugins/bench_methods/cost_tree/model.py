@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from bench_models.staged.served import place_of
 from bench_models.states import Stored
-from bench_models.tree_average import LEAST_SHARE
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
@@ -18,6 +17,9 @@ from bench_methods.cost_tree.grower import Target, Tree
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
+
+LEAST_SHARE = 1e-6
+"""Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
 
 
 @dataclass(frozen=True, eq=False)

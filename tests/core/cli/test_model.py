@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,8 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, Ended, Run, write_csv
 
-from bench_core.serving import load
+from bench_core.serving import load, write_folder
+from bench_core.serving.folder import read_folder
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
 GBRT = ("--learner", "gbrt")
@@ -164,3 +167,27 @@ def test_a_changed_model_is_refused_by_show_and_check(bench: Run, done: Ended) -
         ended = bench("model", verb, "model")
         assert (ended.status, ended.out) == (2, "")
         assert "was changed after the export" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["show", "check"])
+@pytest.mark.parametrize("lost", ["metric", "test", "unit", ""])
+def test_a_folder_that_was_not_written_by_the_export_is_one_line(
+    verb: str, lost: str, bench: Run, done: Ended
+) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    folder = read_folder(Path("model"))
+    about = {name: value for name, value in folder.about.items() if lost and name != lost}
+    write_folder(Path("model"), replace(folder, about={"task": "binary", **about}))
+    ended = bench("model", verb, "model")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert re.search(rf"model: its 'about' in model\.json has no {lost or '[a-z]+'}", ended.err)
+
+
+def test_rows_of_a_file_need_no_provenance(bench: Run, done: Ended) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    folder = read_folder(Path("model"))
+    about = {name: value for name, value in folder.about.items() if name != "provenance"}
+    write_folder(Path("model"), replace(folder, about=about))
+    ended = bench("model", "check", "model")
+    assert (ended.status, "has no provenance.data" in ended.err) == (2, True)
+    assert bench("model", "check", "model", "--data", "data.csv").status == 0

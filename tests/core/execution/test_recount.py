@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 import bench_core
-from bench_core import Examples
+from bench_core import Examples, Features, Prediction
 from bench_core.api import plan
+from bench_core.class_names import is_shipped
 from bench_core.execution.audit import replay
 from bench_core.execution.predict import predict_split
 from bench_core.execution.recount import recount
@@ -48,3 +50,26 @@ def test_an_honest_count_is_confirmed_and_another_is_refused(fitted: Any) -> Non
     path.cost -= 0.5  # a split fewer in every row
     found = recount(model, test, splits.prices, path, np.random.default_rng(0))
     assert "its splits, trees and sensors counted anew cost otherwise" in found
+
+
+def test_the_full_audit_refuses_a_shipped_model_that_always_bills_a_split_too_few(
+    fitted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bills agree with themselves in every block, so that nothing but counting finds it."""
+    model, splits, _ = fitted
+    honest = type(model).predict_path
+
+    def too_few(self: Any, features: Features) -> Iterator[Prediction]:
+        for told in honest(self, features):
+            bills = {
+                name: replace(bill, splits=np.maximum(np.asarray(bill.splits) - 1, 0))
+                for name, bill in told.bills.items()
+            }
+            yield replace(told, bills=bills)
+
+    monkeypatch.setattr(type(model), "predict_path", too_few)
+    assert is_shipped(type(model))
+    assert replay(model, splits.test, splits.prices, 2, "sample").word == "sampled"
+    found = replay(model, splits.test, splits.prices, 2, "full")
+    assert found.word == "failed"
+    assert "its splits, trees and sensors counted anew cost otherwise" in found.reason

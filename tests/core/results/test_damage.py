@@ -147,6 +147,36 @@ def test_rows_that_are_gone_are_one_line(copy: Path, table: str) -> None:
         everything(copy)
 
 
+def of_a_board(path: Path) -> Any:
+    """What a board reads of a run: its values on test are of the trials that have some on valid."""
+    store = Store(path)
+    store.frame()
+    return [*store.values_of(store.valued("last", "valid", ""), "test")]
+
+
+@pytest.mark.parametrize("read", [everything, of_a_board])
+@pytest.mark.parametrize(("table", "entry"), [("trial", ""), ("unit", "valid"), ("unit", "test")])
+def test_a_row_that_an_index_has_lost_is_one_line(
+    copy: Path, table: str, entry: str, read: Callable[[Path], Any]
+) -> None:
+    query = "SELECT key FROM trial WHERE status = 'ok'"
+    with closing(sqlite3.connect(copy)) as db:
+        lost = (db.execute(query).fetchone()[0] + entry).encode()
+        root = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        page = db.execute(root, [f"sqlite_autoindex_{table}_1"]).fetchone()[0]
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+    content = bytearray(copy.read_bytes())
+    at = content.index(lost, (page - 1) * size, page * size) + len(lost) - 1
+    content[at] ^= 1
+    copy.write_bytes(content)
+    with closing(sqlite3.connect(copy)) as db:
+        found = db.execute(f"PRAGMA integrity_check({table})").fetchall()
+        assert "missing from index" in found[0][0]
+    said = rf"a row of table {table} is (missing from its index|gone \(split test\))"
+    with pytest.raises(InputError, match=rf"copy\.db: the store is damaged \({said}\); put a copy"):
+        read(copy)
+
+
 def bytes_changed(content: bytearray, draw: random.Random) -> None:
     for _ in range(draw.choice((1, 3, 30))):
         content[draw.randrange(100, len(content))] = draw.randrange(256)

@@ -81,8 +81,20 @@ def test_every_compiler_gives_the_same(name: str, compiler: str, tmp_path: Path)
         assert_same(folder, served(folder, tmp_path, flags, compiler))
 
 
-def test_links_and_gates_of_probabilities_agree_to_the_last_but_one_bit(tmp_path: Path) -> None:
-    """Their exp and log are the C library's."""
+@pytest.mark.parametrize("link", ["exp", "probability"])
+@pytest.mark.parametrize("name", ["vectors", "chain"])
+def test_links_have_the_bits_of_the_predictor(name: str, link: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
+    finish = Finish((0.3,) * program.outputs, rounds=20.0, link=link)
+    steps = [replace(step, finish=finish) for step in program.steps]
+    folder = folder_of(replace(program, steps=steps))
+    scores = Predictor(folder).predict_rows(X).scores
+    assert len(np.unique(scores)) > 20
+    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+
+
+def test_gates_of_probabilities_agree_to_the_last_but_one_bit(tmp_path: Path) -> None:
+    """Their exp is the C library's."""
     program = PROGRAMS["outputs"]
     finish = Finish((0.4, 0.3, 0.3), rounds=40.0, link="probability")
     steps = [replace(s, gate="class", value=0.9, finish=finish) for s in program.steps]

@@ -13,7 +13,7 @@ import pytest
 
 from bench_core import InputError, price_list
 from bench_core.serving import END, Folder, Program, Step, Trees, load, write_folder
-from bench_core.serving.folder import program_from, program_state
+from bench_core.serving.folder import _own_sum, program_from, program_state
 
 PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
 
@@ -92,6 +92,26 @@ def changed(folder: Path, **values: Any) -> None:
 def test_a_changed_index_is_refused(folder: Path) -> None:
     changed(folder, names=["dear", "cheap"])
     assert "model.json: was changed after the export" in refusal(folder)
+
+
+@pytest.mark.parametrize("lost", ["arrays", "costs", "names", "about", "steps"])
+def test_an_index_of_which_a_part_was_never_there_is_refused(folder: Path, lost: str) -> None:
+    index = json.loads((folder / "model.json").read_text())
+    del index[lost]
+    index["checksum"] = _own_sum(index)
+    (folder / "model.json").write_text(json.dumps(index))
+    assert f"not a model that can be read (KeyError: '{lost}'); export it again" in refusal(folder)
+
+
+@pytest.mark.parametrize("value", [3, [1], None])
+@pytest.mark.parametrize("part", ["arrays", "about"])
+def test_an_index_with_another_thing_in_place_of_a_part_is_refused(
+    folder: Path, part: str, value: Any
+) -> None:
+    index = json.loads((folder / "model.json").read_text()) | {part: value}
+    index["checksum"] = _own_sum(index)
+    (folder / "model.json").write_text(json.dumps(index))
+    assert "not a model that can be read" in refusal(folder)
 
 
 def test_another_version_is_named(folder: Path) -> None:
