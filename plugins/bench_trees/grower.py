@@ -25,9 +25,8 @@ from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
 from bench_trees.growing_tree import Settings
 from bench_trees.histogram_pool import SMALL, HistogramPool
 from bench_trees.kernels import growth
-from bench_trees.kernels.gradients import add_up, add_values
+from bench_trees.kernels.gradients import add_to_rows, add_up, add_values
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
-from bench_trees.kernels.leaves import add_to_rows
 from bench_trees.kernels.splitting import Owed
 from bench_trees.kernels.tree import (
     COUNT,

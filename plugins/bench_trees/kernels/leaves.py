@@ -119,26 +119,6 @@ def divide(
 
 
 @njit(cache=True, nogil=True)
-def collect(
-    moved: Int64Array,
-    rows: UInt32Array,
-    copies: Int64Array,
-    count_bits: int,
-    rows_out: UInt32Array,
-    out: Int64Array,
-) -> int:
-    """The rows at the positions begin:end of every (begin, end, step) of ``moved``, one after the
-    other, with a packed step for each of their copies; their number."""
-    at = 0
-    for begin, end, step in moved:
-        for i in range(begin, end):
-            rows_out[at] = rows[i]
-            out[at] = (step * copies[rows[i]] if len(copies) else step) << count_bits
-            at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
 def cut_up(moves: Int64Array, size: int) -> Int64Array:
     """The rows of splits in parts of at most ``size``. A row of ``moves`` is::
 
@@ -247,22 +227,6 @@ def settle(
             if len(hessian):
                 for k in range(start, stop):
                     hessian_out[k] = hessian[rows[k]]
-
-
-@njit(cache=True, nogil=True)
-def add_to_rows(
-    values: Int64Array, rows: UInt32Array, leaves: Int64Array, steps: Int64Array, copies: Int64Array
-) -> None:
-    """Add steps[i] per copy to the values of the rows of leaf i: those at the positions
-    leaves[i, 0]:leaves[i, 1]."""
-    for i in range(len(leaves)):
-        step = steps[i]
-        if len(copies) == 0:
-            for r in rows[leaves[i, 0] : leaves[i, 1]]:
-                values[r] += step
-        else:
-            for r in rows[leaves[i, 0] : leaves[i, 1]]:
-                values[r] += step * copies[r]
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,8 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels import growth, leaves, splitting
+from bench_trees.kernels import gradients, growth, leaves, splitting
+from bench_trees.kernels.gradients import add_to_rows, collect
 from bench_trees.kernels.growth import (
     BEGIN,
     COLUMN,
@@ -40,7 +41,7 @@ from bench_trees.kernels.growth import (
     finish,
     value_leaves,
 )
-from bench_trees.kernels.leaves import accumulate, add_counts, add_to_rows, collect, divide
+from bench_trees.kernels.leaves import accumulate, add_counts, divide
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
@@ -119,7 +120,7 @@ class Extent(NamedTuple):
     cells: int
 
 
-@calling(growth, leaves, splitting)
+@calling(gradients, growth, leaves, splitting)
 def grow(
     tree: Growing,
     rows: Rows,
@@ -294,7 +295,7 @@ def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool
     return charged, touched, slots
 
 
-@calling(growth, leaves, splitting)
+@calling(gradients, growth, leaves, splitting)
 def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     """Give divided nodes their children, which wait to be scored where they may be split."""
     state = tree.state
