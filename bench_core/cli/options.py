@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -195,6 +196,13 @@ store_option = click.option(
     metavar="FILE",
     help="Where results are kept.",
 )
+
+
+def store_words(store: str | Path) -> str:
+    """How a command that is shown names this store: quoted for the shell, nothing where it is the
+    usual one."""
+    return "" if Path(store) == STORE else f" --store {shlex.quote(str(store))}"
+
 
 data_dir_option = click.option(
     "--data-dir",

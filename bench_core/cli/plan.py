@@ -87,14 +87,13 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
     jobs = write_jobs(plan, request, folder, count)
     cores = (request.workers or 1) * (request.threads or 1)
-    store = "" if Path(request.store) == options.STORE else f" --store {request.store}"
     n, place = len(jobs), shlex.quote(str(folder))
+    in_array = shlex.quote(f"bench work {place}/$SLURM_ARRAY_TASK_ID")
     return [
         f"{n} job files in {folder}, the longest about {duration(jobs[0])}",
         f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
-        f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} "
-        f"--wrap 'bench work {place}/$SLURM_ARRAY_TASK_ID'",
-        f"then:         bench merge {place}/*.db{store}",
+        f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} --wrap {in_array}",
+        f"then:         bench merge {place}/*.db{options.store_words(request.store)}",
     ]
 
 
