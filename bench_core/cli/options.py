@@ -236,10 +236,9 @@ texts_option = partial(click.option, multiple=True)
 
 workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
 
-executor_option = click.option(
+executor_option = partial(
+    click.option,
     "--executor",
-    default="local",
-    show_default=True,
     metavar="WHERE",
     help="local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
     "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
@@ -286,7 +285,7 @@ run_argument = click.argument("run", default="last", metavar="[RUN]", shell_comp
 stored_run_options = together(
     run_argument,
     workers_option,
-    executor_option,
+    executor_option(default="local", show_default=True),
     isolate_option,
     no_progress_option,
     output_option,

@@ -73,6 +73,7 @@ def command(
         check_output(output)
     with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
+    asked = replace(asked, executor=made.executor)
     if jobs and output:
         made = replace(made, foresight=made.foresight and made.foresight.elsewhere)
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))

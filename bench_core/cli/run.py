@@ -139,7 +139,7 @@ request_options = options.together(
     numbers_option("--folds", help="Folds of the data sets, as 0,1,2 or 0-2."),
     options.workers_option,
     options.count_option("-t", "--threads", help="Threads of each job."),
-    options.executor_option,
+    options.executor_option(default="", show_default="the suite's, else local"),
     click.option(
         "--timeout",
         type=options.DURATION,
