@@ -17,7 +17,6 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from bench_core import __version__
 from bench_core._io.digests import digest
 from bench_core._io.files import locked
 from bench_core.datasets.cache import cache_folder
-from bench_core.errors import BenchError, InputError, UsageError, one_line
+from bench_core.errors import BenchError, InputError, one_line
+from bench_core.execution.clusters import NoSchedulerError, client_of, threads_of
 from bench_core.execution.events import Event, OnEvent, news, silent
 from bench_core.execution.runner import Interrupted, Kept, RunResult, result_of
 from bench_core.execution.work import work
@@ -73,10 +73,6 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
     return result_of(plan, store, started)
 
 
-class _NoSchedulerError(InputError):
-    """There is none to be asked."""
-
-
 class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
 
@@ -100,7 +96,7 @@ class Handing:
         last, checked = time.monotonic(), False
         while not self.over():
             try:
-                with _cluster(self.request, self.plan.workers) as client:
+                with client_of(self.request, self.plan.workers) as client:
                     from distributed import as_completed
 
                     if not checked:
@@ -114,7 +110,7 @@ class Handing:
                 last = time.monotonic()
                 line = "the scheduler is away; what it had is handed over again when it is back"
                 self.emit(Event("note", line, warning=True))
-            except _NoSchedulerError:
+            except NoSchedulerError:
                 if not checked or time.monotonic() > last + PATIENCE:
                     raise
             time.sleep(_PAUSE)
@@ -140,7 +136,7 @@ class Handing:
     def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
         """Hand over as much as the cluster needs; how many pieces it has."""
         with _asking():
-            most = AHEAD * _threads(client)
+            most = AHEAD * threads_of(client)
         while len(running) < most and (following := self._next()):
             try:
                 with _asking():
@@ -301,39 +297,6 @@ def _forget(run: str) -> None:
 def _end_kept(run: str) -> None:
     for kept in _KEPT.pop(run, []):
         kept.close()
-
-
-@contextmanager
-def _cluster(request: RunRequest, workers: int) -> Iterator[Any]:
-    """A client of the cluster that ``--executor`` names, or of one on this machine."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        fault = f"--executor dask: {error}: pip install 'budget-bench[dask]'"
-        raise UsageError(fault) from error
-    where = request.executor.partition("=")[2]
-    if not where:
-        how = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        with LocalCluster(processes=True, **how) as cluster, Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = Client(where if "://" in where else _named(where), timeout="20s")
-    except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise _NoSchedulerError(f"--executor dask={where}: no scheduler there ({error})") from error
-    with client:
-        yield client
-
-
-def _named(where: str) -> Any:
-    """A cluster by import path; a function is called."""
-    module, _, name = where.partition(":")
-    found = getattr(import_module(module), name)
-    return found() if callable(found) else found
-
-
-def _threads(client: Any) -> int:
-    return max(1, sum(map(int, client.nthreads().values())))
 
 
 def _identity(modules: Mapping[str, tuple[str, ...]]) -> tuple[str, int, Any]:
