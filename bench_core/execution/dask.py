@@ -14,15 +14,17 @@ import tarfile
 import tempfile
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bench_core import __version__
 from bench_core._io.digests import digest
 from bench_core._io.files import locked
+from bench_core._io.machine import Place, this_place
 from bench_core.datasets.cache import cache_folder
 from bench_core.errors import BenchError, InputError, one_line
 from bench_core.execution.clusters import NoSchedulerError, client_of, threads_of
@@ -77,10 +79,20 @@ class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A worker that began a piece, and since when by our clock."""
+
+    worker: str
+    place: Place
+    since: float
+
+
 @dataclass(eq=False)
 class Handing:
     """Hands pieces to a cluster and takes their shards. ``due`` are to be handed over again, each
-    with the tries that it has left; ``places`` say which workers began which piece."""
+    with the tries that it has left; ``begun`` says which workers began which piece, ``handed`` when
+    it was handed over."""
 
     plan: Plan
     request: RunRequest
@@ -88,7 +100,8 @@ class Handing:
     emit: OnEvent
     steps: Steps
     due: list[tuple[Piece, int]] = field(default_factory=list)
-    places: dict[str, list[str]] = field(default_factory=dict)
+    begun: dict[str, list[Begun]] = field(default_factory=dict)
+    handed: dict[str, float] = field(default_factory=dict)
     ended: int = 0
 
     def run(self) -> None:
@@ -131,7 +144,7 @@ class Handing:
                 task.release()  # what is held would be done again where its worker dies
         finally:
             self.due += [(piece, left) for _, piece, left in running.values()]
-            self.places.clear()
+            self.begun.clear()
 
     def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
         """Hand over as much as the cluster needs; how many pieces it has."""
@@ -159,11 +172,13 @@ class Handing:
             begin_shard(piece, Path(folder) / "1.db", self.writer.path)
             given = pack(Path(folder) / "1.db")
         text = job_text(piece.job)
+        self.handed[_name(piece)] = time.monotonic()
         return client.submit(_do, _name(piece), text, given, self.request.data_dir, pure=False)
 
     def _began(self, event: Any) -> None:
-        name, place = event[1]
-        self.places.setdefault(name, []).append(place)
+        name, worker, place = event[1]
+        begun = Begun(worker, Place(*place), time.monotonic())
+        self.begun.setdefault(name, []).append(begun)
 
     def _take(self, client: Any, task: Any, piece: Piece, left: int) -> None:
         """Its results, or what became of it."""
@@ -177,14 +192,15 @@ class Handing:
         except _SchedulerGoneError:
             self.due.append((piece, left))
             raise
-        places = self.places.pop(_name(piece), [])
+        begun = self.begun.pop(_name(piece), [])
+        handed = self.handed.pop(_name(piece))
         if not error:
-            self._missed(piece, places[:-1])
+            self._missed(piece, begun[:-1], begun[-1].since if begun else 0.0)
             return self._merge(piece, shard)
         if isinstance(error, BenchError):
             raise error
-        self._missed(piece, places[:-1])
-        self._missed(piece, places[-1:] or ["no worker"], final=not left)
+        begun = begun or [Begun(*_last_worker(error), handed)]
+        self._missed(piece, begun, time.monotonic(), final=not left)
         if left:
             self.due.append((piece, left - 1))
             return None
@@ -199,17 +215,20 @@ class Handing:
             told = {each.title: each for each in store.ended(piece.job.run)}
             self._close(piece, store.finished()[1], told)
 
-    def _missed(self, piece: Piece, places: list[str], final: bool = False) -> None:
-        """Write that a piece was begun on workers that were lost; if that was the last try, so its
-        trials ended."""
-        for place in places:
+    def _missed(
+        self, piece: Piece, lost: Sequence[Begun], until: float, final: bool = False
+    ) -> None:
+        """Write that a piece was begun on workers that were lost, each until the next began it, the
+        last ``until`` then; if that was the last try, so its trials ended."""
+        for one, end in zip(lost, [*(after.since for after in lost[1:]), until], strict=False):
+            why = f"its worker was lost ({one.worker})"
             for trial in piece.job.trials:
-                why = f"its worker was lost ({place})"
-                outcome = Outcome(Job("score", trial), Status.CRASHED, why)
+                spent = end - one.since
+                outcome = Outcome(Job("score", trial), Status.CRASHED, why, seconds=spent)
                 with self.writer.transaction():
-                    self.writer.attempt(piece.job.run, outcome)
+                    self.writer.attempt(piece.job.run, outcome, one.place)
                     if final:
-                        self.writer.trial(trial, outcome)
+                        self.writer.trial(trial, outcome, one.place)
 
     def _close(self, piece: Piece, fitted: Set[str], told: Mapping[str, Ended]) -> None:
         self.steps.ended(piece, fitted)
@@ -231,6 +250,13 @@ def _asking() -> Iterator[None]:
         raise _SchedulerGoneError from error
 
 
+def _last_worker(error: BaseException) -> tuple[str, Place]:
+    """Of a task that nobody began the worker that had it, if Dask says so, and its host."""
+    worker = str(getattr(getattr(error, "last_worker", None), "address", "")) or "no worker"
+    host = urlsplit(worker).hostname or "unknown host"
+    return worker, Place(host, "unknown machine")
+
+
 def _name(piece: Piece) -> str:
     """The folder of a piece on its worker: that of its trials, whatever is given to it."""
     return f"{piece.job.run}/{digest([trial.key for trial in piece.job.trials])}"
@@ -246,7 +272,7 @@ def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
     from distributed import get_worker
 
     run, folder = name.partition("/")[0], cache_folder() / "shards" / name
-    get_worker().log_event(run, (name, get_worker().address))
+    get_worker().log_event(run, (name, get_worker().address, tuple(this_place())))
     for other in [each for each in _KEPT if each != run]:
         _end_kept(other)
     try:

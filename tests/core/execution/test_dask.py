@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -145,6 +146,9 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
             thread.join()
         assert result.counts == {"ok": 6}
         assert export(f"far{run}.db").equals(whole)
+        for attempt in Store(f"far{run}.db").attempts():
+            assert attempt.machine.startswith(f"{socket.gethostname()}: ")
+            assert attempt.seconds > 0
     return killed
 
 
