@@ -4,6 +4,7 @@ limits on memory and on the threads of BLAS."""
 import contextlib
 import os
 import platform
+import socket
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 EXIT_OUT_OF_MEMORY = 77
 """Exit status of a worker whose resident size passed its limit."""
@@ -27,6 +28,18 @@ def machine() -> str:
         f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, numpy {np.__version__}"
     )
+
+
+class Place(NamedTuple):
+    """Where an attempt was made: the host's name, which no export holds, and ``machine``."""
+
+    host: str
+    machine: str
+
+
+def this_place() -> Place:
+    """The place of this process."""
+    return Place(socket.gethostname(), machine())
 
 
 CPU = "cpu"

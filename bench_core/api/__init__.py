@@ -103,7 +103,7 @@ def run(
     folds: int | Iterable[int] | None = None,
     workers: int = 0,
     threads: int = 0,
-    executor: str = "local",
+    executor: str = "",
     timeout: float = DAY,
     memory: int = 0,
     isolate: bool | None = None,
@@ -153,7 +153,8 @@ def run(
     profile             quick, standard or paper
     seeds, folds        whole numbers; None: as the profile says
     workers, threads    processes, and threads of each; 0: by the cores at hand
-    executor            ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``
+    executor            ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``;
+                        else the suite's, or local
     timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
                         workers) for each job with all processes that it starts
     isolate             hide data and results from learners, and the network (Linux); False:
@@ -180,6 +181,7 @@ def run(
         with closing(_registry(asked, notify)) as registry:
             made = _plan(asked, registry, notify)
 
+        asked = replace(asked, executor=made.executor)
         if asked.executor.startswith("dask"):
             from bench_core.execution.dask import carry_out_dask
 

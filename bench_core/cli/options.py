@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -196,6 +197,13 @@ store_option = click.option(
     help="Where results are kept.",
 )
 
+
+def store_words(store: str | Path) -> str:
+    """How a command that is shown names this store: quoted for the shell, nothing where it is the
+    usual one."""
+    return "" if Path(store) == STORE else f" --store {shlex.quote(str(store))}"
+
+
 data_dir_option = click.option(
     "--data-dir",
     type=Folder(),
@@ -228,10 +236,9 @@ texts_option = partial(click.option, multiple=True)
 
 workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
 
-executor_option = click.option(
+executor_option = partial(
+    click.option,
     "--executor",
-    default="local",
-    show_default=True,
     metavar="WHERE",
     help="local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
     "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
@@ -278,7 +285,7 @@ run_argument = click.argument("run", default="last", metavar="[RUN]", shell_comp
 stored_run_options = together(
     run_argument,
     workers_option,
-    executor_option,
+    executor_option(default="local", show_default=True),
     isolate_option,
     no_progress_option,
     output_option,

@@ -73,6 +73,7 @@ def command(
         check_output(output)
     with following("", no_progress, quiet, verbose) as show:
         made = api.plan(request=asked, on_event=show)
+    asked = replace(asked, executor=made.executor)
     if jobs and output:
         made = replace(made, foresight=made.foresight and made.foresight.elsewhere)
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
@@ -87,14 +88,13 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
     jobs = write_jobs(plan, request, folder, count)
     cores = (request.workers or 1) * (request.threads or 1)
-    store = "" if Path(request.store) == options.STORE else f" --store {request.store}"
     n, place = len(jobs), shlex.quote(str(folder))
+    in_array = shlex.quote(f"bench work {place}/$SLURM_ARRAY_TASK_ID")
     return [
         f"{n} job files in {folder}, the longest about {duration(jobs[0])}",
         f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
-        f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} "
-        f"--wrap 'bench work {place}/$SLURM_ARRAY_TASK_ID'",
-        f"then:         bench merge {place}/*.db{store}",
+        f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} --wrap {in_array}",
+        f"then:         bench merge {place}/*.db{options.store_words(request.store)}",
     ]
 
 

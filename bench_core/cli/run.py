@@ -139,7 +139,7 @@ request_options = options.together(
     numbers_option("--folds", help="Folds of the data sets, as 0,1,2 or 0-2."),
     options.workers_option,
     options.count_option("-t", "--threads", help="Threads of each job."),
-    options.executor_option,
+    options.executor_option(default="", show_default="the suite's, else local"),
     click.option(
         "--timeout",
         type=options.DURATION,
@@ -318,7 +318,7 @@ def show_result(
 ) -> int:
     """Write the report on a run that was carried out, and what to do next; the exit status."""
     info = write_report(registry, result.store, result.run, output, verbose=verbose)
-    store = "" if result.store == options.STORE else f" --store {result.store}"
+    store = options.store_words(result.store)
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")

@@ -14,18 +14,20 @@ import tarfile
 import tempfile
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bench_core import __version__
 from bench_core._io.digests import digest
 from bench_core._io.files import locked
+from bench_core._io.machine import Place, this_place
 from bench_core.datasets.cache import cache_folder
-from bench_core.errors import BenchError, InputError, UsageError, one_line
+from bench_core.errors import BenchError, InputError, one_line
+from bench_core.execution.clusters import NoSchedulerError, client_of, threads_of
 from bench_core.execution.events import Event, OnEvent, news, silent
 from bench_core.execution.runner import Interrupted, Kept, RunResult, result_of
 from bench_core.execution.work import work
@@ -73,18 +75,24 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
     return result_of(plan, store, started)
 
 
-class _NoSchedulerError(InputError):
-    """There is none to be asked."""
-
-
 class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A worker that began a piece, and since when by our clock."""
+
+    worker: str
+    place: Place
+    since: float
 
 
 @dataclass(eq=False)
 class Handing:
     """Hands pieces to a cluster and takes their shards. ``due`` are to be handed over again, each
-    with the tries that it has left; ``places`` say which workers began which piece."""
+    with the tries that it has left; ``begun`` says which workers began which piece, ``handed`` when
+    it was handed over."""
 
     plan: Plan
     request: RunRequest
@@ -92,7 +100,8 @@ class Handing:
     emit: OnEvent
     steps: Steps
     due: list[tuple[Piece, int]] = field(default_factory=list)
-    places: dict[str, list[str]] = field(default_factory=dict)
+    begun: dict[str, list[Begun]] = field(default_factory=dict)
+    handed: dict[str, float] = field(default_factory=dict)
     ended: int = 0
 
     def run(self) -> None:
@@ -100,7 +109,7 @@ class Handing:
         last, checked = time.monotonic(), False
         while not self.over():
             try:
-                with _cluster(self.request, self.plan.workers) as client:
+                with client_of(self.request, self.plan.workers) as client:
                     from distributed import as_completed
 
                     if not checked:
@@ -114,7 +123,7 @@ class Handing:
                 last = time.monotonic()
                 line = "the scheduler is away; what it had is handed over again when it is back"
                 self.emit(Event("note", line, warning=True))
-            except _NoSchedulerError:
+            except NoSchedulerError:
                 if not checked or time.monotonic() > last + PATIENCE:
                     raise
             time.sleep(_PAUSE)
@@ -135,12 +144,12 @@ class Handing:
                 task.release()  # what is held would be done again where its worker dies
         finally:
             self.due += [(piece, left) for _, piece, left in running.values()]
-            self.places.clear()
+            self.begun.clear()
 
     def _fill(self, client: Any, running: dict[str, tuple[Any, Piece, int]], done: Any) -> int:
         """Hand over as much as the cluster needs; how many pieces it has."""
         with _asking():
-            most = AHEAD * _threads(client)
+            most = AHEAD * threads_of(client)
         while len(running) < most and (following := self._next()):
             try:
                 with _asking():
@@ -163,11 +172,13 @@ class Handing:
             begin_shard(piece, Path(folder) / "1.db", self.writer.path)
             given = pack(Path(folder) / "1.db")
         text = job_text(piece.job)
+        self.handed[_name(piece)] = time.monotonic()
         return client.submit(_do, _name(piece), text, given, self.request.data_dir, pure=False)
 
     def _began(self, event: Any) -> None:
-        name, place = event[1]
-        self.places.setdefault(name, []).append(place)
+        name, worker, place = event[1]
+        begun = Begun(worker, Place(*place), time.monotonic())
+        self.begun.setdefault(name, []).append(begun)
 
     def _take(self, client: Any, task: Any, piece: Piece, left: int) -> None:
         """Its results, or what became of it."""
@@ -181,14 +192,15 @@ class Handing:
         except _SchedulerGoneError:
             self.due.append((piece, left))
             raise
-        places = self.places.pop(_name(piece), [])
+        begun = self.begun.pop(_name(piece), [])
+        handed = self.handed.pop(_name(piece))
         if not error:
-            self._missed(piece, places[:-1])
+            self._missed(piece, begun[:-1], begun[-1].since if begun else 0.0)
             return self._merge(piece, shard)
         if isinstance(error, BenchError):
             raise error
-        self._missed(piece, places[:-1])
-        self._missed(piece, places[-1:] or ["no worker"], final=not left)
+        begun = begun or [Begun(*_last_worker(error), handed)]
+        self._missed(piece, begun, time.monotonic(), final=not left)
         if left:
             self.due.append((piece, left - 1))
             return None
@@ -203,17 +215,20 @@ class Handing:
             told = {each.title: each for each in store.ended(piece.job.run)}
             self._close(piece, store.finished()[1], told)
 
-    def _missed(self, piece: Piece, places: list[str], final: bool = False) -> None:
-        """Write that a piece was begun on workers that were lost; if that was the last try, so its
-        trials ended."""
-        for place in places:
+    def _missed(
+        self, piece: Piece, lost: Sequence[Begun], until: float, final: bool = False
+    ) -> None:
+        """Write that a piece was begun on workers that were lost, each until the next began it, the
+        last ``until`` then; if that was the last try, so its trials ended."""
+        for one, end in zip(lost, [*(after.since for after in lost[1:]), until], strict=False):
+            why = f"its worker was lost ({one.worker})"
             for trial in piece.job.trials:
-                why = f"its worker was lost ({place})"
-                outcome = Outcome(Job("score", trial), Status.CRASHED, why)
+                spent = end - one.since
+                outcome = Outcome(Job("score", trial), Status.CRASHED, why, seconds=spent)
                 with self.writer.transaction():
-                    self.writer.attempt(piece.job.run, outcome)
+                    self.writer.attempt(piece.job.run, outcome, one.place)
                     if final:
-                        self.writer.trial(trial, outcome)
+                        self.writer.trial(trial, outcome, one.place)
 
     def _close(self, piece: Piece, fitted: Set[str], told: Mapping[str, Ended]) -> None:
         self.steps.ended(piece, fitted)
@@ -235,6 +250,13 @@ def _asking() -> Iterator[None]:
         raise _SchedulerGoneError from error
 
 
+def _last_worker(error: BaseException) -> tuple[str, Place]:
+    """Of a task that nobody began the worker that had it, if Dask says so, and its host."""
+    worker = str(getattr(getattr(error, "last_worker", None), "address", "")) or "no worker"
+    host = urlsplit(worker).hostname or "unknown host"
+    return worker, Place(host, "unknown machine")
+
+
 def _name(piece: Piece) -> str:
     """The folder of a piece on its worker: that of its trials, whatever is given to it."""
     return f"{piece.job.run}/{digest([trial.key for trial in piece.job.trials])}"
@@ -250,7 +272,7 @@ def _do(name: str, text: str, given: bytes, data_dir: str) -> bytes:
     from distributed import get_worker
 
     run, folder = name.partition("/")[0], cache_folder() / "shards" / name
-    get_worker().log_event(run, (name, get_worker().address))
+    get_worker().log_event(run, (name, get_worker().address, tuple(this_place())))
     for other in [each for each in _KEPT if each != run]:
         _end_kept(other)
     try:
@@ -301,39 +323,6 @@ def _forget(run: str) -> None:
 def _end_kept(run: str) -> None:
     for kept in _KEPT.pop(run, []):
         kept.close()
-
-
-@contextmanager
-def _cluster(request: RunRequest, workers: int) -> Iterator[Any]:
-    """A client of the cluster that ``--executor`` names, or of one on this machine."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        fault = f"--executor dask: {error}: pip install 'budget-bench[dask]'"
-        raise UsageError(fault) from error
-    where = request.executor.partition("=")[2]
-    if not where:
-        how = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        with LocalCluster(processes=True, **how) as cluster, Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = Client(where if "://" in where else _named(where), timeout="20s")
-    except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise _NoSchedulerError(f"--executor dask={where}: no scheduler there ({error})") from error
-    with client:
-        yield client
-
-
-def _named(where: str) -> Any:
-    """A cluster by import path; a function is called."""
-    module, _, name = where.partition(":")
-    found = getattr(import_module(module), name)
-    return found() if callable(found) else found
-
-
-def _threads(client: Any) -> int:
-    return max(1, sum(map(int, client.nthreads().values())))
 
 
 def _identity(modules: Mapping[str, tuple[str, ...]]) -> tuple[str, int, Any]:

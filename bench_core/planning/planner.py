@@ -29,6 +29,7 @@ from bench_core.planning.plan import (
     usable_fits,
 )
 from bench_core.planning.request import (
+    EXECUTORS,
     PROFILES,
     RunRequest,
     check_owners,
@@ -90,7 +91,7 @@ class _Planner:
         if request.suite:
             self.suite = find_suite(request.suite, registry)
         request, self.suite = respelt(request, self.suite, registry)
-        self.request = request
+        request = self.request = self.placed(request)
         ask_for_named(request, self.suite, registry)
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
@@ -128,6 +129,18 @@ class _Planner:
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
         baselines = tuple(x.name for x in learners if x.role == "baseline")
         return self.finish(specs, baselines, absent)
+
+    def placed(self, request: RunRequest) -> RunRequest:
+        """The request with the executor that it names, or else that of the suite, or local."""
+        if request.executor:
+            return request
+        found = replace(request, executor=self.suite.executor or EXECUTORS[0])
+        with blaming(f"{self.suite.place}, key 'executor'"):
+            check_request(found)
+            if request.isolate and found.executor.startswith("dask"):  # it may import a module
+                remedy = f"add --executor {found.executor} if you trust it, or --executor local"
+                raise UsageError(f"with --isolate no suite chooses a cluster: {remedy}")
+        return found
 
     def note(self, line: str, warning: bool = False) -> None:
         """Emit a message once: a warning now, a note after planning has succeeded."""

@@ -42,7 +42,8 @@ class RunRequest:
     (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
     ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
     ``executor`` is ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``, which
-    may name a scheduler or a cluster (``"dask=tcp://host:8786"``, ``"dask=module:cluster"``).
+    may name a scheduler or a cluster (``"dask=tcp://host:8786"``, ``"dask=module:cluster"``); "":
+    the suite's, else local.
     ``timeout`` in seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared
     by the ``workers``) hold for each job; one that does not end well is tried again up to
     ``retries`` times. ``isolate`` (Linux) hides data and results from its process and keeps it off
@@ -73,7 +74,7 @@ class RunRequest:
     folds: tuple[int, ...] | None = None
     workers: int = 0
     threads: int = 0
-    executor: str = "local"
+    executor: str = ""
     timeout: float = DAY
     memory: int = 0
     isolate: bool | None = None
@@ -124,11 +125,12 @@ def check_request(request: RunRequest) -> None:
             raise UsageError(f"--data: {_short(value)} is no name, file or instance of a data set")
     for name, value, known in (
         ("--audit", request.audit, ("off", "sample", "full")),
-        ("--executor", request.executor.partition("=")[0], EXECUTORS),
         ("--task", request.task or "ranking", tuple(Task)),
     ):
         if value not in known:
             raise UsageError(f"{name}: {unknown('value', value, known)}")
+    with blaming("--executor"):
+        check_executor(request.executor or EXECUTORS[0])
     if not request.suite and request.profile not in ("", *PROFILES):
         raise UsageError(f"--profile: {unknown('profile', request.profile, PROFILES)}")
     if not isinstance(request.configs, int) or not 0 <= request.configs <= MOST_CONFIGS:
@@ -144,9 +146,21 @@ def check_request(request: RunRequest) -> None:
     with blaming("--caps"):
         as_caps(request.caps)
     if request.isolate and request.executor == "inline":
-        raise UsageError("--isolate needs processes of their own: leave out --executor inline")
+        raise UsageError("--isolate needs processes of their own: take --executor local")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
+
+
+def check_executor(text: str) -> None:
+    """Refuse what is no executor, before anything is imported or asked for."""
+    kind, equals, where = text.partition("=")
+    if kind not in EXECUTORS:
+        raise UsageError(unknown("value", kind, EXECUTORS))
+    module, _, name = where.partition(":")
+    named = all(part.isidentifier() for part in (*module.split("."), name))
+    if equals and not (kind == "dask" and (named or "://" in where)):
+        ways = "local, inline, dask, dask=tcp://HOST:PORT or dask=MODULE:CLUSTER"
+        raise UsageError(f"{_short(text)} names no cluster: write {ways}")
 
 
 def is_dataset(value: Any) -> bool:

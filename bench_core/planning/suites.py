@@ -9,6 +9,7 @@ seeds       whole numbers;   folds  whole numbers, default: the first
 budgets     costs to compare learners at: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
 caps        what no row may cost, enforced at prediction and measured: written likewise
 configs     how many settings of each learner are tried, instead of the grids of its table
+executor    where trials run, as --executor, which has the last word: "dask=my_cluster:cluster"
 reference   the learner everything is compared with, always on the board
 baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, configs, and [profiles.quick.learners.NAME]
@@ -30,7 +31,7 @@ from typing import Any
 from bench_core._io.text import parse_toml, read_settings
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES
+from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES, check_executor
 from bench_core.plugins import Registry
 from bench_core.protocols import SuiteKey
 from bench_core.results.budgets import Budget, as_budgets, as_caps
@@ -77,6 +78,7 @@ class Suite:
     place: str = ""  # the file, for messages
     budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
     caps: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # likewise
+    executor: str = ""
 
     def budgets_on(self, dataset: str) -> tuple[Budget, ...]:
         """The budgets named for a data set."""
@@ -128,7 +130,9 @@ def _foreign(key: str, value: Any, known: set[str]) -> bool:
 _TEXT = {"title", "paper", "description", "reference"}
 _LISTS = {"accounting", "datasets", "metrics", "seeds", "folds", "baselines"}
 _COSTS = {"costs", "budgets", "caps"}
-_SUITE = _TEXT | _LISTS | _COSTS | {"profiles", "learners", "on", "stand_ins", "configs"}
+_SUITE = (
+    _TEXT | _LISTS | _COSTS | {"profiles", "learners", "on", "stand_ins", "configs", "executor"}
+)
 _PROFILE = {"size", "seeds", "folds", "learners", "configs"}
 
 
@@ -177,7 +181,16 @@ class _Reader:
             place=str(self.path),
             budgets=self.budgets(table, "budgets", names, "mean"),
             caps=self.budgets(table, "caps", names, "cap"),
+            executor=self.executor(table),
         )
+
+    def executor(self, table: Mapping[str, Any]) -> str:
+        given = self.text(table.get("executor", ""), "executor")
+        try:
+            check_executor(given) if "executor" in table else None
+        except UsageError as error:
+            self.check(False, "executor", str(error))
+        return given
 
     def budgets(
         self, table: Mapping[str, Any], key: str, datasets: set[str], kind: str

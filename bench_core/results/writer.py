@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core._io.digests import digest
 from bench_core._io.files import atomic_file, locked, remove_strays
-from bench_core._io.machine import installed, machine
+from bench_core._io.machine import Place, installed, this_place
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError
 from bench_core.results.packed_rows import packed_blocks, packed_points, packed_values
@@ -206,7 +206,7 @@ class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self.db = connection
-        self._machine, self._installed = machine(), installed()
+        self._here, self._installed = this_place(), installed()
         self._run = ""
         self._version = self._data_version()
 
@@ -261,14 +261,14 @@ class Writer:
         with self.transaction() as db:
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE id = ?", [state, now(), run])
 
-    def attempt(self, run: str, outcome: Outcome) -> None:
-        """Log how one attempt of a job ended."""
-        job = outcome.job
+    def attempt(self, run: str, outcome: Outcome, at: Place | None = None) -> None:
+        """Log how one attempt of a job ended, here or ``at`` another place."""
+        job, where = outcome.job, ": ".join(at or self._here)
         about = {"kind": job.kind, "key": job.spec.key, "title": job.spec.title}
         texts = {k: str(getattr(outcome, k)) for k in ("status", "error", "trace", "output")}
         with self.transaction() as db:
             ended = {"seconds": outcome.seconds, "waited": outcome.waited, "created_at": now()}
-            put_row(db, "attempt", run=run, **about, **texts, **ended, machine=self._machine)
+            put_row(db, "attempt", run=run, **about, **texts, **ended, machine=where)
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Keep cost models by their keys, each once, beside the fitted models."""
@@ -290,8 +290,9 @@ class Writer:
                 peak_rss_mb=result.peak_rss_mb if result else None,
             )
 
-    def trial(self, spec: TrialSpec, outcome: Outcome) -> None:
-        """Keep how a trial ended, with all its rows; what was there before is replaced."""
+    def trial(self, spec: TrialSpec, outcome: Outcome, at: Place | None = None) -> None:
+        """Keep how a trial ended, here or ``at`` another place, with all its rows; what was there
+        before is replaced."""
         result: TrialResult | None = outcome.result
         with self.transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
@@ -319,7 +320,7 @@ class Writer:
                 predict_seconds=result.predict_seconds if result else None,
                 seconds=outcome.seconds,
                 peak_rss_mb=peak,
-                machine=self._machine,
+                machine=(at or self._here).machine,
                 created_at=now(),
             )
             for points in packed_points(result.rows) if result else ():

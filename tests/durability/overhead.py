@@ -3,12 +3,15 @@
     python tests/durability/overhead.py trials [--ways local,work,dask] [--few 10] [--many 110]
     python tests/durability/overhead.py workers --data-dir FOLDER
     python tests/durability/overhead.py memory --trials 100,1000
+    python tests/durability/overhead.py store --trials 300 [--data letters --data-dir FOLDER]
 
 ``trials``: seconds and processor seconds for each trial beyond the first ones, of fits that take
 milliseconds, each way; what a way has more than inline is its overhead. Processor seconds are those
 of all processes; on a busy machine they tell more. ``workers``: eight equal fits by one and by two
 workers of one thread. ``memory``: resident memory of a client of Dask whose cluster answers at
-once, before and after so many trials.
+once, before and after so many trials. ``store``: how many finished trials a second one writer
+brings to the disk, each in a transaction of its own, as a run does, and how many it takes from
+shards of one trial, as a client of Dask does.
 """
 
 from __future__ import annotations
@@ -179,6 +182,50 @@ def one(count: int) -> None:
     )
 
 
+def store(count: int, data: str, data_dir: str) -> None:
+    import bench_core
+    from bench_core import api
+    from bench_core.execution.trial import run_trial
+    from bench_core.planning.request import RunRequest
+    from bench_core.results.merge import take
+    from bench_core.results.records import Job, Outcome, Status
+    from bench_core.results.writer import open_writer
+
+    given = {"data": (data,), "learners": ("gbrt",), "data_dir": data_dir}
+    request = RunRequest(**given, executor="inline", audit="off", store="one.db")
+    bench_core.run(request=request, progress=False)
+    trial = api.plan(request=request).trials[0]
+    result = run_trial(trial)
+
+    def keep(writer: Any, number: int) -> None:
+        spec = replace(trial, key=f"{number:064x}")
+        outcome = Outcome(Job("score", spec), Status.OK, result=result)
+        with writer.transaction():
+            writer.attempt("run", outcome)
+            writer.trial(spec, outcome)
+
+    def told(what: str, began: tuple[float, float], many: int) -> None:
+        wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
+        ms = f"{1000 * processor / many:.1f} ms of processors, {1000 * wall / many:.1f} ms each"
+        print(f"{data}, {what}: {many / wall:.0f} trials a second; {ms}", flush=True)
+
+    with open_writer(Path("many.db")) as writer:
+        began = time.perf_counter(), time.process_time()
+        for number in range(count):
+            keep(writer, number)
+        told("written", began, count)
+    print(f"{Path('many.db').stat().st_size / count / 1000:.0f} kB a trial")
+    shards = [Path(f"shard{number}.db") for number in range(min(count, 100))]
+    for number, shard in enumerate(shards):
+        with open_writer(shard) as writer:
+            keep(writer, number)
+    with open_writer(Path("merged.db")) as writer:
+        began = time.perf_counter(), time.process_time()
+        for shard in shards:
+            take(writer, shard)
+        told("merged from shards", began, len(shards))
+
+
 class Ready(list[Any]):
     """Stands for ``distributed.as_completed``: all that was added is done."""
 
@@ -191,11 +238,12 @@ class Ready(list[Any]):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("trials", "workers", "memory", "one"))
+    parser.add_argument("what", choices=("trials", "workers", "memory", "one", "store"))
     parser.add_argument("--ways", default="inline,local,work,dask")
     parser.add_argument("--few", type=int, default=10)
     parser.add_argument("--many", type=int, default=110)
     parser.add_argument("--trials", default="100,1000")
+    parser.add_argument("--data", default="breast-cancer")
     parser.add_argument("--data-dir", default="")
     given = parser.parse_args()
     if given.what == "one":
@@ -204,6 +252,8 @@ def main() -> None:
         os.chdir(folder)
         if given.what == "trials":
             return trials(given.ways, given.few, given.many)
+        if given.what == "store":
+            return store(int(given.trials), given.data, given.data_dir)
         return workers(given.data_dir) if given.what == "workers" else memory(given.trials)
 
 

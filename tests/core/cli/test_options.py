@@ -7,6 +7,7 @@ from typing import Any
 import click
 import pytest
 
+from bench_core import UsageError
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import AUDITS
@@ -37,7 +38,6 @@ def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
     assert got == RunRequest(store=got.store)  # the command and the Python interface agree
     assert {name: value for name, value in asdict(got).items() if value} == {
         "index_base": 1,
-        "executor": "local",
         "timeout": 86400.0,
         "audit": "sample",
         "store": str(Path("results/bench.db")),
@@ -148,7 +148,15 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
 
 
 def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
-    for executor in (*EXECUTORS, "dask=tcp://host:8786"):
+    for executor in (*EXECUTORS, "dask=tcp://host:8786", "dask=package.module:cluster"):
         check_request(RunRequest(suite="x", executor=executor))
     for audit in AUDITS:
         check_request(RunRequest(suite="x", audit=audit))
+
+
+@pytest.mark.parametrize(
+    "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
+)
+def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
+    with pytest.raises(UsageError, match=r"--executor: .* names no cluster: write local, inline,"):
+        check_request(RunRequest(executor=executor))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.commands import QUICK, Run
+from helpers.commands import BENCH, QUICK, Run
 
-from bench_core.planning.job_seconds import Machine
+from bench_core.planning.foresight import Foresight
+from bench_core.planning.job_seconds import IDLE, Machine
 
 pytestmark = pytest.mark.usefixtures("material")
 LEARNERS = ("--learners", "toy,broken", "--set", "toy.columns=[1, 2]", "--reference", "toy")
@@ -42,6 +46,48 @@ def test_a_plan_is_done_in_pieces_and_merged(
     assert "0 finished trials and 0 fits" in again.err
     board = bench("report", "--store", "own.db")
     assert (board.status, "toy" in board.out) == (0, True)
+
+
+def test_the_commands_of_a_folder_and_a_store_with_spaces_can_be_typed(
+    bench: Run, tmp_path: Path
+) -> None:
+    where = ("--jobs", "4", "-o", "my jobs", "--store", "my st.db")
+    lines = bench("plan", *QUICK, *LEARNERS, *where).out.splitlines()
+    here, slurm, then = (line.partition(":")[2].strip() for line in lines[1:4])
+
+    environment = {**os.environ, "PATH": f"{BENCH.parent}{os.pathsep}{os.environ['PATH']}"}
+    typed = {"shell": True, "cwd": tmp_path, "env": environment, "capture_output": True}
+    assert subprocess.run(here, check=False, **typed).returncode == 123  # one learner fails
+    assert sorted(path.name for path in (tmp_path / "my jobs").glob("*.db")) == [
+        "1.db", "2.db", "3.db"
+    ]  # fmt: skip
+
+    *words, option, wrapped = shlex.split(slurm)
+    assert (words[0], option) == ("sbatch", "--wrap")
+    shown = f"printf '%s|' {wrapped.removeprefix('bench ')}"  # the script that sbatch would run
+    script = subprocess.run(
+        ["sh", "-c", shown], env={"SLURM_ARRAY_TASK_ID": "3"}, capture_output=True, check=True
+    )
+    assert script.stdout == b"work|my jobs/3|"
+
+    merged = subprocess.run(then, check=True, **typed)
+    assert b"3 of 3 trials" in merged.stderr
+    assert (tmp_path / "my st.db").is_file()
+
+
+def test_a_plan_has_the_price_of_its_core_hours(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"wall": (60.0, 90.0), "core": (7200.0, 14400.0), "memory": (100.0, 200.0)}
+    seen = Foresight(**times, jobs=3, recorded=3, machine=IDLE)
+    monkeypatch.setattr("bench_core.planning.planner.foresee", lambda *given: seen)
+    free = bench("plan", *QUICK, *LEARNERS)
+    assert "core hours: 2, at most 4" in free.out
+    assert "price" not in free.out
+    priced = bench("plan", *QUICK, *LEARNERS, "--core-hour", "0.25")
+    assert "price: 0.50, at most 1.00" in priced.out
+    in_jobs = bench("plan", *QUICK, *LEARNERS, "--core-hour", "10", "--jobs", "2", "-o", "jobs")
+    assert "price: 20" in in_jobs.out
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -72,7 +73,8 @@ def test_a_shard_survives_packing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "error", "said"),
     [
-        ("dask=nowhere.at.all:cluster", InputError, "no scheduler there"),
+        ("dask=nowhere.at.all:cluster", InputError, "there is no module nowhere"),
+        ("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"),
         ("desk", UsageError, "did you mean dask"),
     ],
 )
@@ -144,9 +146,24 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
             thread.join()
         assert result.counts == {"ok": 6}
         assert export(f"far{run}.db").equals(whole)
+        for attempt in Store(f"far{run}.db").attempts():
+            assert attempt.machine.startswith(f"{socket.gethostname()}: ")
+            assert attempt.seconds > 0
     return killed
 
 
 @pytest.mark.slow
 def test_workers_may_be_killed_at_any_moment(home: Path, cluster: Any) -> None:
     assert faults(home, cluster, 5, seed=1) == 5
+
+
+@pytest.mark.slow
+def test_a_run_goes_to_a_cluster_that_a_module_of_the_current_folder_makes(home: Path) -> None:
+    options = "n_workers=1, threads_per_worker=1, dashboard_address=None"
+    lines = ("from distributed import LocalCluster", "def cluster():")
+    made = f"    return LocalCluster({options})"
+    (home / "my_own_cluster.py").write_text("\n".join([*lines, made]))
+    more = {"settings": ("toy-prefix.tradeoff=1.0",), "learners": ("toy-prefix",)}
+    request = replace(TOYS, executor="dask=my_own_cluster:cluster", **more)
+    result = bench_core.run(request=request, on_event=lambda event: None)
+    assert result.counts == {"ok": 1}

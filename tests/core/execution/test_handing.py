@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,22 +53,38 @@ class Task:
         pass
 
 
+class LostError(RuntimeError):
+    """As Dask raises it: where a task was lost that no worker said it had begun."""
+
+    last_worker = SimpleNamespace(address="tcp://10.0.0.7:4321")
+
+
+MOVED = "begun on a second worker too"
+
+
 class Cluster(list[Task]):
     """A client of a cluster, and what says which tasks have ended: the latest first. ``ends`` are
-    how the first tasks end; all others end well."""
+    how the first tasks end; all others end well. A worker is lost 5 seconds after it began."""
 
     status = "running"
 
     def __init__(self, home: Path, ends: list[Any]) -> None:
         self.home, self.ends, self.count, self.handing = home, ends, 0, None
+        self.workers, self.now = 0, 100.0
 
     def nthreads(self) -> dict[str, int]:
         return {"here": 1}
 
     def submit(self, do: Any, name: str, text: str, given: bytes, *rest: Any, **more: Any) -> Task:
         self.count += 1
-        self.handing._began((0, (name, f"worker {self.count}")))  # type: ignore[attr-defined]
         end = self.ends.pop(0) if self.ends else None
+        for _ in range(0 if isinstance(end, LostError) else 2 if end is MOVED else 1):
+            self.workers += 1
+            place = (f"host{self.workers}", "two cores, Linux")
+            begun = (name, f"worker {self.workers}", place)
+            self.handing._began((0, begun))  # type: ignore[attr-defined]
+            self.now += 5.0 if end else 0.0
+        self.now += 7.0 if isinstance(end, LostError) else 0.0
         if isinstance(end, BaseException):
             return Task(self.count, "cancelled" if "gone" in str(end) else "error", end)
         folder = self.home / "far" / name
@@ -85,7 +104,9 @@ class Cluster(list[Task]):
 def handing(home: Path, *ends: Any) -> Iterator[tuple[dask.Handing, Cluster]]:
     plan = api.plan(request=TOYS)
     cluster = Cluster(home, [*ends])
-    with open_writer(home / "near.db") as writer:
+    clock = SimpleNamespace(monotonic=lambda: cluster.now)
+    with open_writer(home / "near.db") as writer, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask, "time", clock)
         writer.begin(plan.run, about_run(plan, TOYS), [trial.key for trial in plan.trials])
         made = dask.Handing(plan, TOYS, writer, silent, Steps(plan, TOYS))
         cluster.handing = made  # type: ignore[assignment]
@@ -114,7 +135,43 @@ def test_a_lost_worker_is_an_attempt_and_its_trial_is_tried_again(home: Path) ->
     with handing(home, RuntimeError("killed")) as (made, cluster):
         drive(made, cluster)
     assert Store(home / "near.db").info().counts == {"ok": 4}
-    assert [each.error for each in lost(home)] == ["its worker was lost (worker 1)"]
+    (attempt,) = lost(home)
+    assert attempt.error == "its worker was lost (worker 1)"
+    assert (attempt.seconds, attempt.machine) == (5.0, "host1: two cores, Linux")
+
+
+def test_a_worker_that_dask_replaced_by_itself_is_an_attempt_until_the_next_began(
+    home: Path,
+) -> None:
+    with handing(home, MOVED) as (made, cluster):
+        drive(made, cluster)
+    (attempt,) = lost(home)
+    assert attempt.error == "its worker was lost (worker 1)"
+    assert (attempt.seconds, attempt.machine) == (5.0, "host1: two cores, Linux")
+
+
+def test_of_a_worker_that_never_said_it_began_the_address_and_the_wait_are_kept(
+    home: Path,
+) -> None:
+    with handing(home, LostError("killed")) as (made, cluster):
+        drive(made, cluster)
+    (attempt,) = lost(home)
+    assert attempt.error == "its worker was lost (tcp://10.0.0.7:4321)"
+    assert (attempt.seconds, attempt.machine) == (7.0, "10.0.0.7: unknown machine")
+
+
+def test_attempts_of_equal_nodes_are_told_apart_and_exports_name_no_host(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = count()
+    monkeypatch.setattr("socket.gethostname", lambda: f"node-{next(numbers)}")
+    with handing(home) as (made, cluster):
+        drive(made, cluster)
+    store = Store(home / "near.db")
+    attempts = [each for each in store.attempts() if each.kind == "score"]
+    assert len({each.machine.partition(": ")[0] for each in attempts}) == len(attempts) == 4
+    assert len({each.machine.partition(": ")[2] for each in attempts}) == 1
+    assert not store.frame()["machine"].str.contains("node-").any()
 
 
 @pytest.mark.slow
@@ -124,6 +181,9 @@ def test_a_worker_lost_too_often_is_the_end_of_its_trial_alone(home: Path) -> No
         drive(made, cluster)
         assert made.over()
     counts = Store(home / "near.db").info().counts
+    with closing(sqlite3.connect(home / "near.db")) as db:
+        rows = db.execute("SELECT DISTINCT machine FROM trial WHERE status = 'crashed'").fetchall()
+    assert rows == [("two cores, Linux",)]
     assert counts["ok"] >= 2
     assert sum(counts.values()) == 4
     assert 1 <= counts["crashed"] <= 2

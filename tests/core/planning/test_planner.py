@@ -15,6 +15,7 @@ from bench_core.api import plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import load_registry
+from bench_core.results.store import Store
 from bench_core.results.store_files import state_path
 
 PLUGINS = ("helpers.toys",)
@@ -167,3 +168,52 @@ def test_a_request_of_ones_own_is_not_changed(home: Path) -> None:
     before = replace(request)
     assert len(make_plan(request, load_registry(PLUGINS)).datasets) == 1
     assert request == before
+
+
+def with_executor(suite: Path, executor: str) -> None:
+    suite.write_text(f'executor = "{executor}"\n{suite.read_text()}')
+
+
+def test_a_suite_says_where_its_trials_run_unless_the_request_does(suite: Path) -> None:
+    usual = made(suite="toys")
+    assert usual.executor == "local"
+    with_executor(suite, "dask=my_cluster:cluster")
+    there = made(suite="toys")
+    assert there.executor == "dask=my_cluster:cluster"
+    assert made(suite="toys", executor="local").executor == "local"
+    assert (there.run, there.fits, there.trials) == (usual.run, usual.fits, usual.trials)
+
+
+def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_executor(suite, "dask=tcp://host:8786")
+    asked: list[str] = []
+
+    def carry_out(plan: Any, request: RunRequest, *rest: Any) -> Any:
+        asked.append(request.executor)
+        raise InputError("no scheduler there")
+
+    monkeypatch.setattr("bench_core.execution.dask.carry_out_dask", carry_out)
+    with pytest.raises(InputError, match="no scheduler there"):
+        bench_core.run(suite="toys", plugins=PLUGINS, on_event=lambda event: None)
+    assert asked == ["dask=tcp://host:8786"]
+    more = {"settings": FEW, "learners": "toy-prefix", "on_event": lambda event: None}
+    bench_core.run(suite="toys", plugins=PLUGINS, executor="inline", **more)
+    assert Store("results/bench.db").info().request["executor"] == "inline"
+
+
+@pytest.mark.parametrize(
+    ("executor", "line"),
+    [
+        ("inline", "--isolate needs processes of their own"),
+        ("dask=theirs:cluster", "no suite chooses a cluster: add"),
+    ],
+)
+def test_under_isolate_no_suite_chooses_what_the_command_imports(
+    suite: Path, executor: str, line: str
+) -> None:
+    with_executor(suite, executor)
+    request = RunRequest(suite="toys", isolate=True)
+    with pytest.raises(UsageError, match=rf"toys\.toml, key 'executor': .*{line}"):
+        make_plan(request, load_registry(PLUGINS))
+    local = replace(request, executor="local")
+    assert make_plan(local, load_registry(PLUGINS)).executor == "local"
