@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
+from unicodedata import category
 
 
 class BenchError(Exception):
@@ -59,6 +60,13 @@ def one_line(text: str, most: int = 0) -> str:
 def printable(text: str) -> str:
     """Text of several lines, their control characters escaped."""
     return "\n".join(map(_escaped, text.splitlines()))
+
+
+def visible(text: str) -> str:
+    """Text of several lines for a page: control characters and those that turn the direction of
+    what follows are escaped, spaces of any width stay."""
+    odd = {c for c in set(text) if not c.isprintable() and c not in "\n\t" and category(c) != "Zs"}
+    return text.translate({ord(c): ascii(c)[1:-1] for c in odd}) if odd else text
 
 
 def _escaped(line: str) -> str:

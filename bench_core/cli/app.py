@@ -216,6 +216,8 @@ def _status(arguments: list[str]) -> int:
             return _complain(str(error))
         if isinstance(error, OSError):
             return _complain(_system_line(error))
+        if isinstance(error, MemoryError):
+            return _complain(_memory_line(error))
         from bench_core.execution.failures import fault_of
 
         kind = type(error).__name__
@@ -269,6 +271,11 @@ def _system_line(error: OSError) -> str:
     where = f" {error.filename}" if error.filename else ""
     reason = error.strerror or str(error) or type(error).__name__
     return f"cannot use{where}: {reason}; choose another place or check permissions"
+
+
+def _memory_line(error: MemoryError) -> str:
+    detail = f" ({error})" if str(error) else ""
+    return f"out of memory{detail}: give fewer rows or columns, or use a machine that has more free"
 
 
 def _complain(message: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -17,6 +16,7 @@ from bench_core._io.plugin_folders import homes, look_in, take_off_the_path
 from bench_core._io.text import is_url
 from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
+from bench_core.planning.commands import shell_word
 from bench_core.results.budgets import COMMAS, KINDS, Budget, as_caps, parse_budgets
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ store_option = click.option(
 def store_words(store: str | Path) -> str:
     """How a command that is shown names this store: quoted for the shell, nothing where it is the
     usual one."""
-    return "" if Path(store) == STORE else f" --store {shlex.quote(str(store))}"
+    return "" if Path(store) == STORE else f" --store {shell_word(str(store))}"
 
 
 data_dir_option = click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,8 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.run import following, request, request_options
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, one_line
+from bench_core.planning.commands import shell_word
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -88,10 +88,10 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
     jobs = write_jobs(plan, request, folder, count)
     cores = (request.workers or 1) * (request.threads or 1)
-    n, place = len(jobs), shlex.quote(str(folder))
-    in_array = shlex.quote(f"bench work {place}/$SLURM_ARRAY_TASK_ID")
+    n, place = len(jobs), shell_word(str(folder))
+    in_array = shell_word(f"bench work {place}/$SLURM_ARRAY_TASK_ID")
     return [
-        f"{n} job files in {folder}, the longest about {duration(jobs[0])}",
+        f"{n} job files in {one_line(str(folder))}, the longest about {duration(jobs[0])}",
         f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
         f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} --wrap {in_array}",
         f"then:         bench merge {place}/*.db{options.store_words(request.store)}",

@@ -7,14 +7,15 @@ missing cell is missing in all of them; a text of no training row is 0 everywher
 code.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array
 from bench_core.datasets.file_parts import Part
+from bench_core.datasets.readers.texts import TextArray, different_texts
 from bench_core.errors import InputError
 
 ONE_HOT = 12
@@ -23,7 +24,8 @@ ONE_HOT = 12
 def encoded(parts: dict[str, Part], notes: list[str]) -> tuple[dict[str, Part], tuple[str, ...]]:
     """The parts with all columns as numbers, and the column that each feature is made of ("()" if
     none was text). A note is added for each column of text."""
-    texts = [name for name in parts["train"].names if any(name in p.texts for p in parts.values())]
+    given = parts["train"].names
+    texts = {name for name in given if any(name in part.texts for part in parts.values())}
     if not texts:
         return parts, ()
     made: dict[str, list[Float32Array]] = {split: [] for split in parts}
@@ -39,8 +41,8 @@ def encoded(parts: dict[str, Part], notes: list[str]) -> tuple[dict[str, Part], 
         inside = _features(name, known)
         names += inside
         origins += [name] * len(inside)
-    for name in names:
-        if names.count(name) > 1:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise InputError(f"{parts['train'].path}: two features would be called {name!r}")
     return {
         split: replace(part, X=np.hstack(made[split]), names=tuple(names), texts={})
@@ -55,23 +57,22 @@ def _known(parts: dict[str, Part], name: str) -> list[str]:
             raise InputError(
                 f"{part.path}: column {name!r} holds numbers here and text elsewhere; use one"
             )
-    found, counts = np.unique(parts["train"].texts[name], return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [str(found[k]) for k in order if found[k]] or ["-"]
+    counts = different_texts(parts["train"].texts[name])
+    return sorted(counts, key=lambda text: -counts[text]) or ["-"]
 
 
 def _features(name: str, known: list[str]) -> list[str]:
     return [f"{name}={text}" for text in known] if 1 < len(known) <= ONE_HOT else [name]
 
 
-def _columns(texts: NDArray[np.str_], known: list[str]) -> Float32Array:
+def _columns(texts: TextArray, known: list[str]) -> Float32Array:
     """The features (n, k) made of a column (n,), where "" is a missing cell."""
     made: Float32Array
     if 1 < len(known) <= ONE_HOT:
-        made = (texts[:, None] == np.array(known)[None, :]).astype(np.float32)
+        made = (texts[:, None] == np.array(known, dtype=object)[None, :]).astype(np.float32)
     else:
         code = {text: float(k) for k, text in enumerate(known)}
-        made = np.array([[code.get(str(text), np.nan)] for text in texts], dtype=np.float32)
+        made = np.array([[code.get(text, np.nan)] for text in texts], dtype=np.float32)
     made[texts == ""] = np.nan
     return made
 

@@ -16,6 +16,7 @@ from bench_core.arrays import Float32Array
 from bench_core.data import Queries
 from bench_core.datasets.readers.svmlight import grouped, read_svmlight
 from bench_core.datasets.readers.tables import Table, read_table
+from bench_core.datasets.readers.texts import TextArray
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, unknown
 
@@ -49,7 +50,7 @@ class Part:
     place: Callable[[int], str]
     numbered: bool = False  # columns are known by number, and those beyond the last are 0
     notes: tuple[str, ...] = ()
-    texts: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    texts: Mapping[str, TextArray] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -101,7 +102,8 @@ def read_part(
     count = len(rows) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
     names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
-    kept = [j for j, name in enumerate(names) if name not in drop]
+    left_out = set(drop)
+    kept = [j for j, name in enumerate(names) if name not in left_out]
     return Part(
         path,
         rows.X if len(kept) == len(names) else rows.X[:, kept],
@@ -112,7 +114,7 @@ def read_part(
         None,
         rows.place,
         numbered=not drop,
-        dropped=tuple(name for name in names if name in drop),
+        dropped=tuple(name for name in names if name in left_out),
     )
 
 
@@ -165,17 +167,18 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str, drop: Seque
     notes: list[str] = []
     query = query or _named(table, QUERIES)
     split = split or _named(table, (SPLIT,))
+    left_out = {query, split, *drop}
     if not label:
         label = _named(table, LABELS) or next(
-            (n for n in reversed(table.names) if n not in (query, split, *drop)), ""
+            (n for n in reversed(table.names) if n not in left_out), ""
         )
         notes.append(f"label: column {label!r} of {path.name}")
-    names = tuple(n for n in table.names if n not in (label, query, split, *drop))
+    names = tuple(n for n in table.names if n not in left_out and n != label)
     if not names:
         raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
     X, texts = table.features(names)
     notes += _identifiers(X, names)
-    queries, unit = None, hashed(np.arange(len(table)))
+    queries, unit, dropped = None, hashed(np.arange(len(table))), set(drop)
     if query:
         queries, ids = grouped(table.texts(query), table.place)
         digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
@@ -193,7 +196,7 @@ def _table_part(path: Path, columns: Mapping[str, str], format: str, drop: Seque
         table.place,
         notes=tuple(notes),
         texts=texts,
-        dropped=tuple(n for n in table.names if n in drop),
+        dropped=tuple(n for n in table.names if n in dropped),
     )
 
 

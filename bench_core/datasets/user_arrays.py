@@ -7,6 +7,7 @@ queries in the order in which they first come.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +22,13 @@ from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.file_parts import Part
 from bench_core.datasets.priced import to_json
-from bench_core.datasets.readers.tables import cells, has_decimal_commas, no_categories
+from bench_core.datasets.readers.texts import (
+    TextArray,
+    cells,
+    has_decimal_commas,
+    no_categories,
+    refuse_long,
+)
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_files import splits_of
 from bench_core.errors import InputError, unknown
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
 
 FEW = 6
 """So many columns are named in an error."""
-Texts = dict[str, NDArray[np.str_]]
+Texts = dict[str, TextArray]
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 
 
@@ -99,7 +106,8 @@ def array_splits(
 def _refuse_other_columns(name: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
     if len(names) != len(wanted):
         raise InputError(f"{name} has {len(names)} features where X has {len(wanted)}")
-    if missing := [column for column in wanted if column not in names]:
+    there = set(names)
+    if missing := [column for column in wanted if column not in there]:
         raise InputError(f"{name} has no column {missing[0]!r}, which X has; give it the same ones")
 
 
@@ -203,8 +211,8 @@ def _matrix(X: Any, name: str) -> tuple[tuple[str, ...], Float32Array, Texts]:
     else:
         names = [str(column) for column in X.columns]
         values, texts = _values(X, names, name)
-    for position, column in enumerate(names):
-        if column in names[:position]:
+    for column, times in Counter(names).items():
+        if times > 1:
             raise InputError(f"{name}: two columns are called {column!r}; rename one")
     with np.errstate(over="ignore"):
         matrix = values.astype(np.float32)
@@ -228,6 +236,7 @@ def _values(X: pd.DataFrame, names: Sequence[str], name: str) -> tuple[NDArray[n
             faults.append(f"{column!r} holds {what}")
         else:
             texts[column] = cells(given)
+            refuse_long(texts[column], lambda row: f"{name}, row {row}", column)
     if faults:
         more = f"; {len(faults) - FEW} more columns" if len(faults) > FEW else ""
         listed = "; ".join(faults[:FEW]) + more
@@ -247,7 +256,7 @@ def _no_text(column: pd.Series[Any]) -> str:
     known = texts[texts != ""]
     if has_decimal_commas(texts):
         return f"numbers with decimal commas ({str(known[0])!r}): write decimal points"
-    numbers = pd.to_numeric(pd.Series(known), errors="coerce").notna()
+    numbers = pd.to_numeric(pd.Series(known, dtype=object), errors="coerce").notna()
     if not categories and numbers.sum() * 2 > len(known):
         return f"numbers as text ({str(known[0])!r}): pandas.to_numeric reads them"
     return no_categories(texts)
@@ -286,7 +295,9 @@ def _words(values: Any, name: str, n: int) -> NDArray[Any]:
     missing = column.isna().to_numpy(dtype=bool)
     if missing.any():
         raise InputError(f"{name}, row {int(np.argmax(missing))}: the value is missing; fill it in")
-    return np.asarray(column.astype(str).to_numpy(dtype=object).astype(np.str_))
+    texts = cells(column)
+    refuse_long(texts, lambda row: f"{name}, row {row}", name)
+    return texts
 
 
 def _column(values: Any, name: str, n: int) -> pd.Series[Any]:

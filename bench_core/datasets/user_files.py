@@ -107,8 +107,9 @@ class FileData:
             for name in SPLITS
             if (path := getattr(self, name))
         }
+        dropped = {name for part in parts.values() for name in part.dropped}
         for name in self.drop:
-            if not any(name in part.dropped for part in parts.values()):
+            if name not in dropped:
                 what = unknown("column", name, parts["train"].names)
                 raise InputError(f"{self.train}: --drop: {what}")
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
@@ -183,12 +184,13 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
             made[name] = replace(part, X=X, names=widest)
             continue
         for here, there in ((part, first), (first, part)):
-            if missing := sorted(set(there.names) - set(here.names)):
+            if missing := sorted({*there.names} - {*here.names}):
                 raise InputError(
                     f"{here.path}, line 1: no column {missing[0]!r}, which {there.path} has; "
                     "give all files the same columns"
                 )
-        order = [part.names.index(n) for n in first.names]
+        position = {n: j for j, n in enumerate(part.names)}
+        order = [position[n] for n in first.names]
         made[name] = replace(part, X=part.X[:, order], names=first.names)  # texts go by name
     return made
 
@@ -334,7 +336,8 @@ def _refuse_labels(task: Task, part: Part) -> None:
 
 
 def _refuse_new_class(part: Part, known: NDArray[Any]) -> None:
-    new = ~np.isin(part.labels, known)
+    at = np.searchsorted(known, part.labels)
+    new = known[at.clip(max=len(known) - 1)] != part.labels
     if new.any():
         row = int(np.argmax(new))
         number = (

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench_core.errors import one_line
@@ -23,7 +23,27 @@ def command(request: Mapping[str, Any]) -> str:
     if given_from_python(request):
         return python_call(request, request.get("learners") or ())
     kept = {name: value for name, value in request.items() if name not in _LEFT_OUT}
-    return one_line(shlex.join(words(kept)))
+    return shell_line(words(kept))
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Words as a line that bash and zsh take apart into them again; what a terminal may obey, or
+    would not show, is written as escapes."""
+    return " ".join(map(shell_word, words))
+
+
+def shell_word(word: str) -> str:
+    """One word of such a line: ``$'...'`` where a character is not printable, byte by byte."""
+    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_shell_character, word))}'"
+
+
+def _shell_character(character: str) -> str:
+    if character in "'\\":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    wild = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", wild))
 
 
 def words(request: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -14,8 +13,14 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, unknown
-from bench_core.planning.commands import given_from_python, python_call, toml_literal, words
+from bench_core.errors import UsageError, printable, unknown
+from bench_core.planning.commands import (
+    given_from_python,
+    python_call,
+    shell_line,
+    toml_literal,
+    words,
+)
 from bench_core.terminal.tables import (
     Table,
     check_text,
@@ -91,7 +96,10 @@ def command(
         else:
             answers.append(answer_each(info, own, name, metric, budgets, store))
     if output is not None:
-        parts = [[*(plain_lines(table) if table else ()), *advice] for table, advice in answers]
+        parts = [
+            [*(plain_lines(table) if table else ()), *map(printable, advice)]
+            for table, advice in answers
+        ]
         write_text(output, "\n".join(chain.from_iterable(parts)) + "\n")
         written(output)
     else:
@@ -99,7 +107,7 @@ def command(
         for table, advice in answers:
             if table:
                 show(table, screen)
-            screen.out("\n".join(advice), highlight=False)
+            screen.out("\n".join(map(printable, advice)), highlight=False)
     return 0 if any(table for table, _ in answers) else NOTHING_AFFORDABLE
 
 
@@ -267,7 +275,7 @@ def run_command(
     settings = [s for s in request.get("settings", ()) if _first(s) in there]
     settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
     fields = {**asked(request, dataset), "learners": learner, "caps": cap, "settings": settings}
-    return shlex.join(words(fields) + stored(store))
+    return shell_line(words(fields) + stored(store))
 
 
 def _first(setting: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.cli import options
 from bench_core.errors import one_line
-from bench_core.planning.commands import given_from_python, python_call, words
+from bench_core.planning.commands import given_from_python, python_call, shell_line, words
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def measuring(request: Mapping[str, Any], caps: Iterable[float], store: Path) ->
     fields = (*asked(request, ""), "learners", "configs", "settings")
     given = {**request, **asked(request, "")}
     made = words({name: given.get(name) for name in fields} | {"caps": sorted(caps)})
-    return shlex.join(made + stored(store))
+    return shell_line(made + stored(store))
 
 
 def stored(store: Path) -> list[str]:

@@ -15,7 +15,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.complete import names_of
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, no_formula, one_line, unknown
+from bench_core.errors import UsageError, no_formula, one_line, printable, unknown
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text, written
 from bench_core.terminal.wording import count, notices, quality
 
@@ -113,7 +113,7 @@ def command(
             if isinstance(part, Table):
                 show(part, screen)
             else:
-                screen.out(part, highlight=False)
+                screen.out(printable(part), highlight=False)
     elif not any(isinstance(part, Table) for part in parts):
         lines = (part for part in parts if isinstance(part, str) and part)
         raise UsageError("; ".join(lines))

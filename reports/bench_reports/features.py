@@ -11,7 +11,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, printable, unknown
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
 
@@ -72,7 +72,8 @@ def command(
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:
-            console(stderr=True).out(f"{name}: {unaffordable(info, own, within, store)}")
+            why = unaffordable(info, own, within, store)
+            console(stderr=True).out(printable(f"{name}: {why}"))
             continue
         bought = purchases(kept, info.run, chosen)
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import one_line
+from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, notes_of, notice
 from bench_core.planning.commands import command
 from bench_core.terminal.tables import write_text
@@ -142,6 +142,7 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -159,6 +160,11 @@ def _environment(info: RunInfo, learners: Sequence[str], fine: bool) -> Any:
     environment.globals |= {"static": most}
     environment.filters |= {"linked": linked}
     return environment
+
+
+def _shown(value: object) -> object:
+    """What an expression of a template gives, as readers may see it."""
+    return type(value)(visible(value)) if isinstance(value, str) else value
 
 
 def headline(boards: Sequence[Board], of: Mapping[str, Sequence[View]]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.errors import one_line
+from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, Measure
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.terminal.wording import cost as cost_text
@@ -52,7 +52,7 @@ def _whole(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str, 
     learners = learner_order(found.views)
     fine = found.fine
     return {
-        "run": info.run,
+        "run": one_line(info.run),
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": list(found.shares),
         "apart": _apart(len(learners)) if len(boards) > 1 else [],
@@ -110,7 +110,7 @@ def _ends(measure: Measure) -> tuple[float, float]:
 def _rows_left(board: Board, views: Sequence[View], learners: Sequence[str], fine: bool) -> str:
     """The rows of the board that the page leaves to its script."""
     left = not fine and bool(views)
-    return Packed(split_rows(board, views[0], learners, MOST)[1] if left else "")
+    return Packed(visible(split_rows(board, views[0], learners, MOST)[1]) if left else "")
 
 
 def _apart(learners: int) -> list[float]:
@@ -251,7 +251,7 @@ def _extras(curve: Curve, steps: Sequence[int], whole: float, fine: bool) -> dic
         "c": [*map(shown_cost, costs)] if fine else [_logarithm(cost, whole) for cost in costs]
     }
     if curve.chosen:
-        extras["s"] = [curve.chosen[i] for i in steps]
+        extras["s"] = [one_line(curve.chosen[i]) for i in steps]
     if fine and curve.chosen and not np.isnan(curve.p95).any():
         extras["p"] = [shown_cost(curve.p95[i]) for i in steps]
     if fine and curve.chosen and not np.isnan(curve.features).any():

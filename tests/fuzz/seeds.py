@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from helpers.bad_input_cases import SOUND, SUITE, svm, table
@@ -77,6 +78,34 @@ def models() -> list[bytes]:
     return found
 
 
+def parquets() -> list[bytes]:
+    """Small files, one for each way in which values are stored."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"t": ["red", "blue", None, "red"] * 3, "x": [0.5, None, 2.0, 3.0] * 3}
+    more = {"b": [True, None] * 6, "i": [*range(12)], "d": pa.array([b"ab"] * 12, pa.binary(2))}
+    table = pa.table({**columns, **more})
+    ways: list[dict[str, Any]] = [
+        {},
+        {"use_dictionary": False, "compression": "none"},
+        {"use_dictionary": False, "column_encoding": {"t": "DELTA_BYTE_ARRAY"}},
+        {"use_dictionary": False, "column_encoding": {"t": "DELTA_LENGTH_BYTE_ARRAY"}},
+        {"compression": "zstd", "data_page_version": "2.0", "row_group_size": 5},
+        {"compression": "gzip", "version": "1.0", "store_schema": False},
+    ]
+    notes = table.to_pandas()
+    found = [*((table, way) for way in ways), (pa.Table.from_pandas(notes[notes["i"] > 3]), {})]
+    files = []
+    for one, way in found:
+        file = io.BytesIO()
+        pq.write_table(one, file, **way)
+        files.append(file.getvalue())
+    return files
+
+
 def seeds(target: str) -> list[bytes]:
     """What a target is started with."""
     if target == "suite":
@@ -86,6 +115,8 @@ def seeds(target: str) -> list[bytes]:
         return [gzip.compress(b"1 1:2\n", mtime=0), gzip.compress(b"a" * 999) * 2, b"\x1f\x8b"]
     if target == "model":
         return models()
+    if target == "parquet":
+        return parquets()
     if target == "ubj":
         short = [
             b"{i\x01aZi\x01b[$d#i\x01\0\0\0\0i\x01c[TFN]}",

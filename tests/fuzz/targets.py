@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from bench_trees.importers import ModelError, read_model
 from bench_trees.importers.files import parse_ubj
+from helpers.model_walks import walked
 
 from bench_core._io.digests import canonical
 from bench_core._io.text import read_bytes
@@ -33,6 +34,7 @@ from bench_core.costs.cost_file import CostFile, cost_model
 from bench_core.costs.model import SensorPrices
 from bench_core.datasets.readers import svmlight
 from bench_core.datasets.readers.tables import read_table
+from bench_core.datasets.readers.texts import cells
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import BenchError, InputError
 from bench_core.parameters import as_json, expand
@@ -146,6 +148,31 @@ def table(data: bytes) -> bool:
             elif NUMBER.fullmatch(cell.strip(" \t")):
                 with np.errstate(over="ignore"):
                     assert value == np.float32(float(cell)), f"{cell!r} is read as {value}"
+    return True
+
+
+def parquet(data: bytes) -> bool:
+    """``pandas``, column by column, whatever notes of pandas the file has."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = _file("x.parquet", data)
+    try:
+        found = read_table(path)
+    except InputError as error:
+        if "\n" in str(error):
+            raise
+        return False
+    theirs = pq.ParquetFile(path).read()
+    assert len(found) == theirs.num_rows, "not as many rows"
+    for name in found.names:
+        column = theirs[name]
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            values = found.frame[name].to_numpy(np.float64, na_value=np.nan)
+            other = column.to_pandas().to_numpy(np.float64, na_value=np.nan)
+            assert same(values, other), f"{name!r} is not what pyarrow reads"
+        elif pa.types.is_string(column.type):
+            assert cells(found.frame[name]).tolist() == [text or "" for text in column.to_pylist()]
     return True
 
 
@@ -265,94 +292,11 @@ def model(data: bytes) -> bool:
 
     with np.errstate(all="ignore"):
         ours = raw_scores(found, X)
-        theirs = _walked(data, found.source, X)
+        theirs = walked(data, found.source, X)
     if theirs is not None:
         close = np.isclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(ours).max(), equal_nan=True)
         assert close.all(), f"{ours} against {theirs}"
     return True
-
-
-def _walked(data: bytes, source: str, X: np.ndarray) -> np.ndarray | None:
-    if source == "LightGBM":
-        return _lightgbm(data.decode().replace("\r\n", "\n"), X)
-    document = parse_ubj(data) if data[1:2] in b"iUIlL$#" else json.loads(data)
-    return (_xgboost if source == "XGBoost" else _catboost)(document, X)
-
-
-def _lightgbm(text: str, X: np.ndarray) -> np.ndarray | None:
-    if "average_output" in text or "sigmoid" in text:
-        return None
-    text = text.partition("\nend of trees")[0]
-    head, *blocks = re.split(r"^Tree=\d+[ \t]*$", text, flags=re.MULTILINE)
-    facts = dict(line.split("=", 1) for line in head.split("\n") if "=" in line)
-    outputs = int(facts.get("num_tree_per_iteration", 1))
-    assert len(facts.get("tree_sizes", "1 " * len(blocks)).split()) == len(blocks), "lost trees"
-    sums = np.zeros((len(X), outputs))
-    for k, block in enumerate(blocks):
-        pairs = (line.partition("=") for line in block.split("\n"))
-        tree = {a.strip(): b.split() for a, _, b in pairs}
-        value = [float(v) for v in tree["leaf_value"]]
-        for i, row in enumerate(X):
-            node = 0 if int(tree["num_leaves"][0]) > 1 else -1
-            while node >= 0:
-                x = float(row[int(tree["split_feature"][node])])
-                kind = int(tree["decision_type"][node])
-                missing = (kind >> 2) & 3
-                x = 0.0 if math.isnan(x) and missing < 2 else x
-                left = x <= float(tree["threshold"][node])
-                if math.isnan(x) or (missing == 1 and x == 0):
-                    left = bool(kind & 2)
-                node = int(tree["left_child" if left else "right_child"][node])
-            sums[i, k % outputs] += value[-node - 1]
-    return sums
-
-
-def _xgboost(document: Any, X: np.ndarray) -> np.ndarray | None:
-    learner = document["learner"]
-    booster = learner["gradient_booster"]
-    if booster["name"] != "gbtree":
-        return None
-    outputs = max(1, int(learner["learner_model_param"]["num_class"]))
-    sums = np.zeros((len(X), outputs))
-    for k, tree in zip(booster["model"]["tree_info"], booster["model"]["trees"], strict=True):
-        for i, row in enumerate(X):
-            node = 0
-            while int(tree["left_children"][node]) >= 0:
-                x = row[int(tree["split_indices"][node])]
-                limit = np.float32(float(tree["split_conditions"][node]))
-                left = int(tree["default_left"][node]) != 0 if np.isnan(x) else x < limit
-                node = int(tree["left_children" if left else "right_children"][node])
-            sums[i, int(k)] += float(np.float32(float(tree["split_conditions"][node])))
-    base = learner["learner_model_param"]["base_score"]
-    base = json.loads(base) if isinstance(base, str) else base
-    base = np.ravel(base).astype(float)
-    name = learner["objective"]["name"]
-    if name == "binary:logistic":
-        base = np.log(base / (1 - base))
-    elif name in ("count:poisson", "reg:gamma", "reg:tweedie"):
-        base = np.log(base)
-    return sums + base
-
-
-def _catboost(document: Any, X: np.ndarray) -> np.ndarray | None:
-    if "oblivious_trees" not in document:
-        return None
-    columns = {int(f["feature_index"]): f for f in document["features_info"]["float_features"]}
-    scale, bias = document["scale_and_bias"]
-    sums = np.zeros((len(X), len(bias)))
-    for tree in document["oblivious_trees"]:
-        values = np.array(tree["leaf_values"], dtype=float).reshape(-1, len(bias))
-        for i, row in enumerate(X):
-            leaf = 0
-            for level, split in enumerate(tree.get("splits") or ()):
-                about = columns[int(split["float_feature_index"])]
-                x = row[int(about["flat_feature_index"])]
-                above = x > np.float32(float(split["border"]))
-                if np.isnan(x):
-                    above = about.get("nan_value_treatment") == "AsTrue"
-                leaf |= int(above) << level
-            sums[i] += values[leaf]
-    return float(scale) * sums + np.array(bias, dtype=float)
 
 
 def ubj(data: bytes) -> bool:
@@ -418,6 +362,7 @@ def _plain(value: Any) -> Any:
 TARGETS: dict[str, Callable[[bytes], bool]] = {
     "svm": svm,
     "table": table,
+    "parquet": parquet,
     "packed": packed,
     "costs": costs,
     "suite": suite,

@@ -540,3 +540,16 @@ def test_render_and_content_are_what_page_joins() -> None:
     info, frame = example.info(), example.frame()
     made = boards(info, frame)
     assert render(info, *content(info, made, frame, None), frame) == page(info, made, frame)
+
+
+def test_control_characters_and_turned_text_are_shown_escaped() -> None:
+    odd = "a\x1b[31mb\x07\u202ec"
+    frame = example.frame()
+    frame["learner"] = frame["learner"].replace("miser", odd)
+    info = example.info(title=odd, paper=odd, warnings=(odd,))
+    html = page(info, boards(info, frame), frame)
+    for wild in "\x1b\x07\u202e":
+        assert wild not in html
+        assert wild not in json.dumps(unpacked(html)["learners"], ensure_ascii=False)
+    assert r"<h1>a\x1b[31mb\x07\u202ec</h1>" in html
+    assert "\u202f" in page(example.info(title="a\u202fb"), [], frame)  # a space stays

@@ -274,9 +274,10 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
     again = order[1:][names[order[1:]] == names[order[:-1]]]
     if len(again):
         group = int(again.min())
+        name = names[group : group + 1].tolist()[0]
         raise InputError(
-            f"{place(int(starts[group]))}: query {names[group].item()!r} is split: it came before, "
-            "with other queries between; put its lines together"
+            f"{place(int(starts[group]))}: query {name!r} is split: it came before, with "
+            "other queries between; put its lines together"
         )
     return Queries(np.append(starts, len(ids)).astype(np.int64)), names
 

@@ -7,20 +7,29 @@ wanted. Line numbers count lines as an editor does, provided no quoted cell hold
 from __future__ import annotations
 
 import csv
-import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array
+from bench_core.datasets.readers.parquet import read_parquet
+from bench_core.datasets.readers.texts import (
+    TextArray,
+    cells,
+    has_decimal_commas,
+    is_decimal_comma,
+    is_number,
+    no_categories,
+    number_shares,
+    refuse_long,
+)
 from bench_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,11 +37,7 @@ if TYPE_CHECKING:
 
 MISSING = ("?",)
 NUMBERS = "biuf"  # kinds of column types
-MOST_TEXTS, FEW_TEXTS = 100, 12
-"""A column of more different texts is no category, nor one where fewer than two rows share a text,
-unless there are at most so few."""
-
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +48,7 @@ class Table:
     frame: pd.DataFrame
     raw: bytes = b""
     header: int = 1
+    _lines: list[int] = field(default_factory=list)  # of rows, once one was asked for
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -56,9 +62,11 @@ class Table:
         """The file and line of a row (from 0)."""
         if not self.raw:
             return f"{self.path}, row {row + 1}"
-        lines = (k for k, line in enumerate(self.raw.split(b"\n"), start=1) if line.strip())
-        number = next(islice(lines, row + self.header, None), None)
-        return str(self.path) if number is None else f"{self.path}, line {number}"
+        if not self._lines:
+            lines = enumerate(self.raw.split(b"\n"), start=1)
+            self._lines.extend(number for number, line in lines if line.strip())
+        at = row + self.header
+        return f"{self.path}, line {self._lines[at]}" if at < len(self._lines) else str(self.path)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
         """One column (n,) as numbers.
@@ -79,44 +87,41 @@ class Table:
 
     def is_text(self, name: str) -> bool:
         """Whether a column holds text; false where most of its cells are numbers."""
-        import pandas as pd
-
         column = self.frame[name]
         if column.dtype.kind in NUMBERS:
             return False
-        values = pd.to_numeric(column.astype("str"), errors="coerce")
-        return bool(values.notna().sum() * 2 < len(column))
+        numbers, _ = number_shares(column)
+        return bool(numbers.sum() * 2 < len(column))
 
-    def texts(self, name: str) -> NDArray[Any]:
-        """One column (n,) as text. Raises InputError for empty cells."""
+    def texts(self, name: str) -> TextArray:
+        """One column (n,) as text. Raises InputError for cells that are empty or too long."""
         column = self.frame[name]
         missing = column.isna().to_numpy(bool)
         if missing.any():
             row = int(np.argmax(missing))
             raise InputError(f"{self.place(row)}, column {name!r}: the cell is empty; fill it in")
-        return np.asarray(column.astype("str").to_numpy(dtype=object).astype(np.str_))
+        texts = cells(column)
+        refuse_long(texts, self.place, name)
+        return texts
 
     def _refuse_text(self, name: str, column: pd.Series[Any]) -> None:
         raise InputError(self._text_fault(name, column))
 
     def _text_fault(self, name: str, column: pd.Series[Any]) -> str:
-        import pandas as pd
-
-        values = pd.to_numeric(column.astype("str"), errors="coerce").to_numpy(np.float64)
-        wrong = np.isnan(values) & ~column.isna().to_numpy()
+        _, wrong = number_shares(column)
         row = int(np.argmax(wrong))
         kind = "holds text" if wrong.sum() * 2 > len(column) else "has a cell that is no number"
         cell = str(column.iloc[row])
         remedy = "correct it, encode the column as numbers, or remove it"
-        if _is_decimal_comma(cell):
+        if is_decimal_comma(cell):
             remedy = "write decimal points instead of commas, and nothing between thousands"
-        return f"{self.place(row)}, column {name!r} {kind} ({cell!r}): {remedy}"
+        return f"{self.place(row)}, column {name!r} {kind} ({cell!r:.60}): {remedy}"
 
-    def categories(self, name: str) -> NDArray[np.str_]:
+    def categories(self, name: str) -> TextArray:
         """A column of text (n,) whose cells are few short texts, "" where one is missing.
 
-        Raises InputError for dates, for numbers with decimal commas, and for what is too different
-        from row to row to be categories.
+        Raises InputError for dates, for numbers with decimal commas, for cells that are too long,
+        and for what is too different from row to row to be categories.
         """
         column = self.frame[name]
         texts = cells(column)
@@ -124,15 +129,16 @@ class Table:
             self._refuse_text(name, column)
         if what := no_categories(texts):
             raise InputError(f"{self.path}, column {name!r} holds {what}")
+        refuse_long(texts, self.place, name)
         return texts
 
-    def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, NDArray[np.str_]]]:
+    def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, TextArray]]:
         """Several columns as float32 (n, d), NaN in those of text, and these by name.
 
-        Raises InputError naming all columns that cannot be used.
+        Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
         """
         out = np.full((len(self), len(names)), np.nan, dtype=np.float32)
-        texts: dict[str, NDArray[np.str_]] = {}
+        texts: dict[str, TextArray] = {}
         faults: dict[str, str] = {}
         for j, name in enumerate(names):
             try:
@@ -143,8 +149,9 @@ class Table:
             except InputError as error:
                 faults[name] = str(error)
         if faults:
-            first, *others = faults.values()
+            first, *others = islice(faults.values(), SHOWN)
             more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
+            more += f"; {len(faults) - SHOWN} more columns" if len(faults) > SHOWN else ""
             drop = ",".join(faults)
             raise InputError(f"{first}{more}; or leave them out: --drop {drop}")
         return out, texts
@@ -157,33 +164,6 @@ class Table:
         return out
 
 
-def cells(column: pd.Series[Any]) -> NDArray[np.str_]:
-    """A column as text (n,), "" where a cell is missing."""
-    missing = column.isna().to_numpy(bool)
-    return np.where(missing, "", column.astype("str").to_numpy(dtype=object)).astype(np.str_)
-
-
-def has_decimal_commas(texts: NDArray[np.str_]) -> bool:
-    """Whether most of the different cells are numbers such as 1,5."""
-    found = np.unique(texts[texts != ""])
-    return sum(map(_is_decimal_comma, found)) * 2 > len(found)
-
-
-def no_categories(texts: NDArray[np.str_]) -> str:
-    """What a column of text (n,) holds in place of categories: dates, or texts too different from
-    row to row; "" where they are categories."""
-    found = np.unique(texts[texts != ""])
-    if len(found) and all(_DATE.match(text) for text in found):
-        return f"dates ({str(found[0])!r}): give them as numbers, such as days"
-    if len(found) > MOST_TEXTS or len(found) * 2 > max(len(texts), 2 * FEW_TEXTS):
-        return f"{len(found)} different texts, as {str(found[0])!r:.40}: too many for categories"
-    return ""
-
-
-def _is_decimal_comma(cell: str) -> bool:
-    return "," in cell and _is_number(cell.replace(",", ".", 1))
-
-
 def read_table(path: str | Path, format: str = "") -> Table:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
@@ -192,7 +172,9 @@ def read_table(path: str | Path, format: str = "") -> Table:
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
-        return _read_parquet(path)
+        frame = read_parquet(path)
+        _refuse_header(path, list(frame.columns))
+        return Table(path, frame)
     raw = _unix_lines(read_bytes(path))
     filled = (line for line in raw.split(b"\n") if line.strip(b" \t"))  # as pandas skips lines
     first = next(filled).decode("utf-8-sig", "replace")
@@ -271,43 +253,16 @@ def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 
 
-def _read_parquet(path: Path) -> Table:
-    import pandas as pd
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; check the name")
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise InputError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
-    if not len(frame):
-        raise InputError(f"{path}: the file is empty; get it again or name another")
-    frame.columns = [str(name) for name in frame.columns]
-    _refuse_header(path, list(frame.columns))
-    return Table(path, frame)
-
-
 def _refuse_header(path: Path, names: list[str]) -> None:
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise InputError(f"{path}, line 1: no header; begin the file with a line of column names")
+    seen: set[str] = set()
     for position, name in enumerate(names, start=1):
         if not name:
             raise InputError(f"{path}, line 1: column {position} has no name; give it one")
-        if name in names[: position - 1]:
+        if name in seen:
             raise InputError(f"{path}, line 1: two columns are called {name!r}; rename one")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        seen.add(name)
 
 
 def _refuse_short_rows(table: Table, separator: str, columns: int) -> None:

@@ -10,6 +10,7 @@ from bench_reports.best import run_command
 from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
+from bench_core.cli import app
 from bench_core.plugins import load_registry
 
 
@@ -102,3 +103,23 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
     assert "Budget Bench" in bench("report", "--methods").out
     assert bench("report", "-o", "board.tex", "-q").status == 0
     assert "\\toprule" in (tmp_path / "board.tex").read_text()
+
+
+def test_memory_that_is_not_there_ends_in_one_line(
+    bench: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for said, expected in (
+        ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): give"),
+        ("", "error: out of memory: give fewer rows or columns"),
+    ):
+
+        def fail(arguments: list[str], said: str = said) -> int:
+            raise MemoryError(said) if said else MemoryError
+
+        monkeypatch.setattr(app, "_invoke", fail)
+        ended = bench("plan", "--data", "x.csv")
+        assert ended.status == 2
+        assert ended.err.startswith(expected)
+        assert ended.err.count("\n") == 1
+        assert "internal" not in ended.err

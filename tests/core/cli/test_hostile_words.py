@@ -1,0 +1,74 @@
+"""What terminals and shells must not obey: control characters in names, and commands to paste."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bench_reports.best import run_command
+from bench_reports.budgets import measuring
+from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
+from helpers.commands import Run, write_csv
+
+from bench_core.planning.commands import command, shell_line
+from bench_core.plugins import load_registry
+
+FILE, LABEL, STORE = "=cmd| calc\x1b[31m!A0.csv", "lab\x1b[31m", "a  b\x07'\u202e\n.db"
+REQUEST = {"data": [FILE], "label": LABEL, "learners": ["gbrt"]}
+HOSTILE = [*("two  blanks", "", "it's", "\x1b[2J", "\\\x1b'\"$(x)`y`", "\u202eabc", "\x85"), "\xa0"]
+HOSTILE += ["a\nb\tc", "é\x07", "\udcff\x01", "!!\x1b", "\x1b1f"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_reads_the_words_that_were_given(shell: str) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    line = shell_line(HOSTILE)
+    assert line.isprintable()
+    script = f"printf '%s\\0' {line}"
+    done = subprocess.run([shell, "-c", script], capture_output=True, check=True)
+    given = [word.encode("utf-8", "surrogateescape") for word in HOSTILE]
+    assert done.stdout.split(b"\0")[:-1] == given
+
+
+def test_commands_that_are_printed_hold_no_control_characters() -> None:
+    store = Path(STORE)
+    lines = [
+        command(REQUEST),
+        run_command(REQUEST, "x", "gbrt", {"trees": 9}, load_registry(), store),
+        measuring(REQUEST, [3.0], store),
+    ]
+    for line in lines:
+        assert line.isprintable()
+        assert r"$'=cmd| calc\x1b[31m!A0.csv'" in line
+        assert r"$'lab\x1b[31m'" in line
+    for line in lines[1:]:
+        assert r"--store $'a  b\x07\'\xe2\x80\xae\x0a.db'" in line
+
+
+def test_best_prints_names_of_files_labels_and_stores_escaped(
+    tmp_path: Path,
+    bench: Run,  # noqa: F811
+) -> None:
+    write_csv(tmp_path / FILE)
+    text = (tmp_path / FILE).read_text()
+    (tmp_path / FILE).write_text(text.replace("label", LABEL))
+    store = ("--store", "odd\x1b[31m.db")
+    words = ("--data", FILE, "--label", LABEL, "-l", "constant", "--executor", "inline", "-q")
+    done = bench("run", *words, *store)
+    assert done.status == 0, done.err
+    for told in (
+        bench("best", "--budget", "30", *store).out,
+        bench("best", "--budget", "30,40", *store).out,
+        bench("best", "--budget", "3", "--budget-kind", "cap", *store).out,
+        bench("features", "--budget", "3", "--budget-kind", "cap", *store).err,
+    ):
+        assert all(character.isprintable() or character == "\n" for character in told), told
+    assert r"--store $'odd\x1b[31m.db'" in bench("best", "--budget", "30", *store).out
+    done = bench("report", "-o", "board.html", *store)
+    assert done.status == 0, done.err
+    page = (tmp_path / "board.html").read_text()
+    assert "\x1b" not in page
+    assert r"\x1b[31m" in page
