@@ -19,7 +19,7 @@ from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.few_rows import Leaves, candidates
 from bench_trees.kernels.growth import COUNT, SLOT, Sums
-from bench_trees.kernels.leaves import accumulate, add_counts
+from bench_trees.kernels.histograms import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 from bench_trees.kernels.tree import KNOWN, ROOT, Carried

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bench_trees.arrays import Int64Array, UInt64Array
-from bench_trees.kernels.leaves import arrange, cut_up, divide, partition, settle
+from bench_trees.kernels.division import arrange, cut_up, divide, partition, settle
 from bench_trees.threads import PIECE, Workers
 
 Values = tuple[Int64Array, Int64Array]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.kernels.leaves import accumulate
+from bench_trees.kernels.histograms import accumulate
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, pack
 from bench_trees.threads import Workers
 from numba import njit

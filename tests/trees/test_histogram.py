@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from bench_trees.fixed_point import to_fixed_point
-from bench_trees.kernels.leaves import AHEAD, accumulate, add_counts
+from bench_trees.kernels.histograms import AHEAD, FEW_CODES, WORTH, accumulate, add_counts
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.threads import Workers
 from hypothesis import given
@@ -72,6 +72,31 @@ def test_rows_in_order_and_rows_far_apart_are_summed_alike(
     accumulate(words_of(codes), rows, *values, work, np.arange(2), first, out)
     for channel in range(1 + hessians):
         assert out[0, channel].tolist() == naive(codes, values[channel], rows, first)
+
+
+@pytest.mark.parametrize("rows", [WORTH - 1, WORTH, 2 * WORTH + 1])
+@pytest.mark.parametrize("codes", [1, 2, FEW_CODES, FEW_CODES + 1])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_features_counted_together_have_their_own_sums(rows: int, codes: int, gaps: bool) -> None:
+    """Of 13 features with so many codes at most: the second word has five; and twice, as what one
+    leaves in the tables would be in the other."""
+    rng = np.random.default_rng(rows + codes)
+    bins = np.minimum(codes, rng.integers(1, FEW_CODES + 1, 13))
+    bins[[0, 7, 12]] = codes
+    n = 2 * rows if gaps else rows
+    own = np.sort(rng.permutation(n)[:rows]).astype(np.uint32)
+    of = np.stack([rng.integers(0, many, n).astype(np.uint8) for many in bins])
+    of[:, own[:3]] = bins[:, None] - 1
+    first = np.cumsum([0, *bins])
+    values = rng.integers(-(2**60), 2**60, (2, rows)) // rows
+    out = np.zeros((2, 2, int(first[-1])), np.int64)
+    work = np.array([[0, rows, slot, -1, gaps] for slot in range(2)])
+    accumulate(words_of(of), own, *values, work, np.arange(2), first, out)
+    for channel in range(2):
+        sums = np.zeros(int(first[-1]), np.int64)
+        for j, column in enumerate(of):
+            np.add.at(sums, first[j] + column[own], values[channel])
+        assert out[0, channel].tolist() == out[1, channel].tolist() == sums.tolist()
 
 
 def test_only_the_features_of_the_asked_words_are_touched() -> None:

@@ -18,9 +18,9 @@ from numba import njit
 
 from bench_core.traversal.calling import calling, inner_dividing
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels import leaves, splitting
+from bench_trees.kernels import intrinsics, splitting
 from bench_trees.kernels.growth import BEGIN, COUNT, END, HESSIAN, PACKED, SLOT, Sums
-from bench_trees.kernels.leaves import add_pair
+from bench_trees.kernels.intrinsics import add_pair
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.splitting import TAKEN, Limits, _own_term, _terms
 
@@ -61,7 +61,7 @@ class Whole(NamedTuple):
     hessian: float
 
 
-@calling(leaves, splitting)
+@calling(intrinsics, splitting)
 def candidates(
     words: UInt64Array,
     some: Leaves,

@@ -16,7 +16,8 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels import gradients, growth, leaves, splitting
+from bench_trees.kernels import division, gradients, growth, histograms, intrinsics, splitting
+from bench_trees.kernels.division import divide
 from bench_trees.kernels.gradients import add_to_rows, collect
 from bench_trees.kernels.growth import (
     BEGIN,
@@ -41,7 +42,7 @@ from bench_trees.kernels.growth import (
     finish,
     value_leaves,
 )
-from bench_trees.kernels.leaves import accumulate, add_counts, divide
+from bench_trees.kernels.histograms import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
@@ -120,7 +121,7 @@ class Extent(NamedTuple):
     cells: int
 
 
-@calling(gradients, growth, leaves, splitting)
+@calling(division, gradients, growth, histograms, intrinsics, splitting)
 def grow(
     tree: Growing,
     rows: Rows,
@@ -295,7 +296,7 @@ def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool
     return charged, touched, slots
 
 
-@calling(gradients, growth, leaves, splitting)
+@calling(division, gradients, growth, histograms, intrinsics, splitting)
 def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     """Give divided nodes their children, which wait to be scored where they may be split."""
     state = tree.state

@@ -1,0 +1,261 @@
+"""Histograms of a growing tree's leaves: sums of gradients per leaf, feature and bin.
+
+Sums are integers (``fixed_point``), so a leaf's histogram is exactly that of its parent minus that
+of its sibling, and of two siblings only the smaller one is counted::
+
+    hist[slot, channel]   | feature 0 ...... NaN | feature 1 ...... NaN | feature 2 ...
+                          first[0]               first[1]               first[2]
+
+    channel 0   gradient and count of rows, packed in one integer
+    channel 1   hessian; the channel is there only where hessians differ between rows
+
+Rows of a small leaf lie far apart, so that neither the processor's own prefetching nor its
+window of instructions hides the way to memory; a request ``AHEAD`` rows ahead hides that to the
+second cache. What the next word's column has of these rows is asked for a whole pass before.
+"""
+
+import numpy as np
+from numba import njit
+
+from bench_core.traversal.calling import calling, inner
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels import intrinsics
+from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
+
+AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;
+# of more, words drive out sums
+IN_ORDER = 64  # the same where rows are in order
+FEW_CODES, WORTH = 32, 2048  # codes of features, and rows, from which two are counted together
+BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
+STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
+# features be 4096 bytes apart and be taken for one another
+
+
+@calling(intrinsics)
+def accumulate(
+    words: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    pairs: Int64Array,
+    groups: Int64Array,
+    first: Int64Array,
+    hist: Int64Array,
+) -> None:
+    """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
+
+    ``rows``, ``packed`` and ``hessian`` (or none) are in leaf order. A row of ``pairs`` is::
+
+        begin, end   positions of the smaller sibling's rows
+        small        slot for its histogram
+        large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
+        gaps         0 where the rows are all of 0:end in order, 1 where memory is asked for ahead
+    """
+    channels = 1 if len(hessian) == 0 else 2
+    step = channels * STRIDE
+    # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
+    table = np.zeros(8 * step, np.int64)
+    both = np.zeros(4 * BOTH if channels == 2 else 0, np.int64)
+    for i in range(len(groups)):  # words outside: a word's column is read while it is near
+        g = groups[i]
+        column, following = words[g], words[groups[min(i + 1, len(groups) - 1)]]
+        ends = first[8 * g : 8 * g + 9]
+        few = channels == 2 and (ends[1:] - ends[:-1]).max() <= FEW_CODES
+        for pair in range(len(pairs)):
+            begin, end = pairs[pair, 0], pairs[pair, 1]
+            small, large = pairs[pair, 2], pairs[pair, 3]
+            gaps = pairs[pair, 4] != 0
+            own, g_own = rows[begin:end], packed[begin:end]
+            if channels == 1:
+                _add_packed(column, following, own, g_own, gaps, table)
+            elif few and end - begin >= WORTH:
+                h_own = hessian[begin:end]
+                _add_two_together(column, following, own, g_own, h_own, gaps, both)
+                _take_apart(both, ends, table)
+            else:
+                h_own = hessian[begin:end]
+                _add_with_hessians(column, following, own, g_own, h_own, gaps, table)
+            for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
+                at = (j - 8 * g) * step
+                for channel in range(channels):
+                    child = hist[small, channel, first[j] : first[j + 1]]
+                    parent = hist[large, channel, first[j] : first[j + 1]]
+                    sums = table[at + channel : at + channels * len(child)]
+                    if channels == 1:  # literal strides, which the compiler must see
+                        _take(sums, 1, child, parent, large >= 0)
+                    else:
+                        _take(sums, 2, child, parent, large >= 0)
+                used = table[at : at + channels * (first[j + 1] - first[j])]
+                for b in range(len(used)):  # from 0 on, of which the compiler makes vector code
+                    used[b] = 0
+
+
+@njit(inline="always")
+def _take(
+    sums: Int64Array, stride: int, child: Int64Array, parent: Int64Array, sibling: bool
+) -> None:
+    """A feature's sums, ``stride`` numbers apart, to the child's bins and, with a sibling, off the
+    parent's."""
+    if sibling:
+        for b in range(len(child)):
+            parent[b] -= sums[stride * b]
+    for b in range(len(child)):
+        child[b] = sums[stride * b]
+
+
+@inner
+def _add_packed(
+    words: UInt64Array,
+    following: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    gaps: bool,
+    table: Int64Array,
+) -> None:
+    """One add for each of eight features, written out; rows with gaps ask for the words that are
+    ``following``.
+
+    The processor stores once a cycle, and that is what this loop takes. Adds to one and the same
+    bin, each of which has to wait for the one before, have seven other features' in between.
+    """
+    low = np.uint64(255)
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        r = rows[i]
+        if gaps:
+            prefetch(words, rows[min(i + AHEAD, last)])
+            prefetch_early(following, r)
+        c = words[r]
+        v = packed[i]
+        table[c & low] += v
+        table[np.uint64(STRIDE) + ((c >> np.uint64(8)) & low)] += v
+        table[np.uint64(2 * STRIDE) + ((c >> np.uint64(16)) & low)] += v
+        table[np.uint64(3 * STRIDE) + ((c >> np.uint64(24)) & low)] += v
+        table[np.uint64(4 * STRIDE) + ((c >> np.uint64(32)) & low)] += v
+        table[np.uint64(5 * STRIDE) + ((c >> np.uint64(40)) & low)] += v
+        table[np.uint64(6 * STRIDE) + ((c >> np.uint64(48)) & low)] += v
+        table[np.uint64(7 * STRIDE) + (c >> np.uint64(56))] += v
+
+
+@inner
+def _add_with_hessians(
+    words: UInt64Array,
+    following: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    gaps: bool,
+    table: Int64Array,
+) -> None:
+    """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line.
+
+    Instructions beside the stores take time too: rows in order are not looked up, and no request
+    is checked for the end of the rows, of which the last ones are a loop of their own.
+    """
+    count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
+    if not gaps:
+        for i in range(count):
+            prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
+            _add_pairs(words[i], packed[i], hessian[i], table)
+        return
+    asking = count - min(count, ahead)
+    for i in range(asking):
+        r = rows[i]
+        prefetch(words, rows[i + ahead])
+        prefetch_early(following, r)
+        _add_pairs(words[r], packed[i], hessian[i], table)
+    for i in range(asking, count):
+        r = rows[i]
+        prefetch_early(following, r)
+        _add_pairs(words[r], packed[i], hessian[i], table)
+
+
+@inner
+def _add_two_together(
+    words: UInt64Array,
+    following: UInt64Array,
+    rows: UInt32Array,
+    packed: Int64Array,
+    hessian: Int64Array,
+    gaps: bool,
+    both: Int64Array,
+) -> None:
+    """As ``_add_with_hessians``, of features of few codes: one add for two of them."""
+    count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
+    if not gaps:
+        for i in range(count):
+            prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
+            _add_four(words[i], packed[i], hessian[i], both)
+        return
+    asking = count - min(count, ahead)
+    for i in range(asking):
+        r = rows[i]
+        prefetch(words, rows[i + ahead])
+        prefetch_early(following, r)
+        _add_four(words[r], packed[i], hessian[i], both)
+    for i in range(asking, count):
+        r = rows[i]
+        prefetch_early(following, r)
+        _add_four(words[r], packed[i], hessian[i], both)
+
+
+@njit(inline="always")
+def _add_four(c: int, v: int, h: int, both: Int64Array) -> None:
+    """Add v and h to the pairs of codes of c: that of every second feature is the higher one."""
+    c = (c & np.uint64(0x001F001F001F001F)) | ((c >> np.uint64(3)) & np.uint64(0x03E003E003E003E0))
+    one, whole = np.uint64(1), np.uint64(FEW_CODES**2 - 1)
+    for k in range(4):
+        code = (c >> np.uint64(16 * k)) & whole
+        add_pair(both, np.uint64(k * BOTH) + (code << one), v, h)
+
+
+@inner
+def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
+    """The sums of each feature, whose bins begin and end at ``ends``, from those of each two
+    features, which are zero then."""
+    codes = np.ones(8, np.int64)  # of features that there are not, which have code 0
+    codes[: len(ends) - 1] = ends[1:] - ends[:-1]
+    for k in range(4):
+        low = table[4 * k * STRIDE : 4 * k * STRIDE + 2 * codes[2 * k]]
+        high = table[(4 * k + 2) * STRIDE :]
+        for code in range(codes[2 * k + 1]):
+            begin = k * BOTH + 2 * FEW_CODES * code
+            own = both[begin : begin + len(low)]
+            for b in range(len(low)):
+                low[b] += own[b]
+            v = h = np.int64(0)
+            for b in range(0, len(own), 2):
+                v += own[b]
+                h += own[b + 1]
+            high[2 * code], high[2 * code + 1] = v, h
+            for b in range(len(own)):
+                own[b] = 0
+
+
+@njit(inline="always")
+def _add_pairs(c: int, v: int, h: int, table: Int64Array) -> None:
+    """Add v and h to the bins of the eight codes of c."""
+    low, one, stride = np.uint64(255), np.uint64(1), np.uint64(2 * STRIDE)
+    for k in range(8):
+        code = (c >> np.uint64(8 * k)) & low
+        add_pair(table, np.uint64(k) * stride + (code << one), v, h)
+
+
+@calling(intrinsics)
+def add_counts(
+    hist: Int64Array,
+    counted: Int64Array,
+    begin: int,
+    end: int,
+    count_bits: int,
+    target: int,
+) -> None:
+    """Add a step per copy counted in a slot to the gradients of bins begin:end of the slot
+    ``target``, for each slot and step of ``counted``."""
+    mask = (np.int64(1) << count_bits) - 1
+    out = hist[target, 0, begin:end]
+    for i in range(len(counted)):
+        counts = hist[counted[i, 0], 0, begin:end]
+        step = counted[i, 1]
+        for b in range(len(out)):
+            out[b] += ((counts[b] & mask) * step) << count_bits

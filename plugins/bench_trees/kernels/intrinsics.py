@@ -1,0 +1,74 @@
+"""Instructions of the processor that numba has no name for."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+if TYPE_CHECKING or config.DISABLE_JIT:
+
+    def prefetch(array: Any, index: Any) -> None:
+        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+
+    def prefetch_early(array: Any, index: Any) -> None:
+        """As ``prefetch``, towards the second cache."""
+
+    def add_pair(table: Any, at: Any, v: Any, h: Any) -> None:
+        """Add v to table[at] and h to table[at + 1]."""
+        table[at] += v
+        table[at + np.uint64(1)] += h
+
+else:
+    from llvmlite import ir
+
+    def _place(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+        """A pointer of that kind to the item of the first argument that the second one numbers."""
+        array = signature.args[0]
+        view = context.make_array(array)(context, builder, arguments[0])
+        item = cgutils.get_item_pointer(
+            context, builder, array, view, [arguments[1]], wraparound=False
+        )
+        return builder.bitcast(item, kind.as_pointer())
+
+    def _fetching(kept: int) -> Any:
+        """A request for array[index] that is kept in every cache (3), or all but the nearest."""
+
+        def generate(context: Any, builder: Any, *call: Any) -> Any:
+            byte, number = ir.IntType(8), ir.IntType(32)
+            wanted = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
+            fetch = cgutils.get_or_insert_function(builder.module, wanted, "llvm.prefetch.p0i8")
+            place = _place(context, builder, *call, byte)
+            # for reading, and of data
+            builder.call(fetch, [place, number(0), number(kept), number(1)])
+            return context.get_dummy_value()
+
+        return generate
+
+    @intrinsic
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+        return types.void(array, index), _fetching(3)
+
+    @intrinsic
+    def prefetch_early(typing_context: Any, array: Any, index: Any) -> Any:
+        """As ``prefetch``, towards the second cache."""
+        return types.void(array, index), _fetching(2)
+
+    @intrinsic
+    def add_pair(typing_context: Any, table: Any, at: Any, v: Any, h: Any) -> Any:
+        """Add v to table[at] and h to table[at + 1] with one load and one store, which the compiler
+        does not do by itself: pairs might overlap."""
+
+        def generate(context: Any, builder: Any, *call: Any) -> Any:
+            pair = ir.VectorType(ir.IntType(64), 2)
+            place = _place(context, builder, *call, pair)
+            both = ir.Constant(pair, ir.Undefined)
+            for lane, value in enumerate(call[1][2:]):
+                both = builder.insert_element(both, value, ir.IntType(32)(lane))
+            sums = builder.load(place, align=8)
+            builder.store(builder.add(sums, both), place, align=8)
+            return context.get_dummy_value()
+
+        return types.void(table, at, v, h), generate
