@@ -202,10 +202,11 @@ def _add_two_together(
 @njit(inline="always")
 def _add_four(c: int, v: int, h: int, both: Int64Array) -> None:
     """Add v and h to the pairs of codes of c: that of every second feature is the higher one."""
-    c = (c & np.uint64(0x001F001F001F001F)) | ((c >> np.uint64(3)) & np.uint64(0x03E003E003E003E0))
+    even, odd = np.uint64(0x001F001F001F001F), np.uint64(0x03E003E003E003E0)
+    codes = (c & even) | ((c >> np.uint64(3)) & odd)
     one, whole = np.uint64(1), np.uint64(FEW_CODES**2 - 1)
     for k in range(4):
-        code = (c >> np.uint64(16 * k)) & whole
+        code = (codes >> np.uint64(16 * k)) & whole
         add_pair(both, np.uint64(k * BOTH) + (code << one), v, h)
 
 
