@@ -37,12 +37,13 @@ _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment")  # fields
 _READERS = ("__doc__", "__exit__", "__aexit__", "exc_info", "exception", "format_exc", "getdoc")
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 _Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
 
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: one text per value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _JSON.encode(value)
 
 
 def digest(value: Any) -> str:
@@ -253,7 +254,7 @@ class _Source:
                 self.add(item, to, found, mute)
             to.append("]")
         elif isinstance(node, ast.Name):
-            self.reads |= not mute and node.id in {*self.caught, *_READERS}
+            self.reads |= not mute and (node.id in self.caught or node.id in _READERS)
             to.append(f"Name {node.id}")
         elif not isinstance(node, ast.AST):
             to.append(repr(node))
@@ -262,9 +263,10 @@ class _Source:
             self.add(node.orelse, to, found)
         elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
             found.extend(_import(node))
-            called = _called(node)
+            called = _called(node) if isinstance(node, ast.Call) else ""
             named = getattr(node, "name", getattr(node, "attr", ""))
-            self.caught |= {named} if isinstance(node, ast.ExceptHandler) and named else set()
+            if isinstance(node, ast.ExceptHandler) and named:
+                self.caught.add(named)
             self.reads |= not isinstance(node, ast.alias) and named in _READERS
             if isinstance(node, ast.Call) and called in ("import_module", "__import__"):
                 self.called(node, found)
@@ -321,17 +323,16 @@ def _whole(node: object) -> object:
     return [type(node).__name__, [[n, _whole(v)] for n, v in known if v not in (None, [])]]
 
 
-def _called(node: ast.AST) -> str:
-    function = node.func if isinstance(node, ast.Call) else None
-    return str(getattr(function, "id", getattr(function, "attr", "")))
+def _called(node: ast.Call) -> str:
+    return str(getattr(node.func, "id", getattr(node.func, "attr", "")))
 
 
-def _import(node: ast.AST) -> Iterator[_Import]:
+def _import(node: ast.AST) -> list[_Import]:
     if isinstance(node, ast.Import):
-        yield from ((0, alias.name, ()) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        names = tuple(alias.name for alias in node.names)
-        yield node.level, node.module or "", names
+        return [(0, alias.name, ()) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [(node.level, node.module or "", tuple(alias.name for alias in node.names))]
+    return []
 
 
 def _defines_getattr(node: ast.stmt) -> bool:

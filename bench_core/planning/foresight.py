@@ -153,6 +153,8 @@ def _drawn(
     rng: np.random.Generator, seconds: FloatArray, number: int
 ) -> tuple[FloatArray, FloatArray]:
     """The sum and the longest of so many jobs, in each draw."""
+    if len(seconds) == 1 and number:
+        return np.full(DRAWS, number * seconds[0]), np.full(DRAWS, seconds[0])
     total, most = np.zeros(DRAWS), np.zeros(DRAWS)
     for start in range(0, number, _AT_ONCE):
         drawn = rng.choice(seconds, (min(_AT_ONCE, number - start), DRAWS))

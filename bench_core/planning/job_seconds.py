@@ -13,6 +13,7 @@ import numpy as np
 
 from bench_core._io.processes import running_elsewhere, waited_seconds
 from bench_core.arrays import FloatArray
+from bench_core.costs.compiled import compiled_before
 from bench_core.planning.request import available_cores
 from bench_core.results.records import FitSpec, TrialSpec
 
@@ -149,8 +150,6 @@ def probe_seconds() -> float:
 
 def machine_now(threads: int) -> Machine:
     """This machine as it is now, for a run of so many threads."""
-    from bench_core.costs.meter import compiled_before  # with numba
-
     slowness = _slowness()
     contention = max(1.0, (_others() + threads) / available_cores())
     return Machine(slowness, contention, 0.0 if compiled_before() else COMPILING * slowness)

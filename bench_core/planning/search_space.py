@@ -85,6 +85,7 @@ def configurations(
     start |= {n: s.choices[0] for n, (p, s) in space.items() if s.choices != _declared(p)}
     turns = {name: _in_turn(each, count, registry, where) for name, each in bases.items()}
     found: list[Any] = []
+    seen: dict[int, list[Any]] = {}
     columns = _columns(space, _taken(bases, registry, where))
     for shares in _draws(1 + max(columns.values(), default=-1), 16 * count):
         drawn = {
@@ -94,7 +95,7 @@ def configurations(
         }
         stands_on = {name: each[len(found) % len(each)] for name, each in turns.items()}
         made = expand(cls, start | drawn | stands_on, registry, where)
-        found += [one for one in made if one not in found]
+        found += [one for one in made if _is_new(one, seen)]
         if len(found) >= count or not (space or bases):
             break
     return tuple(found[:count])
@@ -109,7 +110,21 @@ def _in_turn(each: Sequence[Base], count: int, registry: Registry, where: str) -
         for one in each
     ]
     turns = [one[k] for k in range(count) for one in settings if k < len(one)]
-    return [one for k, one in enumerate(turns) if one not in turns[:k]][:count]
+    seen: dict[int, list[Any]] = {}
+    return [one for one in turns if _is_new(one, seen)][:count]
+
+
+def _is_new(value: Any, seen: dict[int, list[Any]]) -> bool:
+    """Whether no value that was ``seen``, by its hash, is equal; it is one of them from now on."""
+    try:
+        place = hash(value)
+    except TypeError:  # it holds a list or a table
+        place = 0
+    alike = seen.setdefault(place, [])
+    if value in alike:
+        return False
+    alike.append(value)
+    return True
 
 
 def _columns(space: Mapping[str, Any], taken: int) -> dict[str, int]:

@@ -43,6 +43,21 @@ def settings(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...
     return configurations(Searched, table or {}, fixed or {}, count, REGISTRY, "searched")
 
 
+@dataclass(frozen=True)
+class Few:
+    name: ClassVar[str] = "few"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    rule: str = param("a", "rule", search=among("a", "b", "c"))
+    extra: dict[str, int] | None = param(None, "no hash has a table")
+
+
+@pytest.mark.parametrize("table", [{}, {"extra": {"a": 1}}])
+def test_no_setting_is_there_twice_whether_it_has_a_hash_or_none(table: dict[str, Any]) -> None:
+    drawn = configurations(Few, table, {}, 20, REGISTRY, "")
+    assert sorted(one.rule for one in drawn) == ["a", "b", "c"]
+
+
 def test_the_first_setting_is_the_default_and_all_are_different() -> None:
     found = settings(20)
     assert found[0] == Searched()
