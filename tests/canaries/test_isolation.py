@@ -263,7 +263,7 @@ def test_where_it_is_not_possible_one_line_says_so(
     with pytest.raises(UsageError, match="--isolate needs Linux"):
         isolation.check_possible()
     for verb in (run, bench_core.audit, functools.partial(bench_core.reprice, costs="x.csv")):
-        with pytest.raises(UsageError, match="leave out"):
+        with pytest.raises(UsageError, match="needs processes of their own"):
             verb(isolate=True, executor="inline")
 
 

@@ -173,7 +173,7 @@ def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -
     (tmp_path / "rows.svm").write_text(ROWS)
     made = prepare(FileData(str(tmp_path / "rows.svm")))
     lines = Path("/proc/self/maps").read_text().splitlines()
-    ours = [line.split() for line in lines if line.endswith("train.X.npy")]
+    ours = [line.split() for line in lines if line.endswith(str(made.path / "train.X.npy"))]
     assert made.splits.train.X.base is not None
     assert ours
     inode = (made.path / "train.X.npy").stat().st_ino
