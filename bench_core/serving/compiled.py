@@ -160,9 +160,9 @@ class Packed:
             len(self.features),
         ]
         whole = np.concatenate([np.ravel(part) for part in (header, *ints)]).astype(np.int32)
-        narrow = np.uint16 if self.narrow else np.uint32
-        links = np.stack([self.cell, self.below], axis=1).astype(narrow)
-        return whole, links.ravel(), np.concatenate([np.ravel(part) for part in floats])
+        links = self.cell | self.below << (16 if self.narrow else 32)
+        links = links.astype(np.uint32 if self.narrow else np.uint64)
+        return whole, links, np.concatenate([np.ravel(part) for part in floats])
 
     @property
     def narrow(self) -> bool:

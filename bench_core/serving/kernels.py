@@ -11,7 +11,8 @@ second the largest, which goes right; a node names the one that its ``missing_le
              first: root, levels | uses in order: place among those, output, whether billed
              | steps: FIRST_USE ... | columns: feature, output, whether scaled | features: number in
              the data, whether its sensors yield it alone, first of its sensors | sensors
-    links    uint16 or uint32 (2 N,)   of each node: place of the cell, way to its left child
+    links    uint32 or uint64 (N,)   of each node: place of the cell, and in the upper half of the
+             bits the way to its left child
     floats   nodes: value, multipliers on the path | weights of uses | steps: value of the gate,
              bias (K) | columns: weight, mean, factor | prices of sensors | of a split, of a tree
     place    int64 (PLACES,): STEP ...   sums float64 (SUMS + 3 K,): SPLITS ..., then the step's own
@@ -31,7 +32,8 @@ FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, R
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELSE = range(9)
 STOP_THEN, STOP_ELSE, SEGMENT, STEP_WIDTH = range(9, 13)
 (LAST, MIN, AND, ADD), COUNTED = range(4), 19
-STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, PLACES = range(10)
+STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, LEFT = range(10)
+INNER, PLACES = range(10, 12)
 (SPLITS, PRICE, CAP, SUMS), (END, GATE, REJECTED, CAPPED) = range(4), range(4)
 
 _I: Any = np.uint64  # unsigned places are never counted from the end
@@ -48,8 +50,10 @@ def walk_rows(
     """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
     and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
     asked, cells = np.empty(ints[COUNTED], dtype=np.int64), _cells(ints)
+    left = np.empty(ints[COUNTED], dtype=np.uint32)
     for i in range(len(X)):
-        _walk_row(ints, links, floats, Row(cells, asked, bought[i], places[i], sums[i]), X[i], cap)
+        row = Row(cells, asked, left, bought[i], places[i], sums[i])
+        _walk_row(ints, links, floats, row, X[i], cap)
 
 
 @_bare
@@ -65,9 +69,7 @@ def at_hand(ints: Any, links: Any, floats: Any, row: Any, line: Any) -> Any:
 def _walk_row(ints: Any, links: Any, floats: Any, row: Any, line: Any, cap: float) -> None:
     cells, features = row.cells, ints[ints[FEATURES] :]
     values, bits, keys = cells.values, cells.values.view(np.uint32), cells.keys
-    _begin(row, cap)
-    if cap == np.inf:
-        row.place[AT_HAND], cells.have[:] = 1, 1
+    _begin(row, cap, cap == np.inf)
     for c in range(len(values)):
         values[_I(c)] = line[_I(features[_I(c)])]
     for c in range(len(values)):
@@ -84,7 +86,7 @@ def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, r
     caller keeps all arrays: ``state``, bytes of the row but for its values, ``start``, those of a
     row that asks first, ``order`` (f,) of what it asked for, float32 ``given`` (f,), a cap (1,)."""
     (order, given, cap), features, bits = room, ints[ints[FEATURES] :], room[1].view(np.uint32)
-    _begin(row, np.inf)
+    _begin(row, np.inf, False)
     first, count, total = _advance(ints, links, floats, row), 0, 0
     for i in range(len(state)):
         start[_I(i)] = state[_I(i)]
@@ -99,7 +101,7 @@ def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, r
             count, total = first, 0
         else:
             if count == 0:
-                _begin(row, cap[0])
+                _begin(row, cap[0], False)
                 total = 0
             count = _advance(ints, links, floats, row)
         for k in range(count):
@@ -120,9 +122,13 @@ def _cells(ints: Any) -> Any:
 
 
 @_bare
-def _begin(row: Any, cap: float) -> None:
-    row.bought[:], row.place[:], row.sums[:] = 0, 0, 0.0
-    row.cells.have[:], row.cells.need[:], row.sums[CAP] = 0, 0, cap
+def _begin(row: Any, cap: float, at_hand: Any) -> None:
+    row.bought[:], row.place[:], row.sums[:], row.sums[CAP] = 0, 0, 0.0, cap
+    row.cells.have[:], row.cells.need[:], row.place[AT_HAND] = at_hand, 0, at_hand
+    if not at_hand:
+        row.place[LEFT] = len(row.left)
+        for c in range(len(row.left)):
+            row.left[_I(c)] = c
     row.place[USE] = row.place[WALKED] = row.place[LAST_STEP] = row.place[STOP_AT] = -1
 
 
@@ -185,14 +191,22 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
     count = 0
     while count == 0:
         if place[LEVEL] > 0:
-            while first < stop and levels[stop - 1] < place[LEVEL]:
-                stop -= 1
-            _go_down(links, keys, cells, first, stop, True)
-            if first == stop or levels[first] == place[LEVEL]:  # nothing but leaves
+            stop = inner = place[INNER]
+            if first < stop and levels[first] == place[LEVEL]:
+                inner = first
+            while first < inner and levels[inner - 1] == place[LEVEL]:
+                inner -= 1
+            _go_down(links, keys, cells, first, inner, True)
+            _go_down(links, keys, cells, inner, stop, False)  # to leaves, which need nothing
+            if first == inner:
                 return 0
+            place[INNER] = inner
         else:
+            lower, place[INNER] = _I((1 << 4 * links.itemsize) - 1), stop
+            while first < place[INNER] and levels[place[INNER] - 1] == 0:
+                place[INNER] -= 1
             for u in range(first, stop):
-                cells.need[_I(links[_I(2) * _I(cells.at[_I(u)])])] = 1
+                cells.need[_I(links[_I(cells.at[_I(u)])]) & lower] = 1
         place[LEVEL] += 1
         count = _buy(ints, floats, row, _needed(row), 0.0, 0)
     return count
@@ -201,12 +215,14 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
 @_bare
 def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int, ahead: bool) -> None:
     """Trees one level down; what they need is noted where they are, or ``ahead`` of that."""
-    at, need, own = cells.at, cells.need, cells.keys
+    at, need, own, half = cells.at, cells.need, cells.keys, _I(4 * links.itemsize)
+    lower = (_I(1) << half) - _I(1)
     for u in range(first, stop):
         node = _I(at[_I(u)])
-        cell = _I(links[_I(2) * node])
-        node += _I(links[_I(2) * node + _I(1)]) + _I(keys[node] < own[cell])
-        need[_I(links[_I(2) * node]) if ahead else cell] = 1
+        link = _I(links[node])
+        cell = link & lower
+        node += (link >> half) + _I(keys[node] < own[cell])
+        need[_I(links[node]) & lower if ahead else cell] = 1
         at[_I(u)] = np.uint32(node)
 
 
@@ -218,11 +234,15 @@ def _need_columns(ints: Any, cells: Any, first: int, stop: int) -> None:
 
 @_bare
 def _needed(row: Any) -> Any:
-    """Note the needed features that are not there; how many."""
-    asked, have, need, count = row.asked, row.cells.have, row.cells.need, _I(0)
-    for c in range(len(have)):
-        asked[count] = c
-        count += _I((need[_I(2 * c)] | need[_I(2 * c + 1)]) & (have[_I(c)] ^ 1))
+    """Move the needed features that are not there from those left, in rising order; how many."""
+    asked, left, count, rest = row.asked, row.left, _I(0), _I(0)
+    have, need = row.cells.have, row.cells.need
+    for k in range(row.place[LEFT]):
+        c = _I(left[_I(k)])
+        needed = _I((need[_I(2) * c] | need[_I(2) * c + _I(1)]) & (have[c] ^ 1))
+        asked[count], left[rest] = c, c
+        count, rest = count + needed, rest + (needed ^ _I(1))
+    row.place[LEFT] = rest
     return np.int64(count)
 
 
@@ -255,7 +275,9 @@ def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
         tree, billed = ints[ints[RANKS] + u], ints[ints[BILLED] + u]
         node = ints[ints[ROOTS] + tree]
         for _ in range(ints[ints[LEVELS] + tree]):
-            cell, below = np.int64(links[2 * node]), node + np.int64(links[2 * node + 1])
+            half = 4 * links.itemsize
+            cell = np.int64(links[node]) & ((1 << half) - 1)
+            below = node + (np.int64(links[node]) >> half)
             splits = sums[SPLITS] + (floats[leaves + 2 * below + 1] if billed else 0.0)
             bill = sums[PRICE] + _evaluated(ints, floats, splits, place[TREES] + 1)
             if billed and not bill <= sums[CAP]:

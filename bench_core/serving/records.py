@@ -18,6 +18,7 @@ class Row(NamedTuple):
 
     cells: Cells
     asked: Any  # int64 (f,): room for features to ask for
+    left: Any  # uint32 (f,): features that were not needed yet, rising, where not at hand
     bought: Any  # uint8 (s,)
     place: Any
     sums: Any
