@@ -1,18 +1,18 @@
 """One row through a program, compiled; the plain Python walk gives the same bits.
 
 Trees are walked level by level, many side by side and without branches, so that the processor has
-work while it waits for memory. A node leads to its left child by how far away that is, and the
-outcome of a comparison is added, since siblings lie side by side; a leaf leads to itself. Cells and
-thresholds are whole numbers in the order of the float32 that they stand for (``compiled.keys``). A
+work while it waits for memory. The link of a node says which cell it compares and where its left
+child is; the outcome is added, since siblings lie side by side. Beside the left child's own link is
+the threshold of its parent: a step reads one place. A leaf leads to itself. Cells and thresholds are whole numbers in the order of the float32 that they stand for (``compiled.keys``). A
 feature has two places: in the first a missing cell is the smallest number, which goes left, in the
 second the largest, which goes right; a node names the one that its ``missing_left`` asks for.
 
-    ints     where the parts begin, number of outputs | thresholds | trees of each segment, deepest
-             first: root, levels | uses in order: place among those, output, whether billed
+    ints     where the parts begin, number of outputs | trees of each segment, deepest first: levels
+             | uses in order: place among those, output, whether billed
              | steps: FIRST_USE ... | columns: feature, output, whether scaled | features: number in
              the data, whether its sensors yield it alone, first of its sensors | sensors
-    links    uint32 or uint64 (N,)   of each node: place of the cell, and in the upper half of the
-             bits the way to its left child
+    nodes    uint32 or uint64 (2 N + T,)   of each node: its link, ``BITS`` low bits of which are the
+             place of the cell, and the threshold of its parent | links of the trees' roots
     floats   nodes: value, multipliers on the path | weights of uses | steps: value of the gate,
              bias (K) | columns: weight, mean, factor | prices of sensors | of a split, of a tree
     place    int64 (PLACES,): STEP ...   sums float64 (SUMS + 3 K,): SPLITS ..., then the step's own
@@ -27,11 +27,11 @@ from numba import njit
 
 from bench_core.serving.records import Cells, Row
 
-OUTPUTS, KEYS, ROOTS, LEVELS, RANKS, TREE_OUTPUTS, BILLED, STEPS, COLUMNS = range(9)
-FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, RULES = range(9, 19)
+OUTPUTS, LEVELS, RANKS, TREE_OUTPUTS, BILLED, STEPS, COLUMNS = range(7)
+FEATURES, ALONE, SENSORS_OF, SENSORS, LEAVES, WEIGHTS, GATES, FACTORS, PRICES, RULES = range(7, 17)
 FIRST_USE, LAST_USE, FIRST_COLUMN, LAST_COLUMN, CARRY, COMBINE, GATED, THEN, ELSE = range(9)
 STOP_THEN, STOP_ELSE, SEGMENT, STEP_WIDTH = range(9, 13)
-(LAST, MIN, AND, ADD), COUNTED = range(4), 19
+(LAST, MIN, AND, ADD), COUNTED, BITS = range(4), 17, 18
 STEP, USE, TREES, LEVEL, WALKED, LAST_STEP, STOPPED, STOP_AT, AT_HAND, LEFT = range(10)
 INNER, PLACES = range(10, 12)
 (SPLITS, PRICE, CAP, SUMS), (END, GATE, REJECTED, CAPPED) = range(4), range(4)
@@ -45,28 +45,28 @@ _bare: Callable[[F], F] = njit(cache=True, nogil=True, _nrt=False)  # type: igno
 
 @njit(cache=True, nogil=True)
 def walk_rows(
-    ints: Any, links: Any, floats: Any, cap: float, X: Any, bought: Any, places: Any, sums: Any
+    ints: Any, nodes: Any, floats: Any, cap: float, X: Any, bought: Any, places: Any, sums: Any
 ) -> None:
     """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
     and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
-    asked, cells = np.empty(ints[COUNTED], dtype=np.int64), _cells(ints)
+    asked, cells = np.empty(ints[COUNTED], dtype=np.int64), _cells(ints, nodes)
     left = np.empty(ints[COUNTED], dtype=np.uint32)
     for i in range(len(X)):
         row = Row(cells, asked, left, bought[i], places[i], sums[i])
-        _walk_row(ints, links, floats, row, X[i], cap)
+        _walk_row(ints, nodes, floats, row, X[i], cap)
 
 
 @_bare
-def at_hand(ints: Any, links: Any, floats: Any, row: Any, line: Any) -> Any:
+def at_hand(ints: Any, nodes: Any, floats: Any, row: Any, line: Any) -> Any:
     """Take the row that stands in ``line`` (d,) through the program whenever it is asked to: a call
     without arguments. The caller keeps all arrays."""
     while True:
-        _walk_row(ints, links, floats, row, line, np.inf)
+        _walk_row(ints, nodes, floats, row, line, np.inf)
         yield 0
 
 
 @_bare
-def _walk_row(ints: Any, links: Any, floats: Any, row: Any, line: Any, cap: float) -> None:
+def _walk_row(ints: Any, nodes: Any, floats: Any, row: Any, line: Any, cap: float) -> None:
     cells, features = row.cells, ints[ints[FEATURES] :]
     values, bits, keys = cells.values, cells.values.view(np.uint32), cells.keys
     _begin(row, cap, cap == np.inf)
@@ -74,20 +74,20 @@ def _walk_row(ints: Any, links: Any, floats: Any, row: Any, line: Any, cap: floa
         values[_I(c)] = line[_I(features[_I(c)])]
     for c in range(len(values)):
         _put(keys, _I(c), bits[_I(c)])
-    while _advance(ints, links, floats, row) > 0:
+    while _advance(ints, nodes, floats, row) > 0:
         pass
     _bill(ints, floats, row)
 
 
 @_bare
-def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, room: Any) -> Any:
+def ways(ints: Any, nodes: Any, floats: Any, row: Any, state: Any, start: Any, room: Any) -> Any:
     """Take row after row through the program: yields how many features are asked for, whose values
     must then stand in ``given``, else they are missing; 0 at the end, when PRICE is the bill. The
     caller keeps all arrays: ``state``, bytes of the row but for its values, ``start``, those of a
     row that asks first, ``order`` (f,) of what it asked for, float32 ``given`` (f,), a cap (1,)."""
     (order, given, cap), features, bits = room, ints[ints[FEATURES] :], room[1].view(np.uint32)
     _begin(row, np.inf, False)
-    first, count, total = _advance(ints, links, floats, row), 0, 0
+    first, count, total = _advance(ints, nodes, floats, row), 0, 0
     for i in range(len(state)):
         start[_I(i)] = state[_I(i)]
     while True:
@@ -103,7 +103,7 @@ def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, r
             if count == 0:
                 _begin(row, cap[0], False)
                 total = 0
-            count = _advance(ints, links, floats, row)
+            count = _advance(ints, nodes, floats, row)
         for k in range(count):
             order[_I(total + k)] = features[_I(row.asked[_I(k)])]
             given[_I(k)] = np.nan
@@ -114,11 +114,11 @@ def ways(ints: Any, links: Any, floats: Any, row: Any, state: Any, start: Any, r
 
 
 @njit(cache=True, nogil=True)
-def _cells(ints: Any) -> Any:
-    count, trees = ints[COUNTED], ints[LEVELS] - ints[ROOTS]
+def _cells(ints: Any, nodes: Any) -> Any:
+    count, trees = ints[COUNTED], ints[RANKS] - ints[LEVELS]
     values, have = np.empty(count, dtype=np.float32), np.empty(count, dtype=np.uint8)
     keys, need = np.zeros(2 * count + 1, dtype=np.uint32), np.empty(2 * count + 1, dtype=np.uint8)
-    return Cells(values, keys, have, need, np.empty(trees, dtype=np.uint32))
+    return Cells(values, keys, have, need, np.empty(trees, dtype=nodes.dtype))
 
 
 @_bare
@@ -143,7 +143,7 @@ def _put(keys: Any, c: Any, bits: Any) -> None:
 
 
 @_bare
-def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
+def _advance(ints: Any, nodes: Any, floats: Any, row: Any) -> int:
     """Go on until features are needed: how many are asked for, 0 at the end of the way."""
     place, sums, outputs = row.place, row.sums, ints[OUTPUTS]
     while place[STEP] >= 0:
@@ -156,12 +156,12 @@ def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
                 sums[SUMS + k] += floats[gate + 1 + k]
             place[USE] = ints[line + FIRST_USE]
         if sums[CAP] < np.inf:
-            count = _by_tree(ints, links, floats, row, line)
+            count = _by_tree(ints, nodes, floats, row, line)
             if count > 0 or place[STOPPED] == CAPPED:
                 return count
         else:
             if place[WALKED] < place[STEP]:
-                count = _walk(ints, links, floats, row, line)
+                count = _walk(ints, nodes, floats, row, line)
                 if count > 0:
                     return count
                 place[WALKED], place[LEVEL] = ints[line + SEGMENT], 0
@@ -172,21 +172,24 @@ def _advance(ints: Any, links: Any, floats: Any, row: Any) -> int:
 
 
 @_bare
-def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
+def _walk(ints: Any, nodes: Any, floats: Any, row: Any, line: int) -> int:
     """Take all trees of a segment to their leaves; how many features are asked for before."""
     cells, place = row.cells, row.place
     end = ints[STEPS] + ints[line + SEGMENT] * STEP_WIDTH
     first, stop = ints[line + FIRST_USE], ints[end + LAST_USE]
-    keys = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]]
-    roots, levels = ints[ints[ROOTS] : ints[LEVELS]], ints[ints[LEVELS] : ints[RANKS]]
+    levels, bits = ints[ints[LEVELS] : ints[RANKS]], _I(ints[BITS])
     if place[LEVEL] == 0:
+        roots = nodes[len(nodes) - len(levels) :]
         for u in range(first, stop):
             cells.at[_I(u)] = roots[_I(u)]
         _need_columns(ints, cells, ints[line + FIRST_COLUMN], ints[end + LAST_COLUMN])
     if place[AT_HAND]:
         for begin in range(first, stop, _BLOCK):
-            for _ in range(levels[begin]):
-                _go_down(links, keys, cells, begin, min(begin + _BLOCK, stop), False)
+            end = min(begin + _BLOCK, stop)
+            for _ in range(levels[begin] - 1):
+                _go_down(nodes, bits, cells, begin, end, False)
+            if levels[begin] > 0:
+                _to_leaves(nodes, bits, cells, begin, end)
         return 0
     count = 0
     while count == 0:
@@ -196,34 +199,43 @@ def _walk(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
                 inner = first
             while first < inner and levels[inner - 1] == place[LEVEL]:
                 inner -= 1
-            _go_down(links, keys, cells, first, inner, True)
-            _go_down(links, keys, cells, inner, stop, False)  # to leaves, which need nothing
+            _go_down(nodes, bits, cells, first, inner, True)
+            _to_leaves(nodes, bits, cells, inner, stop)
             if first == inner:
                 return 0
             place[INNER] = inner
         else:
-            lower, place[INNER] = _I((1 << 4 * links.itemsize) - 1), stop
+            place[INNER] = stop
             while first < place[INNER] and levels[place[INNER] - 1] == 0:
                 place[INNER] -= 1
             for u in range(first, stop):
-                cells.need[_I(links[_I(cells.at[_I(u)])]) & lower] = 1
+                cells.need[_I(cells.at[_I(u)]) & ((_I(1) << bits) - _I(1))] = 1
         place[LEVEL] += 1
         count = _buy(ints, floats, row, _needed(row), 0.0, 0)
     return count
 
 
 @_bare
-def _go_down(links: Any, keys: Any, cells: Any, first: int, stop: int, ahead: bool) -> None:
+def _go_down(nodes: Any, bits: Any, cells: Any, first: int, stop: int, ahead: bool) -> None:
     """Trees one level down; what they need is noted where they are, or ``ahead`` of that."""
-    at, need, own, half = cells.at, cells.need, cells.keys, _I(4 * links.itemsize)
-    lower = (_I(1) << half) - _I(1)
+    at, need, own, low = cells.at, cells.need, cells.keys, (_I(1) << bits) - _I(1)
     for u in range(first, stop):
-        node = _I(at[_I(u)])
-        link = _I(links[node])
-        cell = link & lower
-        node += (link >> half) + _I(keys[node] < own[cell])
-        need[_I(links[node]) & lower if ahead else cell] = 1
-        at[_I(u)] = np.uint32(node)
+        link = _I(at[_I(u)])
+        cell, child = link & low, _I(2) * (link >> bits)
+        link = _I(nodes[child + _I(2) * _I(nodes[child + _I(1)] < own[cell])])
+        need[link & low if ahead else cell] = 1
+        at[_I(u)] = link
+
+
+@_bare
+def _to_leaves(nodes: Any, bits: Any, cells: Any, first: int, stop: int) -> None:
+    """Trees down to their last level: only their places are of use then."""
+    at, need, own, low = cells.at, cells.need, cells.keys, (_I(1) << bits) - _I(1)
+    for u in range(first, stop):
+        link = _I(at[_I(u)])
+        cell, child = link & low, link >> bits
+        need[cell] = 1
+        at[_I(u)] = (child + _I(nodes[_I(2) * child + _I(1)] < own[cell])) << bits
 
 
 @_bare
@@ -253,9 +265,9 @@ def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
     first, stop = ints[line + FIRST_USE], ints[line + LAST_USE]
     ranks, outputs = ints[ints[RANKS] :], ints[ints[TREE_OUTPUTS] :]
     billed, weights, leaves = ints[ints[BILLED] :], floats[ints[WEIGHTS] :], floats[ints[LEAVES] :]
-    splits, trees, own = sums[SPLITS], place[TREES], sums[SUMS]
+    splits, trees, own, bits = sums[SPLITS], place[TREES], sums[SUMS], _I(ints[BITS])
     for u in range(first, stop):
-        leaf = _I(2) * _I(at[_I(ranks[_I(u)])])
+        leaf = _I(2) * (_I(at[_I(ranks[_I(u)])]) >> bits)
         trees += billed[_I(u)]
         splits += leaves[leaf + _I(1)] if billed[_I(u)] else 0.0
         if outputs[_I(u)] == 0:
@@ -266,19 +278,17 @@ def _add_leaves(ints: Any, floats: Any, row: Any, line: int) -> None:
 
 
 @_bare
-def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
+def _by_tree(ints: Any, nodes: Any, floats: Any, row: Any, line: int) -> int:
     """Add the trees of a step under a cap, and buy its columns; how many features are asked for."""
     cells, place, sums = row.cells, row.place, row.sums
-    keys, leaves = ints.view(np.uint32)[ints[KEYS] : ints[ROOTS]], ints[LEAVES]
+    roots, bits, leaves = nodes[len(nodes) - ints[RANKS] + ints[LEVELS] :], ints[BITS], ints[LEAVES]
     while place[USE] < ints[line + LAST_USE]:
         u = place[USE]
         tree, billed = ints[ints[RANKS] + u], ints[ints[BILLED] + u]
-        node = ints[ints[ROOTS] + tree]
+        link = np.int64(roots[tree])
         for _ in range(ints[ints[LEVELS] + tree]):
-            half = 4 * links.itemsize
-            cell = np.int64(links[node]) & ((1 << half) - 1)
-            below = node + (np.int64(links[node]) >> half)
-            splits = sums[SPLITS] + (floats[leaves + 2 * below + 1] if billed else 0.0)
+            cell, child = link & ((1 << bits) - 1), link >> bits
+            splits = sums[SPLITS] + (floats[leaves + 2 * child + 1] if billed else 0.0)
             bill = sums[PRICE] + _evaluated(ints, floats, splits, place[TREES] + 1)
             if billed and not bill <= sums[CAP]:
                 place[STOPPED] = CAPPED
@@ -286,12 +296,14 @@ def _by_tree(ints: Any, links: Any, floats: Any, row: Any, line: int) -> int:
             if cell // 2 < len(cells.have) and not cells.have[cell // 2]:
                 row.asked[0] = cell // 2
                 return _buy(ints, floats, row, 1, splits, place[TREES] + billed)
-            node = below + np.int64(keys[node] < cells.keys[cell])
+            child += np.int64(nodes[2 * child + 1] < cells.keys[cell])
+            link = np.int64(nodes[2 * child])
+        leaf = leaves + 2 * (link >> bits)
         if billed:
             place[TREES] += 1
-            sums[SPLITS] += floats[leaves + 2 * node + 1]
+            sums[SPLITS] += floats[leaf + 1]
         output = SUMS + ints[ints[TREE_OUTPUTS] + u]
-        sums[output] += floats[leaves + 2 * node] * floats[ints[WEIGHTS] + u]
+        sums[output] += floats[leaf] * floats[ints[WEIGHTS] + u]
         place[USE] += 1
     _need_columns(ints, cells, ints[line + FIRST_COLUMN], ints[line + LAST_COLUMN])
     return _buy(ints, floats, row, _needed(row), sums[SPLITS], place[TREES])
