@@ -81,11 +81,13 @@ def _walk_row(ints: Any, nodes: Any, floats: Any, row: Any, line: Any, cap: floa
 
 @_bare
 def ways(ints: Any, nodes: Any, floats: Any, row: Any, state: Any, start: Any, room: Any) -> Any:
-    """Take row after row through the program: yields how many features are asked for, whose values
-    must then stand in ``given``, else they are missing; 0 at the end, when PRICE is the bill. The
-    caller keeps all arrays: ``state``, bytes of the row but for its values, ``start``, those of a
-    row that asks first, ``order`` (f,) of what it asked for, float32 ``given`` (f,), a cap (1,)."""
-    (order, given, cap), features, bits = room, ints[ints[FEATURES] :], room[1].view(np.uint32)
+    """Take row after row through the program: yields how many features are asked for, those of
+    ``numbers`` (f,), whose values must then stand in ``given``, float32 (f,), else they are missing;
+    0 at the end, when PRICE is the bill. The caller keeps all arrays: ``state``, bytes of the row
+    but for its values, ``start``, those of a row that asks first, ``order`` (f,) of all that it
+    asked for, a cap (1,)."""
+    (order, numbers, given, cap), features = room, ints[ints[FEATURES] :]
+    bits = given.view(np.uint32)
     _begin(row, np.inf, False)
     first, count, total = _advance(ints, nodes, floats, row), 0, 0
     for i in range(len(state)):
@@ -105,7 +107,8 @@ def ways(ints: Any, nodes: Any, floats: Any, row: Any, state: Any, start: Any, r
                 total = 0
             count = _advance(ints, nodes, floats, row)
         for k in range(count):
-            order[_I(total + k)] = features[_I(row.asked[_I(k)])]
+            number = features[_I(row.asked[_I(k)])]
+            order[_I(total + k)] = numbers[_I(k)] = number
             given[_I(k)] = np.nan
         total += count
         if count == 0:
