@@ -241,7 +241,7 @@ def _levels(trees: Trees, used: IntArray, multiplier: FloatArray) -> tuple[IntAr
 
 
 def _steps(program: Program) -> IntArray:
-    """The numbers of every step, in the order of ``kernels.FIRST_USE``."""
+    """The numbers of every step, in the order of ``layout.FIRST_USE``."""
     count, stops = len(program.steps), sorted(stop.step for stop in program.stops)
     use, column, rows = 0, 0, []
     segment = segments(program)

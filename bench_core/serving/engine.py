@@ -22,7 +22,7 @@ from bench_core.serving import kernels
 from bench_core.serving.answers import Purchases
 from bench_core.serving.compiled import Model, Packed, bill_groups, preorder
 from bench_core.serving.gates import finished
-from bench_core.serving.kernels import (
+from bench_core.serving.layout import (
     CAPPED,
     LAST_STEP,
     PLACES,
