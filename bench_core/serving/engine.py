@@ -329,12 +329,12 @@ class Engine:
         count, trees = len(self.packed.features), len(self.packed.uses)
         parts = [
             *((SUMS + 3 * self.program.outputs, np.float64), (PLACES, np.int64)),
-            *((count, np.int64), (trees, self.arrays[1].dtype), (count, np.uint32)),
+            *((trees, self.arrays[1].dtype), (count, np.uint32), (count, np.uint32)),
             *((count, np.uint8), (2 * count + 1, np.uint8), (self.prices.sensors, np.uint8)),
         ]
         ends = np.cumsum([0, *(n * np.dtype(kind).itemsize for n, kind in parts)])
         state = np.empty(ends[-1], dtype=np.uint8)
-        sums, place, asked, at, left, have, need, bought = (
+        sums, place, at, asked, left, have, need, bought = (
             state[a:b].view(kind) for (a, b), (_, kind) in zip(pairwise(ends), parts, strict=True)
         )
         values, keys = np.empty(count, np.float32), np.zeros(2 * count + 1, np.uint32)

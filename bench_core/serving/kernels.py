@@ -81,8 +81,9 @@ def walk_rows(
 ) -> None:
     """Take rows ``X`` (n, d) through the program: ``sums`` (n, SUMS + 3 K), ``places`` (n, PLACES)
     and the sensors ``bought`` (n, s) of each, zero before. Of each row PRICE becomes its bill."""
-    asked, cells = np.empty(ints[COUNTED], dtype=np.int64), _cells(ints, nodes)
-    left = np.empty(ints[COUNTED], dtype=np.uint32)
+    cells = _cells(ints, nodes)
+    asked = np.empty(ints[COUNTED], dtype=np.uint32)
+    left = np.empty_like(asked)
     for i in range(len(X)):
         row = Row(cells, asked, left, bought[i], places[i], sums[i])
         _walk_row(ints, nodes, floats, row, X[i], cap)

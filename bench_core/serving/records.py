@@ -17,7 +17,7 @@ class Row(NamedTuple):
     """A row on its way."""
 
     cells: Cells
-    asked: Any  # int64 (f,): room for features to ask for
+    asked: Any  # uint32 (f,): room for features to ask for
     left: Any  # uint32 (f,): features that were not needed yet, rising, where not at hand
     bought: Any  # uint8 (s,)
     place: Any
