@@ -137,7 +137,7 @@ class Packed:
         )
 
     def flat(self, tables: Tables, prices: SensorPrices) -> tuple[Any, Any, FloatArray]:
-        """``ints``, ``links`` and ``floats`` of the kernels."""
+        """``ints``, ``nodes`` and ``floats`` of the kernels."""
         root, levels, output, billed = self.uses.T
         order = _deepest_first(self.steps, levels)
         rank = np.empty_like(order)
@@ -145,24 +145,32 @@ class Packed:
         alone = [len(tables.mates[f]) == 1 for f in tables.features]
         sensors = [prices.sensors_of(f) for f in tables.features]
         ints = [
-            self.thresholds.view(np.int32),
-            *(root[order], levels[order], rank, output, billed),
+            *(levels[order], rank, output, billed),
             *(self.steps, self.columns, self.features, alone),
             *(np.cumsum([0, *map(len, sensors)]), np.concatenate([*sensors, np.zeros(0)])),
         ]
         rules = np.array([prices.split, prices.tree])
         floats = [self.leaves, self.weights, self.gates, self.factors, prices.sensor, rules]
-        begin = 2 + len(ints) + len(floats)
+        begin = 3 + len(ints) + len(floats)
         header = [
             self.gates.shape[1] - 1,
             *(begin + np.cumsum([0, *map(np.size, ints[:-1])])),
             *np.cumsum([0, *map(np.size, floats[:-1])]),
             len(self.features),
+            (2 * len(self.features)).bit_length(),
         ]
         whole = np.concatenate([np.ravel(part) for part in (header, *ints)]).astype(np.int32)
-        narrow = np.uint16 if self.narrow else np.uint32
-        links = np.stack([self.cell, self.below], axis=1).astype(narrow)
-        return whole, links.ravel(), np.concatenate([np.ravel(part) for part in floats])
+        nodes = self._linked(header[-1], root[order])
+        return whole, nodes, np.concatenate([np.ravel(part) for part in floats])
+
+    def _linked(self, bits: int, roots: IntArray) -> Any:
+        """``nodes`` of the kernels."""
+        child = np.arange(len(self.below)) + self.below
+        links, above = child << bits | self.cell, np.zeros(len(child), dtype=np.int64)
+        inner = self.below > 0
+        above[child[inner]] = self.thresholds[inner]
+        nodes = np.concatenate([np.stack([links, above], axis=1).ravel(), links[roots]])
+        return nodes.astype(np.uint32 if len(child) << bits < 1 << 32 else np.uint64)
 
     @property
     def narrow(self) -> bool:
@@ -233,7 +241,7 @@ def _levels(trees: Trees, used: IntArray, multiplier: FloatArray) -> tuple[IntAr
 
 
 def _steps(program: Program) -> IntArray:
-    """The numbers of every step, in the order of ``kernels.FIRST_USE``."""
+    """The numbers of every step, in the order of ``layout.FIRST_USE``."""
     count, stops = len(program.steps), sorted(stop.step for stop in program.stops)
     use, column, rows = 0, 0, []
     segment = segments(program)

@@ -22,7 +22,7 @@ from bench_core.serving import kernels
 from bench_core.serving.answers import Purchases
 from bench_core.serving.compiled import Model, Packed, bill_groups, preorder
 from bench_core.serving.gates import finished
-from bench_core.serving.kernels import (
+from bench_core.serving.layout import (
     CAPPED,
     LAST_STEP,
     PLACES,
@@ -49,6 +49,17 @@ End = tuple[Any, float, IntArray, int, str]
 Way = Generator[list[str], Any, End]
 
 
+class Parts(dict[int, tuple[Any, ...]]):
+    """The first so many of each of some arrays: views that are made once."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self._arrays = arrays
+
+    def __missing__(self, count: int) -> tuple[Any, ...]:
+        found = self[count] = tuple(array[:count] for array in self._arrays)
+        return found
+
+
 class Room(NamedTuple):
     """Where a row is walked; one row after the other, so that none makes arrays of its own."""
 
@@ -58,6 +69,7 @@ class Room(NamedTuple):
     order: IntArray
     given: Float32Array
     raw: memoryview  # ``given`` as bytes
+    parts: Parts  # of what is asked, ``given`` and ``order``
     cap: memoryview[float]  # (1,); quicker to read than an array, as the next two of ``row``
     place: memoryview[int]
     sums: memoryview[float]
@@ -84,6 +96,7 @@ class Engine:
         self._hands: list[Hand] = []
         self.arrays = packed.flat(Tables(program, prices.sensors_of), prices)
         self.plain = not any(s.finish for s in program.steps) and isinstance(program.rejected, str)
+        self._short = self.plain and program.outputs == 1
 
     def rows(
         self, X: Float32Array, cap: float, taken: Float32Array = _NOT_TAKEN
@@ -239,12 +252,13 @@ class Engine:
     def fill(self, acquire: Callable[[IntArray, Float32Array], Any], cap: float) -> End:
         """As ``way``, where ``acquire`` is called with numbers of features and room for values."""
         room, end = self._begin(cap), 0
-        order, given = room.order, room.given
+        parts = room.parts
         for count in room.ways:
             if not count:
                 break
-            begin, end = end, end + count
-            acquire(order[begin:end], given[:count])
+            end += count
+            numbers, values, _ = parts[count]
+            acquire(numbers, values)
         return self._end(room, end)
 
     def _names(self, room: Room, end: int, count: int) -> list[str]:
@@ -275,28 +289,31 @@ class Engine:
         return room
 
     def _end(self, room: Room, asked: int) -> End:
-        outputs, how = self.program.outputs, room.place[STOPPED]
-        if self.plain and how != CAPPED and outputs == 1:
+        how = room.place[STOPPED]
+        if self._short and how != CAPPED:
             value, step = room.sums[SUMS + 1], room.place[LAST_STEP]
         else:
+            outputs = self.program.outputs
             sums, place = room.row.sums[None], room.row.place[None]
             (score,), (step,) = self._scores(sums, place), self.ends(place)[0].tolist()
             value = score.copy() if outputs > 1 else score.item()
-        answer = value, room.sums[PRICE], room.order[:asked].copy(), step, WAYS[how]
+        answer = value, room.sums[PRICE], room.parts[asked][2].copy(), step, WAYS[how]
         self._rooms.append(room)  # that of a row that was given up is not used again
         return answer
 
     def _room(self) -> Room:
         count = len(self.packed.features)
-        order, given, cap = np.empty(count, np.int64), np.empty(count, np.float32), np.empty(1)
+        order, numbers = np.empty((2, count), np.int64)
+        given, cap = np.empty(count, np.float32), np.empty(1)
         row, state = self._row()
-        room = order, given, cap
+        room = order, numbers, given, cap
         start = np.empty_like(state)
         ways = kernels.ways(*self.arrays, row, state, start, room)
-        seen = order.view()
+        seen = numbers.view()
         seen.flags.writeable = False  # for the caller
         views: Any = [memoryview(part.data) for part in (cap, row.place, row.sums)]
-        return Room(ways, row, start, seen, given, memoryview(given.data).cast("B"), *views)
+        raw = memoryview(given.data).cast("B")
+        return Room(ways, row, start, order, given, raw, Parts(seen, given, order), *views)
 
     def _hand(self) -> Hand:
         row, line = self._row()[0], np.empty(len(self.program.multiplier), dtype=np.float32)
@@ -312,16 +329,16 @@ class Engine:
         count, trees = len(self.packed.features), len(self.packed.uses)
         parts = [
             *((SUMS + 3 * self.program.outputs, np.float64), (PLACES, np.int64)),
-            *((count, np.int64), (trees, np.uint32)),
+            *((trees, self.arrays[1].dtype), (count, np.uint32), (count, np.uint32)),
             *((count, np.uint8), (2 * count + 1, np.uint8), (self.prices.sensors, np.uint8)),
         ]
         ends = np.cumsum([0, *(n * np.dtype(kind).itemsize for n, kind in parts)])
         state = np.empty(ends[-1], dtype=np.uint8)
-        sums, place, asked, at, have, need, bought = (
+        sums, place, at, asked, left, have, need, bought = (
             state[a:b].view(kind) for (a, b), (_, kind) in zip(pairwise(ends), parts, strict=True)
         )
         values, keys = np.empty(count, np.float32), np.zeros(2 * count + 1, np.uint32)
-        return Row(Cells(values, keys, have, need, at), asked, bought, place, sums), state
+        return Row(Cells(values, keys, have, need, at), asked, left, bought, place, sums), state
 
 
 @cache

@@ -122,8 +122,8 @@ class Predictor:
         """As ``predict``, without lists of names and values: the fastest way to ask.
 
         ``acquire(numbers, values)`` is called with the places of features in ``names``, and writes
-        what they are into ``values``, float32, NaN before; both are its own until it returns. The
-        answer's ``bought`` is an array of such numbers.
+        what they are into ``values``, float32, NaN before; both are its own until it returns, but
+        for their shapes. The answer's ``bought`` is an array of such numbers.
         """
         if (engine := self._compiled) is not None:
             return Answer(*engine.fill(acquire, self._limit(cap)))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench_core.serving.compiled import Model
-from bench_core.serving.kernels import (
+from bench_core.serving.layout import (
     ADD,
     CARRY,
     COMBINE,
