@@ -40,6 +40,10 @@ def keys(values: Float32Array) -> UInt32Array:
     return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
 
 
+NARROW = 32
+"""Bits of a link, of models that are not very large."""
+
+
 class Splits(NamedTuple):
     """Trees in preorder for ``tiles``: tree t has splits ``root[t] : root[t + 1]`` and its leaves
     begin at ``root[t] + t``.
@@ -170,7 +174,7 @@ class Packed:
         inner = self.below > 0
         above[child[inner]] = self.thresholds[inner]
         nodes = np.concatenate([np.stack([links, above], axis=1).ravel(), links[roots]])
-        return nodes.astype(np.uint32 if len(child) << bits < 1 << 32 else np.uint64)
+        return nodes.astype(np.uint32 if len(child) << bits < 1 << NARROW else np.uint64)
 
     @property
     def narrow(self) -> bool:

@@ -393,3 +393,27 @@ def test_tiles_are_the_same_without_hand_written_llvm_and_on_old_processors(
         check=False,
     )
     assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.slow
+def test_links_of_very_large_models_are_followed_alike(tmp_path: Path) -> None:
+    """In a process where no model is small enough for links of 32 bits."""
+    code = (
+        "import sys, pytest\n"
+        "class Wide:\n"
+        "    def pytest_sessionstart(self):\n"
+        "        from bench_core.serving import compiled\n"
+        "        compiled.NARROW = 0\n"
+        "sys.exit(pytest.main(sys.argv[1:], plugins=[Wide()]))"
+    )
+    some = "rows_at_hand or on_demand or cap or queries"
+    command = [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", __file__, "-k", some]
+    found = subprocess.run(
+        command,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
