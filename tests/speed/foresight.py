@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-TIME = re.compile(r"time: about ([\d.]+) (\w+), 9 times in 10 at most ([\d.]+) (\w+)")
+TIME = re.compile(r"time: about (.+), 9 times in 10 at most (.+)")
+PART = re.compile(r"([\d.]+) (s|min|h)")
 
 
 def bench(verb: str, suite: str, seed: int, store: Path, more: list[str]) -> tuple[float, str]:
@@ -28,6 +29,11 @@ def bench(verb: str, suite: str, seed: int, store: Path, more: list[str]) -> tup
     command = [sys.executable, "-m", "bench_core", verb, *how]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return time.monotonic() - start, done.stdout + done.stderr
+
+
+def seconds(text: str) -> float:
+    """Of a time such as 1 min 14 s."""
+    return sum(float(number) * UNITS[unit] for number, unit in PART.findall(text))
 
 
 def main() -> None:
@@ -48,7 +54,7 @@ def main() -> None:
                 _, plan = bench("plan", suite, seed, store, more)
                 found = TIME.search(plan)
                 assert found is not None, plan
-                half, ninth = (float(found[i]) * UNITS[found[i + 1]] for i in (1, 3))
+                half, ninth = map(seconds, found.groups())
                 load = os.getloadavg()[0]
                 taken, _ = bench("run", suite, seed, store, more)
                 figures = f"{half:.3g} s | {ninth:.3g} s | {taken:.3g} s | {ninth / taken:.2f}"
