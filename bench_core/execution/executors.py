@@ -35,6 +35,7 @@ and kernels."""
 
 _LINUX = sys.platform.startswith("linux")
 _POLL = 0.1
+_SETTLED = 0.002
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 
 
@@ -228,6 +229,8 @@ class LocalExecutor:
         now = time.monotonic()
         look = now - self._checked > _POLL
         self._checked = now if look else self._checked
+        if look:  # who has just sent a message computes again, and the thread that sent it waits
+            time.sleep(_SETTLED)
         for worker in self._workers.values():
             if worker.job is None:
                 continue
