@@ -25,7 +25,7 @@ from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;
 # of more, words drive out sums
 IN_ORDER = 64  # the same where rows are in order
-FEW_CODES, WORTH = 32, 2048  # codes of features, and rows, from which two are counted together
+FEW_CODES, WORTH = 32, 2048  # codes up to which, and rows from which, features are counted by twos
 BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
@@ -180,7 +180,11 @@ def _add_two_together(
     gaps: bool,
     both: Int64Array,
 ) -> None:
-    """As ``_add_with_hessians``, of features of few codes: one add for two of them."""
+    """As ``_add_with_hessians``, of features of few codes: one add for two of them.
+
+    The loops are written again: whether the compiler keeps all in registers hangs on how they
+    are cut into functions.
+    """
     count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
     if not gaps:
         for i in range(count):
