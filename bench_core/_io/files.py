@@ -16,11 +16,18 @@ from typing import Any
 _NUMBERS = itertools.count()
 
 
+def at_home(path: str | Path) -> Path:
+    """A path that may begin with ``~`` or ``~USER``; as it stands where there is no such user."""
+    with suppress(RuntimeError):
+        return Path(path).expanduser()
+    return Path(path)
+
+
 def cache_folder(folder: str | Path | None = None) -> Path:
     """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
     chosen = folder or os.environ.get("BENCH_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
+        return at_home(chosen)
     from platformdirs import user_cache_path
 
     return user_cache_path("budget-bench", appauthor=False)

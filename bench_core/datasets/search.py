@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from bench_core._io.files import at_home
 from bench_core._io.text import is_url
 from bench_core.datasets.remote import fetched, is_there, mirror, mirrored
 from bench_core.errors import InputError
@@ -20,7 +21,7 @@ def data_folder(folder: str | Path | None = None) -> Path:
     if chosen and is_url(str(chosen)):
         return mirror(str(chosen))
     if chosen:
-        return Path(chosen).expanduser()
+        return at_home(chosen)
     from platformdirs import user_data_path
 
     return user_data_path("budget-bench", appauthor=False)
@@ -49,7 +50,7 @@ class DataFolder:
 
         Raises InputError where there is none, or more than one.
         """
-        here = Path(name).expanduser()
+        here = at_home(name)
         if here.is_dir():
             return here.resolve()
         within = () if here.is_absolute() else self._folders

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
 from bench_core.datasets.file_parts import FORMATS
@@ -159,7 +160,7 @@ class _Table:
         text = self.text(key)
         if is_url(text):
             return text
-        return str((self.path.parent / Path(text).expanduser()).absolute()) if text else ""
+        return str((self.path.parent / at_home(text)).absolute()) if text else ""
 
     def text(self, key: str) -> str:
         value = self.table.get(key, "")

@@ -81,8 +81,8 @@ class ImportedModel:
                 "XGBoost's JSON or UBJ, CatBoost's JSON), and under a learner by --set "
                 "LEARNER.base.file=model.txt"
             )
-        path = Path(self.file).expanduser()
         try:
+            path = Path(self.file).expanduser()
             if not path.is_file():
                 raise InputError(f"imported: {self.file} is not a file")
             if path.stat().st_size > MOST_BYTES:
@@ -90,6 +90,8 @@ class ImportedModel:
             return path.read_bytes()
         except OSError as error:
             raise InputError(f"imported: {self.file}: {error.strerror}") from error
+        except RuntimeError as error:  # ~USER, of whom there is none
+            raise InputError(f"imported: {self.file} is not a file") from error
 
 
 bench_learners = provide_learners(ImportedModel)

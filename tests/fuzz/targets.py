@@ -17,7 +17,7 @@ import struct
 import tempfile
 import tomllib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,6 +115,22 @@ def svm(data: bytes) -> bool:
     return True
 
 
+def _records(text: str, mark: str) -> Iterator[list[str]]:
+    """The cells of each row, but of blank lines, which are no rows below the header."""
+    used: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in io.StringIO(text, newline="\n"):
+            used.append(line)
+            yield line
+
+    for row in csv.reader(noted(), delimiter=mark):
+        raw = "".join(used)
+        used.clear()
+        if raw.strip(" \t\n") or raw[0] == mark:
+            yield row
+
+
 def table(data: bytes) -> bool:
     """``csv`` and ``float``, rounded to float32."""
     path = _file("x.csv", data)
@@ -126,12 +142,7 @@ def table(data: bytes) -> bool:
     text = re.sub(r"^([ \t]*\n|\ufeff)*\ufeff", "", text)
     header = next(line for line in text.split("\n") if line.strip())
     mark = max(",;\t", key=header.count)
-    lines = list(csv.reader(io.StringIO(text, newline="\n"), delimiter=mark))
-    lines = [
-        cells
-        for cells in lines
-        if cells and not (len(cells) == 1 and cells[0] and not cells[0].strip(" \t"))
-    ]
+    lines = list(_records(re.sub(r"^(?:[ \t]*\n)*", "", text), mark))
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
         if found.is_text(name):

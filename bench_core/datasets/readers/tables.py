@@ -7,6 +7,7 @@ wanted. Line numbers count lines as an editor does, provided no quoted cell hold
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Table:
     frame: pd.DataFrame
     raw: bytes = b""
     header: int = 1
+    separator: str = ","
     _lines: list[int] = field(default_factory=list)  # of rows, once one was asked for
 
     def __len__(self) -> int:
@@ -63,8 +65,9 @@ class Table:
         if not self.raw:
             return f"{self.path}, row {row + 1}"
         if not self._lines:
-            lines = enumerate(self.raw.split(b"\n"), start=1)
-            self._lines.extend(number for number, line in lines if line.strip())
+            lines, mark = enumerate(self.raw.split(b"\n"), start=1), self.separator.encode()
+            rows = (number for number, line in lines if line.strip() or line[:1] == mark)
+            self._lines.extend(rows)
         at = row + self.header
         return f"{self.path}, line {self._lines[at]}" if at < len(self._lines) else str(self.path)
 
@@ -176,8 +179,13 @@ def read_table(path: str | Path, format: str = "") -> Table:
         _refuse_header(path, list(frame.columns))
         return Table(path, frame)
     raw = _unix_lines(read_bytes(path))
-    filled = (line for line in raw.split(b"\n") if line.strip(b" \t"))  # as pandas skips lines
-    first = next(filled).decode("utf-8-sig", "replace")
+    blank = re.match(rb"(?:[ \t]*\n)*", raw)
+    above = blank.group() if blank else b""  # lines without a cell
+    empty = above.count(b"\n")
+    if len(above) > empty:  # pandas takes one of tabs for the header where tabs separate cells
+        raw = b"\n" * empty + raw[len(above) :]
+    line = next(islice(BytesIO(raw), empty, None))
+    first = line.rstrip(b"\n").decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))
@@ -189,7 +197,7 @@ def read_table(path: str | Path, format: str = "") -> Table:
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     frame.columns = names
-    table = Table(path, frame, raw)
+    table = Table(path, frame, raw, separator=separator)
     _refuse_short_rows(table, separator, len(names))
     return table
 

@@ -9,7 +9,7 @@ import io
 import zipfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -105,8 +105,11 @@ def find_root(path: str, source: Source) -> Path:
 
 def find_file(path: str, source: Source) -> Path:
     """The file of that path, or else the one in the data folder."""
-    here = Path(path).expanduser()
-    return here.resolve() if here.is_file() else source.find(path)
+    with suppress(RuntimeError):  # ~USER, of whom there is none
+        here = Path(path).expanduser()
+        if here.is_file():
+            return here.resolve()
+    return source.find(path)
 
 
 def need_skimage() -> None:

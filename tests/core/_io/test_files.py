@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core._io.files import atomic_file, atomic_folder
+from bench_core._io.files import at_home, atomic_file, atomic_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -20,6 +20,12 @@ def fails(writer: AbstractContextManager[Path], inner: str) -> None:
     with writer as new:
         (new / inner).write_text("half")
         raise RuntimeError
+
+
+def test_a_home_is_found_where_there_is_such_a_user() -> None:
+    assert at_home("~/rows.csv") == Path.home() / "rows.csv"
+    assert at_home("~nobody-here/rows.csv") == Path("~nobody-here/rows.csv")
+    assert at_home("rows.csv") == Path("rows.csv")
 
 
 def test_a_file_takes_the_place_of_another_in_the_end(tmp_path: Path) -> None:

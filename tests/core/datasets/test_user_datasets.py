@@ -115,6 +115,7 @@ def test_a_registered_table_is_a_data_set_like_any_other(folder: Path) -> None:
         (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
         (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' bought names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
+        (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),
     ],
 )
 def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str) -> None:
