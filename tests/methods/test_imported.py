@@ -250,7 +250,7 @@ def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
         ImportedModel().stamp()
     with pytest.raises(InputError, match="absent is not a file"):
         ImportedModel(file=str(tmp_path / "absent")).stamp()
-    with pytest.raises(InputError, match="~no-one-here/m.txt is not a file"):
+    with pytest.raises(InputError, match=r"~no-one-here/m\.txt is not a file"):
         ImportedModel(file="~no-one-here/m.txt").stamp()
 
 
