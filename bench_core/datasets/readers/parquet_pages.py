@@ -180,6 +180,8 @@ def _value(content: Bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
         count, of = head >> 4, head & 15
         if count == 15:
             count, at = _whole(content, at)
+        if count > len(content) - at or depth > DEEPEST:  # no item takes less than a byte
+            raise PageError("its notes are damaged")
         items = []
         for _ in range(count):
             item, at = _value(content, at, of, depth + 1)

@@ -220,3 +220,17 @@ def test_a_file_that_is_empty_or_cut_is_refused(tmp_path: Path) -> None:
     written(path, {"a": pa.array([], pa.int64())})
     with pytest.raises(InputError, match="the file is empty"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        b"\x19\xf7" + b"\xff" * 8 + b"\x0f\0",  # a list of 2^60 numbers that are not there
+        b"\x19" * 50_000 + b"\0",  # lists in lists
+        b"\x1c" * 50_000 + b"\0",  # structs in structs
+    ],
+)
+def test_a_footer_that_promises_more_than_it_has_is_refused(footer: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert "not a Parquet file" in refusal(path)
