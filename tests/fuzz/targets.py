@@ -127,7 +127,7 @@ def _records(text: str, mark: str) -> Iterator[list[str]]:
     for row in csv.reader(noted(), delimiter=mark):
         raw = "".join(used)
         used.clear()
-        if raw.strip(" \t\n") or raw[0] == mark:
+        if raw.strip(" \t\n") or mark in raw:
             yield row
 
 

@@ -66,7 +66,7 @@ class Table:
             return f"{self.path}, row {row + 1}"
         if not self._lines:
             lines, mark = enumerate(self.raw.split(b"\n"), start=1), self.separator.encode()
-            rows = (number for number, line in lines if line.strip() or line[:1] == mark)
+            rows = (number for number, line in lines if line.strip() or mark in line)
             self._lines.extend(rows)
         at = row + self.header
         return f"{self.path}, line {self._lines[at]}" if at < len(self._lines) else str(self.path)
@@ -179,13 +179,13 @@ def read_table(path: str | Path, format: str = "") -> Table:
         _refuse_header(path, list(frame.columns))
         return Table(path, frame)
     raw = _unix_lines(read_bytes(path))
-    blank = re.match(rb"(?:[ \t]*\n)*", raw)
-    above = blank.group() if blank else b""  # lines without a cell
+    blank = re.match(rb"(?:[ \t]*\n|\xef\xbb\xbf)*", raw)
+    above = blank.group() if blank else b""  # lines without a cell, and marks of UTF-8
     empty = above.count(b"\n")
-    if len(above) > empty:  # pandas takes one of tabs for the header where tabs separate cells
+    if len(above) > empty:  # pandas takes a line of tabs for the header where tabs separate cells
         raw = b"\n" * empty + raw[len(above) :]
-    line = next(islice(BytesIO(raw), empty, None))
-    first = line.rstrip(b"\n").decode("utf-8-sig", "replace")
+    line = next(islice(BytesIO(raw), empty, None), b"")
+    first = line.rstrip(b"\n").decode("utf-8", "replace")
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))
@@ -196,6 +196,8 @@ def read_table(path: str | Path, format: str = "") -> Table:
     frame = _parse(path, raw, sep=separator, header=0)
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
+    if frame.shape[1] != len(names):
+        raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
     frame.columns = names
     table = Table(path, frame, raw, separator=separator)
     _refuse_short_rows(table, separator, len(names))
