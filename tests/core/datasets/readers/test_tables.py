@@ -62,7 +62,7 @@ def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
 
 
 def test_a_line_of_tabs_is_a_row_below_the_header_alone(tmp_path: Path) -> None:
-    path = write(tmp_path, "\t\t\n \na\tb\n1\t2\n \t\n3\t4\n")
+    path = write(tmp_path, "\t\t\n \na\tb\n1\t2\n\t\n3\t4\n")
     table = read_table(path)
     nothing = np.nan
     np.testing.assert_array_equal(table.matrix("ab"), [[1, 2], [nothing, nothing], [3, 4]])
