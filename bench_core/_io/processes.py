@@ -4,9 +4,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 SUBREAPER, DEATH_SIGNAL, DUMPABLE = 36, 1, 4  # of prctl
 
@@ -42,14 +43,44 @@ def descendants(process: int) -> list[int]:
 
 
 def _children(process: int) -> Iterator[int]:
-    for listed in _of_threads(process, "children"):
+    for thread in _threads(process):
+        listed = b""
+        with contextlib.suppress(OSError):
+            listed = (thread / "children").read_bytes()
         yield from map(int, listed.split())
 
 
-def running_threads(processes: Iterable[int]) -> int:
-    """Threads of processes that compute, or would if a processor were free."""
-    states = (state for process in processes for state in _of_threads(process, "stat"))
-    return sum(state.rpartition(b")")[2].split()[0] == b"R" for state in states)
+class Thread(NamedTuple):
+    """Whether it computes, or would if a processor were free, and the nanoseconds that it had one,
+    0 where the system does not say."""
+
+    ready: bool
+    spent: int
+
+
+def threads_of(processes: Iterable[int]) -> dict[Path, Thread]:
+    """The threads of processes, by their folders."""
+    found = {}
+    for process in processes:
+        for thread in _threads(process):
+            with contextlib.suppress(OSError):
+                state = (thread / "stat").read_bytes().rpartition(b")")[2].split()[0]
+                spent = 0
+                with contextlib.suppress(FileNotFoundError):
+                    spent = int((thread / "schedstat").read_bytes().split()[0])
+                found[thread] = Thread(state == b"R", spent)
+    return found
+
+
+def computing(before: Mapping[Path, Thread], now: Mapping[Path, Thread]) -> float:
+    """How many threads computed between two looks: those that were ready in the end, but no more
+    than shared the processor time (n with equal shares are n). What is awake for a moment now and
+    then has hardly any of it, though on a busy machine it is long ready before it gets that."""
+    ready = sum(thread.ready for thread in now.values())
+    idle = Thread(False, 0)
+    spent = [thread.spent - before.get(at, idle).spent for at, thread in now.items()]
+    squares = sum(time * time for time in spent)
+    return min(ready, sum(spent) ** 2 / squares) if squares else ready
 
 
 def waited_seconds(processes: Iterable[int]) -> float:
@@ -75,15 +106,12 @@ def running_elsewhere(looks: int = 10) -> float:
     return seen / looks
 
 
-def _of_threads(process: int, file: str) -> Iterator[bytes]:
-    """One file of each thread of a process. It may end at any moment, even while it is listed."""
+def _threads(process: int) -> list[Path]:
+    """The folder of each thread of a process. It may end at any moment, even while it is listed."""
     try:
-        threads = list(Path(f"/proc/{process}/task").iterdir())
+        return list(Path(f"/proc/{process}/task").iterdir())
     except OSError:
-        return
-    for thread in threads:
-        with contextlib.suppress(OSError):
-            yield (thread / file).read_bytes()
+        return []
 
 
 def end_all(processes: Iterable[int]) -> None:

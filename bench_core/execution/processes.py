@@ -12,14 +12,17 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from bench_core._io.plugin_folders import for_a_process
 from bench_core._io.processes import (
+    Thread,
+    computing,
     descendants,
     end_all,
     own_memory,
-    running_threads,
+    threads_of,
     waited_seconds,
 )
 from bench_core.execution.failures import LONGEST_TEXT
@@ -68,7 +71,8 @@ class Worker:
     sent: float = 0.0
     log_start: int = 0  # where the output of the job begins in the log
     view: View | None = None  # what it can see, if that is not all
-    looks: list[int] = field(default_factory=list)  # how many threads were seen to compute
+    looks: list[float] = field(default_factory=list)  # how many threads were seen to compute
+    threads: dict[Path, Thread] = field(default_factory=dict)  # when they were looked at last
     waits: float = 0.0  # of its processes, before the job
 
     @classmethod
@@ -119,7 +123,8 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """The worker has taken up its job."""
         self.began, self.sent, self.looks = True, time.monotonic(), []
-        self.waits = waited_seconds(self._processes())
+        processes = self._processes()
+        self.waits, self.threads = waited_seconds(processes), threads_of(processes)
         self.deadline = self.sent + timeout
 
     def free(self) -> None:
@@ -134,10 +139,12 @@ class Worker:
         return _LINUX and len(descendants(self.process.pid)) > 1
 
     def look(self) -> None:
-        """Count the threads that compute, of the process and of all that it started. Processor
-        time would say less: on a busy machine many threads get the time of one."""
+        """Count the threads that compute, of the process and of all that it started. Their
+        processor time alone would say less: on a busy machine many get the time of one."""
         if _LINUX and self.began:
-            self.looks.append(running_threads(self._processes()))
+            now = threads_of(self._processes())
+            self.looks.append(computing(self.threads, now))
+            self.threads = now
 
     def busy_threads(self) -> float:
         """How many threads computed for the job, on average; 0 for one too short to tell."""

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from bench_core._io.processes import (
+    Thread,
+    computing,
     descendants,
     own_memory,
     running_elsewhere,
-    running_threads,
+    threads_of,
     waited_seconds,
 )
 
@@ -34,7 +36,7 @@ def test_a_process_may_end_at_any_moment(
         monkeypatch.setattr(Path, "read_bytes", gone)
         monkeypatch.setattr(Path, "read_text", gone)
     process = os.getpid()
-    assert running_threads([process]) == 0
+    assert threads_of([process]) == {}
     assert descendants(process) == []
     if step == "reading":
         assert own_memory([process], 0) == waited_seconds([process]) == 0
@@ -48,10 +50,27 @@ def test_a_child_and_its_computing_are_seen() -> None:
             assert child.stdout is not None
             child.stdout.read(1)
             assert child.pid in descendants(os.getpid())
-            assert running_threads([child.pid]) == 1
+            (computes,) = threads_of([child.pid]).values()
+            assert computes.ready
         finally:
             child.kill()
-    assert running_threads([child.pid]) == 0
+    assert threads_of([child.pid]) == {}
+
+
+def looked(*threads: Thread) -> dict[Path, Thread]:
+    return {Path(f"/proc/1/task/{number}"): thread for number, thread in enumerate(threads)}
+
+
+def test_threads_that_share_the_time_compute_and_not_those_awake_for_a_moment() -> None:
+    before = looked(Thread(True, 5_000_000), Thread(False, 70), Thread(True, 0))
+    hardly = looked(Thread(True, 15_000_000), Thread(True, 100_070), Thread(False, 0))
+    assert computing(before, hardly) == pytest.approx(1.02, abs=0.001)
+    equal = looked(Thread(True, 9_000_000), Thread(True, 4_000_070), Thread(True, 4_000_000))
+    assert computing(before, equal) == 3
+    in_turn = looked(Thread(False, 9_000_000), Thread(True, 4_000_070), Thread(False, 4_000_000))
+    assert computing(before, in_turn) == 1
+    assert computing(before, before) == 2  # no time to share yet
+    assert computing({}, looked(*[Thread(True, 2_000_000)] * 4)) == 4
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="schedstat")
