@@ -8,7 +8,7 @@ feature::
 
 Integer sums are associative: the result has the same bits for any number of threads, and a
 parent minus its smaller child is exactly the other child. Hessians that differ between rows
-travel in a second integer, round(h * 2^hessian_exp).
+travel in a second integer beside it, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
 most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
@@ -48,11 +48,16 @@ LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers inclu
 class FixedPoint:
     """Gradients of all rows in fixed point, and the units in which sums of them are read."""
 
-    packed: Int64Array  # (n,)
-    hessian: Int64Array  # (n,), or (0,) where every hessian is the multiplicity
+    values: Int64Array  # (n, 2) packed gradients and hessians; (n, 1) where every hessian is the
+    # multiplicity
     count_bits: int
     gradient_unit: float
     hessian_unit: float
+
+    @property
+    def packed(self) -> Int64Array:
+        """Packed gradients (n,)."""
+        return self.values[:, 0]
 
 
 def bits_for(total: int) -> int:
@@ -75,21 +80,21 @@ def to_fixed_point(
     out: Int64Array | None = None,
 ) -> FixedPoint:
     """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities; into ``out``
-    (2, n), if it is given: fresh memory takes several times as long as the numbers do.
+    (2 n,), if it is given: fresh memory takes several times as long as the numbers do.
 
     Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
     there are more than 2^31 - 1 rows.
     """
     count_bits = bits_for(total)
     copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-    packed, h = np.empty((2, len(gradient)), np.int64) if out is None else out
+    n, channels = len(gradient), 1 if hessian is None else 2
+    values = np.empty(n * channels, np.int64) if out is None else out[: n * channels]
+    values = values.reshape(n, channels)
     most = room(sum_bits(count_bits), total)
-    unit, h_unit = _write(gradient, copies, most, count_bits, 1, packed), 1.0
-    if hessian is None:
-        h = h[:0]
-    else:
-        h_unit = _write(hessian, copies, room(SUM_BITS, total), 0, 0, h)
-    return FixedPoint(packed, h, count_bits, unit, h_unit)
+    unit, h_unit = _write(gradient, copies, most, count_bits, 1, values, 0), 1.0
+    if hessian is not None:
+        h_unit = _write(hessian, copies, room(SUM_BITS, total), 0, 0, values, 1)
+    return FixedPoint(values, count_bits, unit, h_unit)
 
 
 def room(bits: int, total: int) -> float:
@@ -98,11 +103,17 @@ def room(bits: int, total: int) -> float:
 
 
 def _write(
-    values: Float64Array, copies: Int64Array, most: float, shift: int, ones: int, out: Int64Array
+    values: Float64Array,
+    copies: Int64Array,
+    most: float,
+    shift: int,
+    ones: int,
+    out: Int64Array,
+    channel: int,
 ) -> float:
-    """Write values in fixed point, and return the unit. On one thread: handing it out takes as
-    long."""
-    unit: float = to_integers(frozen(values, np.float64), copies, most, shift, ones, out)
+    """Write values in fixed point to a column of ``out``, and return the unit. On one thread:
+    handing it out takes as long."""
+    unit: float = to_integers(frozen(values, np.float64), copies, most, shift, ones, out, channel)
     if np.isnan(unit):
         raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
     return unit
@@ -193,7 +204,7 @@ class Residuals:
         if len(self.copies):
             g *= self.copies
         unit = 2.0**-self.exponent
-        self.fixed = FixedPoint(g, np.empty(0, np.int64), self.count_bits, unit, 1.0)
+        self.fixed = FixedPoint(g.reshape(-1, 1), self.count_bits, unit, 1.0)
 
     @property
     def packed(self) -> Int64Array:

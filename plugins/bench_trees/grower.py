@@ -88,7 +88,7 @@ class Grower:
         self.moves = np.zeros((0, growth.MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
         self.out = GrownTree.leaf(0)
-        self.integers = np.empty((2, words.shape[1]), np.int64)  # gradients and hessians
+        self.integers = np.empty(2 * words.shape[1], np.int64)  # gradients and hessians
 
     def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
         """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
@@ -168,7 +168,7 @@ class Grower:
 
         def piece(start: int, stop: int) -> None:
             some = tree.spans[start:stop], steps[start:stop]
-            add_to_rows(residuals.packed, self.order.rows, *some, self.copies)
+            add_to_rows(residuals.fixed.values, self.order.rows, *some, self.copies)
 
         self.crew.run(piece, len(steps), 1)
 
@@ -233,8 +233,8 @@ class Grower:
 
     def _rows(self) -> Rows:
         order, pool, fixed = self.order, self.pool, self.fixed
-        gradients = fixed.packed, fixed.hessian, pool.values, pool.hessians
-        return Rows(order.words, order.rows, order.spare, *gradients, self.copies)
+        values = fixed.values, pool.values
+        return Rows(order.words, order.rows, order.spare, *values, self.copies)
 
     def _growing(self) -> Growing:
         pool = self.pool
@@ -288,8 +288,8 @@ class Grower:
             refunded |= account.pay(node, feature, self.order.rows[begin:end])
         if refunded:
             self._reconsider(account.coupled_owed < owed)
-        fixed, pool = self.fixed, self.pool
-        self.order.divide(moves, (fixed.packed, fixed.hessian), (pool.values, pool.hessians))
+        pool = self.pool
+        self.order.divide(moves, self.fixed.values, pool.values)
         add_children(self._growing(), pool.sums(), rules)
         if account.lazy:
             for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):

@@ -60,8 +60,7 @@ class HistogramPool:
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
         rows, wide = words.shape[1], len(self.features) >= FEATURES
         self.few_rows = wide and rows * d <= PER_BIN * int(self.first[-1])
-        self.values = np.empty(rows, np.int64)
-        self.hessians = np.empty(0, np.int64)
+        self.values = np.empty((rows, 1), np.int64)  # those of smaller children, in leaf order
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))  # (nodes, d), where ``best_cuts`` was, like ``cut``
@@ -71,11 +70,10 @@ class HistogramPool:
     def begin(self, fixed: FixedPoint) -> None:
         """Room for a new tree's root."""
         self.fixed = fixed
-        channels = 1 if len(fixed.hessian) == 0 else 2
+        channels = fixed.values.shape[1]
         if self.hist.shape[1] != channels:
             self.hist = np.zeros((0, channels, self.hist.shape[2]), np.int64)
-        if len(self.hessians) != len(fixed.hessian):
-            self.hessians = np.empty(len(fixed.hessian), np.int64)
+            self.values = np.empty(fixed.values.shape, np.int64)
         self.reserve(2, 0)
 
     def sums(self) -> Sums:
@@ -101,20 +99,20 @@ class HistogramPool:
         root = work[0, 3] < 0
         known, slots, moved = self.carried.state.tolist()
         counted = self.carried.counted[:slots]
-        rows, values = self.order.rows, (self.values, self.hessians)
+        rows, values = self.order.rows, self.values
         pairs, units = work.copy(), Units(*self.sums()[2:])
         if root and known:
             rows = self.order.spare
             pairs[0, 1:5] = moved, ROOT + 1, ROOT, 1  # the rows have gaps between them
         elif root:
-            values = self.fixed.packed, self.fixed.hessian
+            values = self.fixed.values
             pairs[0, 2] = ROOT
 
         def piece(start: int, stop: int) -> None:
             bins, groups = self._bins(start, stop), self.groups[start:stop]
             if root and known:
                 add_counts(self.hist, counted, bins.start, bins.stop, units[0], ROOT)
-            accumulate(self.words, rows, *values, pairs, groups, self.first, self.hist)
+            accumulate(self.words, rows, values, pairs, groups, self.first, self.hist)
             if root and work[0, 2] != ROOT:
                 self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
             features = self.features[self.begins[start] : self.begins[stop]]
@@ -148,8 +146,7 @@ class HistogramPool:
         charges += owed.lazy[nodes] if len(owed.lazy) else 0.0
         charges[:, ~asked] = np.inf
         rows, work = self.order.rows, _singly(nodes, table)
-        values = (v[rows] if len(v) else v for v in (self.fixed.packed, self.fixed.hessian))
-        some = Leaves(nodes, table, rows, *values)
+        some = Leaves(nodes, table, rows, self.fixed.values[rows])
 
         def piece(start: int, stop: int) -> None:
             found = np.empty((len(nodes), CODES_PER_WORD * (stop - start)), np.int64)

@@ -6,9 +6,6 @@ from bench_trees.arrays import Int64Array, UInt64Array
 from bench_trees.kernels.division import arrange, cut_up, divide, partition, settle
 from bench_trees.threads import PIECE, Workers
 
-Values = tuple[Int64Array, Int64Array]
-"""Packed gradients and hessians (or none) of rows."""
-
 
 class RowOrder:
     """Row numbers in leaf order, rising within every leaf."""
@@ -23,13 +20,13 @@ class RowOrder:
         """All rows in one leaf."""
         self.rows[:] = np.arange(len(self.rows), dtype=np.uint32)
 
-    def divide(self, moves: Int64Array, fixed: Values, gathered: Values) -> None:
+    def divide(self, moves: Int64Array, values: Int64Array, gathered: Int64Array) -> None:
         """Move the rows of every split's left child before those of its right child; the border to
         the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
-        split, go from ``fixed`` to its positions in ``gathered``."""
+        split, go from ``values`` to its positions in ``gathered``."""
         few = self.crew.threads == 1 or int((moves[:, 2] - moves[:, 1]).sum()) <= PIECE
         if few:
-            divide(self.words, moves, self.rows, self.spare, *fixed, *gathered)
+            divide(self.words, moves, self.rows, self.spare, values, gathered)
             return
         parts = cut_up(moves, PIECE)
 
@@ -37,7 +34,7 @@ class RowOrder:
             partition(self.words, parts[start:stop], self.rows, self.spare, self.spare)
 
         def move(start: int, stop: int) -> None:
-            settle(parts[start:stop], False, self.spare, self.rows, *fixed, *gathered)
+            settle(parts[start:stop], False, self.spare, self.rows, values, gathered)
 
         self.crew.run(count, len(parts), 1)
         arrange(parts, moves)

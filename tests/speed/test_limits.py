@@ -43,10 +43,10 @@ def kernel(words: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> partial[A
     """The engine's adds over these rows, ready to run."""
     first = np.arange(0, 256 * FEATURES + 1, 256)
     out = np.zeros((1, 1, int(first[-1])), np.int64)
-    groups, none = np.arange(len(words)), np.empty(0, np.int64)
+    groups, values = np.arange(len(words)), packed[:, None]
     far = len(rows) < words.shape[1]
     work = np.array([[0, len(rows), 0, -1, far]])
-    return partial(accumulate, words, rows, packed, none, work, groups, first, out)
+    return partial(accumulate, words, rows, values, work, groups, first, out)
 
 
 def unwritable(words: np.ndarray) -> np.ndarray:

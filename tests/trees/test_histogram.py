@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 def random_case(seed: int, n: int, d: int, hessians: bool) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 5, (d, n)).astype(np.uint8)
-    packed = rng.integers(-1000, 1000, n)
-    hessian = rng.integers(0, 1000, n if hessians else 0)
-    return codes, packed, hessian
+    return codes, rng.integers(-1000, 1000, (n, 2 if hessians else 1))
 
 
 def words_of(codes: np.ndarray) -> np.ndarray:
@@ -38,22 +36,19 @@ def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.nda
 def test_both_children_have_the_sums_of_a_plain_loop(
     seed: int, n: int, d: int, hessians: bool
 ) -> None:
-    codes, packed, hessian = random_case(seed, n, d, hessians)
+    codes, values = random_case(seed, n, d, hessians)
     rows = np.random.default_rng(seed).permutation(n).astype(np.uint32)
-    packed, hessian = packed[rows], hessian[rows] if hessians else hessian
+    values = values[rows]
     words, first = words_of(codes), np.arange(0, 5 * d + 1, 5)
     groups = np.arange(len(words))
     out = np.zeros((2, 2 if hessians else 1, 5 * d), np.int64)
     cut = n // 3
-    accumulate(
-        words, rows, packed, hessian, np.array([[0, n, 0, -1, 1]]), groups, first, out
-    )  # the parent, in slot 0
-    accumulate(
-        words, rows, packed, hessian, np.array([[0, cut, 1, 0, 1]]), groups, first, out
-    )  # a child in slot 1, its sibling takes slot 0
-    for channel, values in enumerate([packed, hessian][: 2 if hessians else 1]):
-        small = naive(codes, values[:cut], rows[:cut], first)
-        large = naive(codes, values[cut:], rows[cut:], first)
+    # the parent, in slot 0; a child in slot 1, whose sibling takes slot 0
+    for pair in ([0, n, 0, -1, 1], [0, cut, 1, 0, 1]):
+        accumulate(words, rows, values, np.array([pair]), groups, first, out)
+    for channel, own in enumerate(values.T):
+        small = naive(codes, own[:cut], rows[:cut], first)
+        large = naive(codes, own[cut:], rows[cut:], first)
         assert out[1, channel].tolist() == small
         assert out[0, channel].tolist() == large
 
@@ -64,14 +59,14 @@ def test_rows_in_order_and_rows_far_apart_are_summed_alike(
     n: int, step: int, hessians: bool
 ) -> None:
     """Memory is asked for ahead, but not beyond the last row."""
-    codes, packed, hessian = random_case(0, n, 9, hessians)
+    codes, values = random_case(0, n, 9, hessians)
     rows = np.arange(0, n, step, dtype=np.uint32)
-    first, values = np.arange(0, 46, 5), [packed[rows], hessian[rows] if hessians else hessian]
+    first, values = np.arange(0, 46, 5), values[rows]
     out = np.zeros((1, 1 + hessians, 45), np.int64)
     work = np.array([[0, len(rows), 0, -1, step > 1]])
-    accumulate(words_of(codes), rows, *values, work, np.arange(2), first, out)
+    accumulate(words_of(codes), rows, values, work, np.arange(2), first, out)
     for channel in range(1 + hessians):
-        assert out[0, channel].tolist() == naive(codes, values[channel], rows, first)
+        assert out[0, channel].tolist() == naive(codes, values[:, channel], rows, first)
 
 
 @pytest.mark.parametrize("rows", [WORTH - 1, WORTH, 2 * WORTH + 1])
@@ -88,25 +83,25 @@ def test_features_counted_together_have_their_own_sums(rows: int, codes: int, ga
     of = np.stack([rng.integers(0, many, n).astype(np.uint8) for many in bins])
     of[:, own[:3]] = bins[:, None] - 1
     first = np.cumsum([0, *bins])
-    values = rng.integers(-(2**60), 2**60, (2, rows)) // rows
+    values = rng.integers(-(2**60), 2**60, (rows, 2)) // rows
     out = np.zeros((2, 2, int(first[-1])), np.int64)
     work = np.array([[0, rows, slot, -1, gaps] for slot in range(2)])
-    accumulate(words_of(of), own, *values, work, np.arange(2), first, out)
+    accumulate(words_of(of), own, values, work, np.arange(2), first, out)
     for channel in range(2):
         sums = np.zeros(int(first[-1]), np.int64)
         for j, column in enumerate(of):
-            np.add.at(sums, first[j] + column[own], values[channel])
+            np.add.at(sums, first[j] + column[own], values[:, channel])
         assert out[0, channel].tolist() == out[1, channel].tolist() == sums.tolist()
 
 
 def test_only_the_features_of_the_asked_words_are_touched() -> None:
-    codes, packed, hessian = random_case(0, 8, 17, False)
+    codes, values = random_case(0, 8, 17, False)
     first = np.arange(0, 86, 5)
     out = np.full((1, 1, 85), 7, np.int64)
     rows = np.arange(8, dtype=np.uint32)
     pair = np.array([[0, 8, 0, -1, 0]])
-    accumulate(words_of(codes), rows, packed, hessian, pair, np.array([0, 2]), first, out)
-    expected = naive(codes, packed, rows, first)
+    accumulate(words_of(codes), rows, values, pair, np.array([0, 2]), first, out)
+    expected = naive(codes, values[:, 0], rows, first)
     assert out[0, 0].tolist() == [*expected[:40], *[7] * 40, *expected[80:]]
 
 
@@ -156,7 +151,7 @@ def test_rounding_stays_within_the_stated_resolution(values: list[float], copies
 def test_hessians_are_kept_to_52_bits() -> None:
     h = np.array([0.1, 0.2, 0.25])
     fixed = to_fixed_point(np.zeros(3), h, None, 3)
-    np.testing.assert_allclose(fixed.hessian * fixed.hessian_unit, h, rtol=1e-14)
+    np.testing.assert_allclose(fixed.values[:, 1] * fixed.hessian_unit, h, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -20,16 +20,14 @@ def divide(
     moves: Int64Array,
     rows: UInt32Array,
     spare: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
-    packed_out: Int64Array,
-    hessian_out: Int64Array,
+    values: Int64Array,
+    values_out: Int64Array,
 ) -> None:
     """All of ``RowOrder.divide`` on one thread: a part per split, of which left rows move once."""
     parts = cut_up(moves, len(rows))
     partition(words, parts, rows, rows, spare)
     arrange(parts, moves)
-    settle(parts, True, spare, rows, packed, hessian, packed_out, hessian_out)
+    settle(parts, True, spare, rows, values, values_out)
 
 
 @calling(intrinsics)
@@ -117,10 +115,8 @@ def settle(
     stay: bool,
     spare: UInt32Array,
     rows: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
-    packed_out: Int64Array,
-    hessian_out: Int64Array,
+    values: Int64Array,
+    values_out: Int64Array,
 ) -> None:
     """Partitioned rows to their places, those that went left unless they ``stay``; the values of
     the side that is gathered."""
@@ -136,8 +132,8 @@ def settle(
         if part[10]:
             start = part[7 + part[10]]
             stop = start + (lefts if part[10] == 1 else rights)
+            last = values.shape[1] - 1  # of one channel the first is the last
             for k in range(start, stop):
-                packed_out[k] = packed[rows[k]]
-            if len(hessian):
-                for k in range(start, stop):
-                    hessian_out[k] = hessian[rows[k]]
+                r = rows[k]
+                values_out[k, 0] = values[r, 0]
+                values_out[k, last] = values[r, last]

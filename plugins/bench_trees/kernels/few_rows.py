@@ -32,9 +32,8 @@ class Leaves(NamedTuple):
 
     numbers: Int64Array  # (m,)
     table: Int64Array  # the integers of all nodes
-    rows: UInt32Array  # of all leaves, in their order, with packed gradients and hessians
-    packed: Int64Array
-    hessian: Int64Array
+    rows: UInt32Array  # of all leaves, in their order
+    values: Int64Array  # theirs (n, channels): packed gradients, and hessians where these differ
 
 
 class Word(NamedTuple):
@@ -130,7 +129,7 @@ def _count(
     low, step = np.uint64(255), np.uint64(CODES_PER_WORD)
     if plain:
         for i in range(begin, end):
-            c, v = words[some.rows[i]], some.packed[i]
+            c, v = words[some.rows[i]], some.values[i, 0]
             bins[(c & low) * step] += v
             bins[((c >> np.uint64(8)) & low) * step + np.uint64(1)] += v
             bins[((c >> np.uint64(16)) & low) * step + np.uint64(2)] += v
@@ -141,7 +140,7 @@ def _count(
             bins[(c >> np.uint64(56)) * step + np.uint64(7)] += v
         return
     for i in range(begin, end):
-        c, v, h = words[some.rows[i]], some.packed[i], some.hessian[i]
+        c, v, h = words[some.rows[i]], some.values[i, 0], some.values[i, 1]
         for k in range(CODES_PER_WORD):
             code = (c >> np.uint64(8 * k)) & low
             add_pair(bins, np.uint64(2) * (code * step + np.uint64(k)), v, h)

@@ -13,13 +13,19 @@ FINEST = 1000  # exponent of a unit
 
 @njit(cache=True, nogil=True)
 def to_integers(
-    values: Float64Array, copies: Int64Array, room: float, shift: int, ones: int, out: Int64Array
+    values: Float64Array,
+    copies: Int64Array,
+    room: float,
+    shift: int,
+    ones: int,
+    out: Int64Array,
+    channel: int,
 ) -> float:
     """Values (m,) in units of the finest power of two in which the sum of their sizes times copies
     is at most ``room``; that unit, or NaN where the sum is not finite.
 
     Each is rounded, moved ``shift`` bits up, with ``ones`` below, and times ``copies`` (m,), if
-    there are any.
+    there are any, and goes to out[:, channel].
     """
     size, exponent = _sum_of_sizes(values, copies), 0
     if not np.isfinite(size):
@@ -28,9 +34,9 @@ def to_integers(
         exponent = math.frexp(max(room / max(size, room * 2.0**-FINEST), 2.0**-FINEST))[1] - 1
     scale = math.ldexp(1.0, exponent)
     for i in range(len(values)):
-        out[i] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
+        out[i, channel] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
     for i in range(len(copies)):
-        out[i] *= copies[i]
+        out[i, channel] *= copies[i]
     return math.ldexp(1.0, -exponent)
 
 
@@ -105,16 +111,16 @@ def add_values(
 def add_to_rows(
     values: Int64Array, rows: UInt32Array, leaves: Int64Array, steps: Int64Array, copies: Int64Array
 ) -> None:
-    """Add steps[i] per copy to the values of the rows of leaf i: those at the positions
-    leaves[i, 0]:leaves[i, 1]."""
+    """Add steps[i] per copy to values[:, 0], the packed gradients, of the rows of leaf i: those at
+    the positions leaves[i, 0]:leaves[i, 1]."""
     for i in range(len(leaves)):
         step = steps[i]
         if len(copies) == 0:
             for r in rows[leaves[i, 0] : leaves[i, 1]]:
-                values[r] += step
+                values[r, 0] += step
         else:
             for r in rows[leaves[i, 0] : leaves[i, 1]]:
-                values[r] += step * copies[r]
+                values[r, 0] += step * copies[r]
 
 
 @njit(cache=True, nogil=True)
@@ -132,6 +138,6 @@ def collect(
     for begin, end, step in moved:
         for i in range(begin, end):
             rows_out[at] = rows[i]
-            out[at] = (step * copies[rows[i]] if len(copies) else step) << count_bits
+            out[at, 0] = (step * copies[rows[i]] if len(copies) else step) << count_bits
             at += 1
     return at

@@ -14,6 +14,8 @@ window of instructions hides the way to memory; a request ``AHEAD`` rows ahead h
 second cache. What the next word's column has of these rows is asked for a whole pass before.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -26,6 +28,8 @@ AHEAD = 32  # rows whose words are requested: their adds take as long as the sec
 # of more, words drive out sums
 IN_ORDER = 64  # the same where rows are in order
 FEW_CODES, WORTH = 32, 2048  # codes up to which, and rows from which, features are counted by twos
+ONE_CODE: Any = np.uint64(2 * 255)  # the bits of twice a code, and of twice a pair of few codes
+TWO_CODES: Any = np.uint64(2 * (FEW_CODES**2 - 1))
 BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
@@ -35,8 +39,7 @@ STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equa
 def accumulate(
     words: UInt64Array,
     rows: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
+    values: Int64Array,
     pairs: Int64Array,
     groups: Int64Array,
     first: Int64Array,
@@ -44,14 +47,15 @@ def accumulate(
 ) -> None:
     """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
 
-    ``rows``, ``packed`` and ``hessian`` (or none) are in leaf order. A row of ``pairs`` is::
+    ``rows`` and ``values`` (n, channels) are in leaf order. A row of ``pairs`` is::
 
         begin, end   positions of the smaller sibling's rows
         small        slot for its histogram
         large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
         gaps         0 where the rows are all of 0:end in order, 1 where memory is asked for ahead
     """
-    channels = 1 if len(hessian) == 0 else 2
+    channels = values.shape[1]
+    flat = values.reshape(values.size)
     step = channels * STRIDE
     # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
     table = np.zeros(8 * step, np.int64)
@@ -65,16 +69,14 @@ def accumulate(
             begin, end = pairs[pair, 0], pairs[pair, 1]
             small, large = pairs[pair, 2], pairs[pair, 3]
             gaps = pairs[pair, 4] != 0
-            own, g_own = rows[begin:end], packed[begin:end]
+            own, theirs = rows[begin:end], flat[channels * begin : channels * end]
             if channels == 1:
-                _add_packed(column, following, own, g_own, gaps, table)
+                _add_packed(column, following, own, theirs, gaps, table)
             elif few and end - begin >= WORTH:
-                h_own = hessian[begin:end]
-                _add_two_together(column, following, own, g_own, h_own, gaps, both)
+                _add_two_together(column, following, own, theirs, gaps, TWO_CODES, both)
                 _take_apart(both, ends, table)
             else:
-                h_own = hessian[begin:end]
-                _add_with_hessians(column, following, own, g_own, h_own, gaps, table)
+                _add_with_hessians(column, following, own, theirs, gaps, ONE_CODE, table)
             for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
                 at = (j - 8 * g) * step
                 for channel in range(channels):
@@ -142,9 +144,9 @@ def _add_with_hessians(
     words: UInt64Array,
     following: UInt64Array,
     rows: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
+    values: Int64Array,
     gaps: bool,
+    mask: int,
     table: Int64Array,
 ) -> None:
     """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line.
@@ -156,18 +158,18 @@ def _add_with_hessians(
     if not gaps:
         for i in range(count):
             prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
-            _add_pairs(words[i], packed[i], hessian[i], table)
+            _add_pairs(words[i], values, i, mask, table)
         return
     asking = count - min(count, ahead)
     for i in range(asking):
-        r = rows[i]
-        prefetch(words, rows[i + ahead])
+        r = np.uint64(rows[i])
+        prefetch(words, np.uint64(rows[i + ahead]))
         prefetch_early(following, r)
-        _add_pairs(words[r], packed[i], hessian[i], table)
+        _add_pairs(words[r], values, i, mask, table)
     for i in range(asking, count):
-        r = rows[i]
+        r = np.uint64(rows[i])
         prefetch_early(following, r)
-        _add_pairs(words[r], packed[i], hessian[i], table)
+        _add_pairs(words[r], values, i, mask, table)
 
 
 @inner
@@ -175,9 +177,9 @@ def _add_two_together(
     words: UInt64Array,
     following: UInt64Array,
     rows: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
+    values: Int64Array,
     gaps: bool,
+    mask: int,
     both: Int64Array,
 ) -> None:
     """As ``_add_with_hessians``, of features of few codes: one add for two of them.
@@ -189,29 +191,38 @@ def _add_two_together(
     if not gaps:
         for i in range(count):
             prefetch(words, i + np.uint64(IN_ORDER))  # beyond the array's end it does nothing
-            _add_four(words[i], packed[i], hessian[i], both)
+            _add_four(words[i], values, i, mask, both)
         return
     asking = count - min(count, ahead)
     for i in range(asking):
-        r = rows[i]
-        prefetch(words, rows[i + ahead])
+        r = np.uint64(rows[i])
+        prefetch(words, np.uint64(rows[i + ahead]))
         prefetch_early(following, r)
-        _add_four(words[r], packed[i], hessian[i], both)
+        _add_four(words[r], values, i, mask, both)
     for i in range(asking, count):
-        r = rows[i]
+        r = np.uint64(rows[i])
         prefetch_early(following, r)
-        _add_four(words[r], packed[i], hessian[i], both)
+        _add_four(words[r], values, i, mask, both)
 
 
 @njit(inline="always")
-def _add_four(c: int, v: int, h: int, both: Int64Array) -> None:
-    """Add v and h to the pairs of codes of c: that of every second feature is the higher one."""
+def _add_four(c: int, values: Int64Array, i: int, mask: int, both: Int64Array) -> None:
+    """Add the i-th pair of values to the pairs of codes of c: that of every second feature is the
+    higher one."""
     even, odd = np.uint64(0x001F001F001F001F), np.uint64(0x03E003E003E003E0)
     codes = (c & even) | ((c >> np.uint64(3)) & odd)
-    one, whole = np.uint64(1), np.uint64(FEW_CODES**2 - 1)
+    v, h = values[np.uint64(2) * i], values[np.uint64(2) * i + np.uint64(1)]
     for k in range(4):
-        code = (codes >> np.uint64(16 * k)) & whole
-        add_pair(both, np.uint64(k * BOTH) + (code << one), v, h)
+        add_pair(both, np.uint64(k * BOTH) + _twice(codes, 16 * k, mask), v, h)
+
+
+@njit(inline="always")
+def _twice(codes: Any, begin: int, mask: int) -> Any:
+    """Twice the code whose bits begin at ``begin``: a rotation and one more instruction. With a
+    ``mask`` that the compiler knows it makes of these a copy, a shift, and one more.
+    """
+    by = np.uint64((begin + 63) % 64)
+    return ((codes >> by) | (codes << (np.uint64(64) - by))) & mask
 
 
 @inner
@@ -238,12 +249,11 @@ def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
 
 
 @njit(inline="always")
-def _add_pairs(c: int, v: int, h: int, table: Int64Array) -> None:
-    """Add v and h to the bins of the eight codes of c."""
-    low, one, stride = np.uint64(255), np.uint64(1), np.uint64(2 * STRIDE)
+def _add_pairs(c: int, values: Int64Array, i: int, mask: int, table: Int64Array) -> None:
+    """Add the i-th pair of values to the bins of the eight codes of c."""
+    v, h = values[np.uint64(2) * i], values[np.uint64(2) * i + np.uint64(1)]
     for k in range(8):
-        code = (c >> np.uint64(8 * k)) & low
-        add_pair(table, np.uint64(k) * stride + (code << one), v, h)
+        add_pair(table, np.uint64(2 * STRIDE * k) + _twice(c, 8 * k, mask), v, h)
 
 
 @calling(intrinsics)

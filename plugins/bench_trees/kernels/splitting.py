@@ -90,11 +90,9 @@ def best_cuts(
                 gain[node, j] = -np.inf
                 begin, end = first[j], first[j + 1]
                 packed, hessian = bins[begin:end], hessians[begin:end]
-                low, cuts = _cumulate(packed, limits.min_rows, mask, V)
+                low, cuts = _cumulate(packed, hessian, plain, limits.min_rows, mask, V, W)
                 if cuts == 0:
                     continue
-                if not plain:
-                    W[low + cuts] = _cumulate_hessians(packed, hessian, W)
                 lost = bins[end - 1]
                 charge = coupled[j]
                 if len(lazy):
@@ -147,20 +145,36 @@ def best_cuts(
 
 
 @inner
-def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) -> tuple[int, int]:
-    """Packed sums V of the bins up to every cut, then that of all bins; the first cut that may
-    leave enough rows on both sides, and the number of such cuts.
+def _cumulate(
+    packed: Int64Array,
+    hessian: Int64Array,
+    plain: bool,
+    min_rows: int,
+    mask: np.int64,
+    V: Int64Array,
+    W: Int64Array,
+) -> tuple[int, int]:
+    """Packed sums V of the bins up to every cut, then that of all bins, and likewise hessians W
+    unless ``plain``; the first cut that may leave enough rows on both sides, and the number of such
+    cuts.
 
     Behind an empty bin the cut is the same as before it, and the lower one is taken.
     """
     last = np.uint64(len(packed) - 1)
-    v = packed[0]
-    V[0] = v  # even where it is empty: NaN may go left alone
+    v, w = packed[0], hessian[0]
+    V[0], W[0] = v, w  # even where it is empty: NaN may go left alone
     filled = np.uint64(1)  # unsigned: never from the array's end
-    for b in range(np.uint64(1), last):
-        v += packed[b]
-        V[filled] = v
-        filled += np.uint64(packed[b] != 0)
+    if plain:
+        for b in range(np.uint64(1), last):
+            v += packed[b]
+            V[filled] = v
+            filled += np.uint64(packed[b] != 0)
+    else:
+        for b in range(np.uint64(1), last):
+            v += packed[b]
+            w += hessian[b]
+            V[filled], W[filled] = v, w
+            filled += np.uint64(packed[b] != 0)
     whole = v + packed[last]
     missing = packed[last] & mask
     least, most = min_rows - missing, (whole & mask) - min_rows  # NaN may go left
@@ -169,22 +183,8 @@ def _cumulate(packed: Int64Array, min_rows: int, mask: np.int64, V: Int64Array) 
         low += 1
     while high >= low and (V[high] & mask) > most:
         high -= 1
-    V[high + 1] = whole
+    V[high + 1], W[high + 1] = whole, w + hessian[last]
     return low, int(high + 1 - low)
-
-
-@inner
-def _cumulate_hessians(packed: Int64Array, hessian: Int64Array, W: Int64Array) -> int:
-    """Hessians W of the bins up to every cut of ``_cumulate``; that of all bins."""
-    last = np.uint64(len(packed) - 1)
-    w = hessian[0]
-    W[0] = w
-    filled = np.uint64(1)
-    for b in range(np.uint64(1), last):
-        w += hessian[b]
-        W[filled] = w
-        filled += np.uint64(packed[b] != 0)
-    return int(w + hessian[last])
 
 
 @inner

@@ -75,10 +75,8 @@ class Rows(NamedTuple):
     words: UInt64Array
     rows: UInt32Array
     spare: UInt32Array
-    packed: Int64Array
-    hessian: Int64Array
-    packed_in_order: Int64Array
-    hessian_in_order: Int64Array
+    values: Int64Array  # (n, channels), of ``FixedPoint``
+    in_order: Int64Array  # the same of smaller children, in leaf order
     copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
 
 
@@ -98,7 +96,7 @@ class Carried(NamedTuple):
 
     state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
     counted: Int64Array  # (m, 2), as ``add_counts`` reads them
-    # what the rows have too much is in ``packed_in_order``
+    # what the rows have too much is in ``Rows.in_order``
 
 
 class Descent(NamedTuple):
@@ -146,7 +144,7 @@ def grow(
     while True:
         if state[COUNT] == 0:
             slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
-            _begin(state, nodes.integers[0], work[0], rows.rows, rows.packed, rows.hessian, slot)
+            _begin(state, nodes.integers[0], work[0], rows.rows, rows.values, slot)
             zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
             begin_node(nodes, zero, zero, sums, rules)
         found = 0
@@ -176,16 +174,7 @@ def grow(
                 return ROOM
             if charged or touched > extent.rows:
                 return SPLIT
-            divide(
-                rows.words,
-                moves,
-                rows.rows,
-                rows.spare,
-                rows.packed,
-                rows.hessian,
-                rows.packed_in_order,
-                rows.hessian_in_order,
-            )
+            divide(rows.words, moves, rows.rows, rows.spare, rows.values, rows.in_order)
             add_children(tree, sums, rules)
         elif found == 0:
             if state[COUNT] == 1:
@@ -214,15 +203,17 @@ def _begin(
     root: Int64Array,
     work: Int64Array,
     order: UInt32Array,
-    packed: Int64Array,
-    hessian: Int64Array,
+    values: Int64Array,
     slot: int,
 ) -> None:
     """A new root alone, which waits for its gains."""
-    root[PACKED] = root[HESSIAN] = 0
     for i in range(len(order)):
         order[i] = i
-    root[PACKED], root[HESSIAN] = packed.sum(), hessian.sum()
+    g, h, last = np.int64(0), np.int64(0), values.shape[1] - 1
+    for i in range(len(values)):
+        g += values[i, 0]
+        h += values[i, last]
+    root[PACKED], root[HESSIAN] = g, h if last > 0 else 0
     root[BEGIN], root[END], root[SLOT] = 0, len(order), slot
     work[0], work[1], work[2], work[3] = 0, len(order), slot, -1
     work[4], work[5], work[6] = 0, 0, -1
@@ -253,7 +244,7 @@ def _score(
 ) -> None:
     """Histograms and best cuts of what waits."""
     work, hist = tree.work[: tree.state[WAITING]], sums.hist
-    order, g, h = rows.rows, rows.packed_in_order, rows.hessian_in_order
+    order, values = rows.rows, rows.in_order
     pairs = work.copy()
     if work[0, 3] < 0:
         if carried.state[KNOWN]:
@@ -262,9 +253,9 @@ def _score(
             pairs[0, 4] = 1  # rows with gaps
             add_counts(hist, counted, 0, hist.shape[2], sums.count_bits, ROOT)
         else:
-            g, h = rows.packed, rows.hessian
+            values = rows.values
             pairs[0, 2] = ROOT
-    accumulate(rows.words, order, g, h, pairs, columns.groups, sums.first, hist)
+    accumulate(rows.words, order, values, pairs, columns.groups, sums.first, hist)
     if work[0, 3] < 0 and work[0, 2] != ROOT:
         for channel in range(hist.shape[1]):
             for b in range(hist.shape[2]):
@@ -332,9 +323,9 @@ def _descend(
     moved = np.empty((count, 3), np.int64)
     slots, ranges = carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
-    total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.packed_in_order)
+    total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
     carried.state[COUNTED], carried.state[MOVED] = slots, total
     if how.alone:
         for k in range(len(steps)):
             steps[k] <<= bits
-        add_to_rows(rows.packed, rows.rows, out.spans[leaf:end], steps, rows.copies)
+        add_to_rows(rows.values, rows.rows, out.spans[leaf:end], steps, rows.copies)
