@@ -75,6 +75,9 @@ def carry_out_dask(plan: Plan, request: RunRequest, store: Path, emit: OnEvent) 
     return result_of(plan, store, started)
 
 
+LOST = "its worker was lost"
+
+
 class _SchedulerGoneError(Exception):
     """The scheduler cannot be asked any more."""
 
@@ -200,11 +203,13 @@ class Handing:
         if isinstance(error, BenchError):
             raise error
         begun = begun or [Begun(*_last_worker(error), handed)]
-        self._missed(piece, begun, time.monotonic(), final=not left)
+        failed = f"its task failed: {type(error).__name__}: {error}"
+        why = LOST if hasattr(error, "last_worker") else one_line(failed, 200)
+        self._missed(piece, begun, time.monotonic(), why, final=not left)
         if left:
             self.due.append((piece, left - 1))
             return None
-        return self._close(piece, set(), {})
+        return self._close(piece, set(), {}, why)
 
     def _merge(self, piece: Piece, shard: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -216,12 +221,20 @@ class Handing:
             self._close(piece, store.finished()[1], told)
 
     def _missed(
-        self, piece: Piece, lost: Sequence[Begun], until: float, final: bool = False
+        self,
+        piece: Piece,
+        lost: Sequence[Begun],
+        until: float,
+        last: str = LOST,
+        final: bool = False,
     ) -> None:
         """Write that a piece was begun on workers that were lost, each until the next began it, the
-        last ``until`` then; if that was the last try, so its trials ended."""
-        for one, end in zip(lost, [*(after.since for after in lost[1:]), until], strict=False):
-            why = f"its worker was lost ({one.worker})"
+        last ``until`` then and for the reason ``last``; if that was the last try, so its trials
+        ended."""
+        ends = [*(after.since for after in lost[1:]), until]
+        reasons = [*[LOST] * (len(lost) - 1), last]
+        for one, end, reason in zip(lost, ends, reasons, strict=False):
+            why = f"{reason} ({one.worker})"
             for trial in piece.job.trials:
                 spent = end - one.since
                 outcome = Outcome(Job("score", trial), Status.CRASHED, why, seconds=spent)
@@ -230,13 +243,15 @@ class Handing:
                     if final:
                         self.writer.trial(trial, outcome, one.place)
 
-    def _close(self, piece: Piece, fitted: Set[str], told: Mapping[str, Ended]) -> None:
+    def _close(
+        self, piece: Piece, fitted: Set[str], told: Mapping[str, Ended], why: str = LOST
+    ) -> None:
         self.steps.ended(piece, fitted)
         for trial in piece.job.trials:
             self.ended += 1
             how = told.get(trial.title)
             about = {"status": how.status if how else str(Status.CRASHED)}
-            about["message"] = how.error if how else "its worker was lost"
+            about["message"] = how.error if how else why
             counts: dict[str, Any] = {"jobs_done": self.ended, "jobs_total": self.steps.total}
             self.emit(news("finish", Job("score", trial), **about, **counts))
 

@@ -54,9 +54,13 @@ class Task:
 
 
 class LostError(RuntimeError):
-    """As Dask raises it: where a task was lost that no worker said it had begun."""
+    """As Dask raises it where it knows no more than the worker that had the task."""
 
     last_worker = SimpleNamespace(address="tcp://10.0.0.7:4321")
+
+
+class SilentError(LostError):
+    """Of one that no worker said it had begun."""
 
 
 MOVED = "begun on a second worker too"
@@ -78,13 +82,14 @@ class Cluster(list[Task]):
     def submit(self, do: Any, name: str, text: str, given: bytes, *rest: Any, **more: Any) -> Task:
         self.count += 1
         end = self.ends.pop(0) if self.ends else None
-        for _ in range(0 if isinstance(end, LostError) else 2 if end is MOVED else 1):
+        unsaid = isinstance(end, SilentError)
+        for _ in range(0 if unsaid else 2 if end is MOVED else 1):
             self.workers += 1
             place = (f"host{self.workers}", "two cores, Linux")
             begun = (name, f"worker {self.workers}", place)
             self.handing._began((0, begun))  # type: ignore[attr-defined]
             self.now += 5.0 if end else 0.0
-        self.now += 7.0 if isinstance(end, LostError) else 0.0
+        self.now += 7.0 if unsaid else 0.0
         if isinstance(end, BaseException):
             return Task(self.count, "cancelled" if "gone" in str(end) else "error", end)
         folder = self.home / "far" / name
@@ -132,12 +137,20 @@ def test_every_trial_returns_once_and_a_shared_fit_is_trained_once(home: Path) -
 
 
 def test_a_lost_worker_is_an_attempt_and_its_trial_is_tried_again(home: Path) -> None:
-    with handing(home, RuntimeError("killed")) as (made, cluster):
+    with handing(home, LostError("killed")) as (made, cluster):
         drive(made, cluster)
     assert Store(home / "near.db").info().counts == {"ok": 4}
     (attempt,) = lost(home)
     assert attempt.error == "its worker was lost (worker 1)"
     assert (attempt.seconds, attempt.machine) == (5.0, "host1: two cores, Linux")
+
+
+def test_a_task_that_failed_on_a_live_worker_says_why(home: Path) -> None:
+    with handing(home, OSError(28, "No space\nleft")) as (made, cluster):
+        drive(made, cluster)
+    assert Store(home / "near.db").info().counts == {"ok": 4}
+    (attempt,) = lost(home)
+    assert attempt.error == "its task failed: OSError: [Errno 28] No space left (worker 1)"
 
 
 def test_a_worker_that_dask_replaced_by_itself_is_an_attempt_until_the_next_began(
@@ -153,7 +166,7 @@ def test_a_worker_that_dask_replaced_by_itself_is_an_attempt_until_the_next_bega
 def test_of_a_worker_that_never_said_it_began_the_address_and_the_wait_are_kept(
     home: Path,
 ) -> None:
-    with handing(home, LostError("killed")) as (made, cluster):
+    with handing(home, SilentError("killed")) as (made, cluster):
         drive(made, cluster)
     (attempt,) = lost(home)
     assert attempt.error == "its worker was lost (tcp://10.0.0.7:4321)"
@@ -176,7 +189,7 @@ def test_attempts_of_equal_nodes_are_told_apart_and_exports_name_no_host(
 
 @pytest.mark.slow
 def test_a_worker_lost_too_often_is_the_end_of_its_trial_alone(home: Path) -> None:
-    dead = RuntimeError("killed")
+    dead = LostError("killed")
     with handing(home, dead, dead, dead) as (made, cluster):
         drive(made, cluster)
         assert made.over()
