@@ -51,7 +51,7 @@ def module_of(point: EntryPoint) -> str:
     """The module that an entry point names, or nothing where it is malformed."""
     try:
         return point.module
-    except (AttributeError, ValueError):  # by the version of Python
+    except (AssertionError, AttributeError, ValueError):  # by the version of Python
         return ""
 
 

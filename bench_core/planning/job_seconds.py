@@ -18,50 +18,50 @@ from bench_core.planning.request import available_cores
 from bench_core.results.records import FitSpec, TrialSpec
 
 MICROSECONDS: Mapping[str, tuple[float, float]] = {
-    "adapt-gbrt": (4.5, 180),
-    "adapt-l1": (2.4, 140),
-    "adapt-lin": (4.2, 140),
-    "adapt-lstsq": (10, 130),
-    "and-or": (32, 6.7),
-    "astc": (0.33, 3.9),
-    "budget-boosting": (8.3, 30),
-    "budget-prune": (0.82, 28),
-    "budget-rf": (1.4, 19),
-    "catboost": (1.1, 30),
-    "cegb": (0.81, 28),
-    "cheapest-first": (2, 14),
-    "constant": (0.015, 1.8),
-    "cost-tree": (0.21, 6.7),
-    "cronus": (18, 3.4),
-    "cronus-init": (14, 5.3),
-    "cronus-single": (0.76, 2.3),
-    "cscc": (3.1, 2.8),
-    "cstc": (6.4, 4.4),
-    "cstc-single": (0.51, 2.7),
-    "early-exit": (0.061, 11),
-    "forward-selection": (2.4, 17),
-    "gbrt": (0.25, 36),
-    "gbrt-subset": (0.37, 32),
-    "greedy-order": (1.1, 9.8),
-    "l1": (1.2, 6.6),
-    "lightgbm": (0.39, 28),
-    "lightgbm-cegb": (0.93, 31),
-    "miser": (0.26, 26),
-    "random-forest": (4.2, 90),
-    "random-order": (0.92, 11),
-    "rbf-svm": (0.41, 14),
-    "sklearn": (0.12, 11),
-    "soft-cascade": (11, 6.5),
-    "svm-average-kernel": (0.98, 30),
-    "xgboost": (0.47, 29),
+    "adapt-gbrt": (3, 60),
+    "adapt-l1": (1.6, 72),
+    "adapt-lin": (2.3, 51),
+    "adapt-lstsq": (4.8, 68),
+    "and-or": (26, 6),
+    "astc": (0.18, 3.6),
+    "budget-boosting": (7.9, 28),
+    "budget-prune": (0.98, 29),
+    "budget-rf": (1.7, 21),
+    "catboost": (1, 30),
+    "cegb": (0.71, 24),
+    "cheapest-first": (1.3, 12),
+    "constant": (0.018, 1.8),
+    "cost-tree": (0.14, 5.8),
+    "cronus": (8.8, 2.4),
+    "cronus-init": (14, 4.9),
+    "cronus-single": (0.89, 2.8),
+    "cscc": (2.4, 2.5),
+    "cstc": (3.7, 3.9),
+    "cstc-single": (0.39, 2.6),
+    "early-exit": (0.057, 9.8),
+    "forward-selection": (2, 14),
+    "gbrt": (0.23, 33),
+    "gbrt-subset": (0.43, 32),
+    "greedy-order": (0.99, 8.3),
+    "l1": (1.3, 6),
+    "lightgbm": (0.37, 28),
+    "lightgbm-cegb": (0.81, 29),
+    "miser": (0.22, 21),
+    "random-forest": (4.4, 43),
+    "random-order": (0.86, 9.2),
+    "rbf-svm": (0.59, 12),
+    "sklearn": (0.11, 11),
+    "soft-cascade": (7.8, 5.7),
+    "svm-average-kernel": (1.3, 31),
+    "xgboost": (0.41, 26),
 }
 """By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
 
-STRANGER = (1, 16)
+STRANGER = (1, 13)
 """Of a learner that is not in the table (``lear`` ranks, and no data of the table have queries;
 ``imported`` needs a model's file): the medians of those that are."""
 
-PROBE = 0.0042
+PROBE = 0.0041
 """Seconds of ``probe_seconds`` on the machine of the table."""
 
 COMPILING = 20.0
@@ -136,13 +136,13 @@ def size_of(features: int, classes: int, rows: Mapping[str, int]) -> Size:
 
 
 def probe_seconds() -> float:
-    """Processor seconds of a little work of the kinds that jobs do, the least of five times; those
+    """Processor seconds of a little work of the kinds that jobs do, the least of 15 times; those
     of the table's machine where the clock is too coarse to tell (Windows: 15.6 ms)."""
     # a stable sort is plain code; the other has instructions that take one processor ten times as
     # long as another, and jobs have hardly any of these
     values = np.random.default_rng(0).random(30_000)
     taken = []
-    for _ in range(5):
+    for _ in range(15):
         started = time.process_time()
         np.sort(values, kind="stable").cumsum()
         sum(i * i for i in range(50_000))

@@ -1,12 +1,14 @@
 """Processor seconds of fits and trials of all learners, from which foresight judges by size.
 
     python tests/speed/job_seconds.py run --data digits --data-dir FOLDER --seconds seconds.jsonl
+    python tests/speed/job_seconds.py run --suite letters --data-dir FOLDER --seconds seconds.jsonl
     python tests/speed/job_seconds.py table --seconds seconds.jsonl
 
-``run`` does all learners at their default settings on one data set, inline on one thread, and adds
-the processor seconds of each job to a file (twice where kernels were not compiled yet: the last
-time counts). ``table`` prints the values of bench_core/planning/job_seconds.py: by learner the
-geometric means over data sets of the microseconds of a fit and of a trial of unit size.
+``run`` does all learners at their default settings on one data set, or a suite in profile quick,
+inline on one thread, and adds the processor seconds of each job to a file (to be done once before,
+so that all kernels are compiled). ``table`` prints the values of
+bench_core/planning/job_seconds.py: by learner the geometric means of the microseconds of a fit and
+of a trial of unit size, over data sets and the suites' data sets, each by its median.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import geometric_mean, median
+from typing import Any
 
 from bench_core import api
 from bench_core.execution.events import Event
 from bench_core.planning.job_seconds import job_units, kind_of, probe_seconds, size_of
 
 
-def run(data: str, data_dir: str, into: Path) -> None:
+def run(data: str, suite: str, data_dir: str, into: Path) -> None:
     began: dict[str, float] = {}
     taken: dict[str, float] = {}
 
@@ -36,19 +39,21 @@ def run(data: str, data_dir: str, into: Path) -> None:
             taken[event.key.partition(":")[2]] = time.process_time() - began[event.key]
 
     with tempfile.TemporaryDirectory() as folder:
-        about = {"data": data, "data_dir": data_dir, "learners": "all", "configs": 1, "threads": 1}
+        about: dict[str, Any] = {"data": data, "learners": "all", "configs": 1}
+        if suite:
+            about = {"suite": suite, "profile": "quick", "seeds": 0}
+        about |= {"data_dir": data_dir, "threads": 1}
         about |= {"store": f"{folder}/x.db", "executor": "inline", "progress": False}
         plan = api.plan(**about)
         api.run(**about, on_event=hear)
-    (use,) = plan.datasets
-    size = size_of(use.features, use.classes, use.rows)
+    sizes = {use.name: size_of(use.features, use.classes, use.rows) for use in plan.datasets}
     with into.open("a", encoding="utf-8") as lines:
         for kind, specs in (("fit", plan.fits), ("trial", plan.trials)):
             for spec in specs:
                 if spec.key in taken:
                     name = spec.learner_name if kind == "fit" else spec.learner
-                    units = job_units(kind_of(spec), size)[kind == "trial"]
-                    row = {"data": data, "kind": kind, "learner": name}
+                    units = job_units(kind_of(spec), sizes[spec.dataset])[kind == "trial"]
+                    row = {"data": f"{suite} {spec.dataset}", "kind": kind, "learner": name}
                     print(
                         json.dumps(row | {"each": 1e6 * max(taken[spec.key], 1e-3) / units}),
                         file=lines,
@@ -56,13 +61,13 @@ def run(data: str, data_dir: str, into: Path) -> None:
 
 
 def table(seconds: Path) -> None:
-    last: dict[tuple[str, ...], float] = {}
+    known: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for line in seconds.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        last[row["learner"], row["kind"], row["data"]] = row["each"]
+        known[row["learner"], row["kind"], row["data"]].append(row["each"])
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (learner, kind, _), each in last.items():
-        found[learner, kind].append(each)
+    for (learner, kind, _), each in known.items():
+        found[learner, kind].append(median(each))
     print(f"PROBE = {probe_seconds():.2g}")
     pairs = {
         learner: [geometric_mean(found[learner, kind]) for kind in ("fit", "trial")]
@@ -78,11 +83,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--data", default="digits")
+    parser.add_argument("--suite", default="")
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--seconds", type=Path, default=Path("seconds.jsonl"))
     given = parser.parse_args()
     if given.what == "run":
-        run(given.data, given.data_dir, given.seconds)
+        run(given.data, given.suite, given.data_dir, given.seconds)
     else:
         table(given.seconds)
 
