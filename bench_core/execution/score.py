@@ -1,7 +1,7 @@
 """Metrics and cost statistics of every operating point of a predicted path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,14 @@ and a store of many trials stays small."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """The rows of one split's path by point, and the units' values of every point."""
+    """The rows of one split's path by point, and the units' values of every point. ``raised`` is
+    what a row is billed there beyond its own cost (``dearer.as_on_test``); empty: nothing."""
 
     rows: tuple[PointRow, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
+    raised: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def score_split(

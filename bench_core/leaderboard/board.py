@@ -22,8 +22,6 @@ LOST = 1 - 2 * (1 - SHARE)
 validation: it loses more than twice as much as was asked for. What is between may have been unlucky
 on test, and stands as it is."""
 
-OVER_BUDGET = "over budget"
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -97,8 +95,7 @@ class Standing:
 
     ``quality`` is on test, the mean over repeats, with its 95% ``interval``, and NaN unless every
     repeat can afford something; ``cost`` is the mean test cost. Tier 1 leads, tier 0 can afford
-    nothing. ``ranks`` are the best and the worst rank that the data leave it. ``over``: its cost on
-    test exceeds the budget by more than chance.
+    nothing. ``ranks`` are the best and the worst rank that the data leave it.
     """
 
     learner: str
@@ -107,7 +104,6 @@ class Standing:
     cost: float
     tier: int
     ranks: tuple[int, int]
-    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +150,7 @@ class Row:
     search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats
     can afford something. How sure all this is, ``certified`` adds: ``standing`` of the best point,
     ``saved``, and over the board's costs ``area``, the mean quality, and ``regret``, what it lacks
-    to the best learner at each cost, and ``gap``, what it lacks to the known optimum; ``over`` are
-    the budgets that its cost on test exceeds by more than chance.
+    to the best learner at each cost, and ``gap``, what it lacks to the known optimum.
     """
 
     learner: str
@@ -178,7 +173,6 @@ class Row:
     area: Measure | None = None
     regret: Measure | None = None
     gap: Measure | None = None
-    over: tuple[Budget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +227,6 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
-            OVER_BUDGET: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 

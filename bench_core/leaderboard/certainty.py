@@ -75,10 +75,8 @@ def certified(
     frame: pd.DataFrame,
     *,
     resamples: int = 2000,
-    marked: Sequence[Budget] | None = None,
 ) -> Board:
-    """The board with intervals, tiers and areas, its rows in the order of certainty. Those are
-    ``marked`` that are over any of these budgets, if not the board's.
+    """The board with intervals, tiers and areas, its rows in the order of certainty.
 
     Without a store, or without values in it, the board has standings by value and keeps its order.
     """
@@ -91,13 +89,9 @@ def certified(
     known = {} if drawn is None else drawn.levels
     caps = [budget for budget in board.budgets if budget not in known]
     known |= zip(caps, values.levels(caps, resamples), strict=True)
-    marked = board.budgets if marked is None else marked
-    over = values.over((*board.budgets, *marked))
-    at = [standing(b, values, known.get(b), over) for b in (None, *board.budgets)]
+    at = [standing(b, values, known.get(b)) for b in (None, *board.budgets)]
     best_of = {one.learner: one for one in at[0].rows}
     rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
-    beyond = ([b for b in marked if (b, row.learner) in over] for row in rows)
-    rows = [replace(row, over=tuple(own)) for row, own in zip(rows, beyond, strict=True)]
     rows = _with_areas(rows, board, drawn)
     if drawn is not None:
         rows = _with_savings(rows, board, drawn)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby
@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
-from bench_core.leaderboard.overruns import Case, Taken, over_budget
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
@@ -77,10 +76,8 @@ def standings(
     Without a store, or where it has no values, learners stand by their quality alone.
     """
     values = Values.of(store, info.run, dataset, frame, primary_metric(info, dataset))
-    known, over = values.levels(budgets, resamples), values.over(budgets)
-    return tuple(
-        standing(budget, values, level, over) for budget, level in zip(budgets, known, strict=True)
-    )
+    known = values.levels(budgets, resamples)
+    return tuple(standing(b, values, level) for b, level in zip(budgets, known, strict=True))
 
 
 class Named(NamedTuple):
@@ -92,14 +89,13 @@ class Named(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The operating points (p,) of one learner in one repeat, and their rows among all points."""
+    """The operating points (p,) of one learner in one repeat."""
 
     valid_quality: FloatArray
     valid_cost: FloatArray
     valid_p95: FloatArray
     test_quality: FloatArray
     test_cost: FloatArray
-    rows: IntArray
 
     def chosen(self, budget: Budget | None, higher: bool) -> int | None:
         """The best point within the budget, as ``operating_points.under_budget`` takes it."""
@@ -114,15 +110,14 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """The operating points of a data set's ranking, those rows of it that are under caps, what is
-    ``named`` of each point, and the stored values of its trials."""
+    """The operating points of a data set's ranking, those rows of it that are under caps, and the
+    stored values of its trials."""
 
     store: Store | None
     run: str
     dataset: str
     metric: Criterion
     capped: pd.DataFrame
-    named: pd.DataFrame
     paths: dict[str, list[Path]]
     trials: frozenset[tuple[str, int, int, str]]
 
@@ -141,31 +136,7 @@ class Values:
             (learner, int(fold), int(seed), spelt[text]) for learner, text, fold, seed in tried
         )
         capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
-        named = points[["fold", "seed", "params", "point"]]
-        return cls(store, run, dataset, metric, capped, named, _paths(points), frozenset(trials))
-
-    def over(self, budgets: Iterable[Budget | None]) -> frozenset[Case]:
-        """Which learners cost more than which of the budgets on test, by more than chance."""
-        return over_budget(self.store, self.run, self.dataset, self._taken(budgets))
-
-    def _taken(self, budgets: Iterable[Budget | None]) -> dict[Case, list[Taken]]:
-        """The point of each repeat, by learner and budget of those kinds that validation decides,
-        where every repeat affords something."""
-        found, higher = {}, self.metric.higher_is_better
-        words = texts(self.named["params"]), texts(self.named["point"])
-        folds, seeds = self.named["fold"].to_numpy(), self.named["seed"].to_numpy()
-        for budget in dict.fromkeys(budgets):
-            if budget is None or budget.kind == "cap":
-                continue
-            for learner, every in self.paths.items():
-                picks = [(path, path.chosen(budget, higher)) for path in every]
-                there = [(p.rows[k], p.test_cost[k]) for p, k in picks if k is not None]
-                if len(there) == len(every):
-                    found[budget, learner] = [
-                        Taken(int(folds[r]), int(seeds[r]), words[0][r], words[1][r], float(cost))
-                        for r, cost in there
-                    ]
-        return found
+        return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
 
     def chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
         """By learner quality and cost on test, NaN where not every repeat affords something."""
@@ -268,17 +239,15 @@ def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
     learners = texts(points["learner"])
-    arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields[:-1]]
+    arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
     for rows in positions(points, ["learner", "fold", "seed"]):
-        path = Path(*[*(values[rows] for values in arrays), rows])
+        path = Path(*(values[rows] for values in arrays))
         found.setdefault(learners[rows[0]], []).append(path)
     return found
 
 
-def standing(
-    budget: Budget | None, values: Values, named: Named | None, over: frozenset[Case]
-) -> Standings:
-    """The standings at one budget, with the level of quality there, and who is ``over`` it."""
+def standing(budget: Budget | None, values: Values, named: Named | None) -> Standings:
+    """The standings at one budget, with the level of quality there."""
     chosen, higher = values.chosen(budget), values.metric.higher_is_better
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
     place = {name: k for k, name in enumerate(named.names)} if named else {}
@@ -307,7 +276,6 @@ def standing(
             chosen[name][1],
             tier[name],
             ranks.get(name, (1, len(there))),
-            (budget, name) in over,
         )
         for name in sorted(order, key=tier.__getitem__)
     ]

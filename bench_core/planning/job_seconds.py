@@ -22,23 +22,23 @@ MICROSECONDS: Mapping[str, tuple[float, float]] = {
     "adapt-l1": (1.6, 72),
     "adapt-lin": (2.3, 51),
     "adapt-lstsq": (4.8, 68),
-    "and-or": (26, 6),
-    "astc": (0.18, 3.6),
+    "and-or": (4, 6),
+    "astc": (0.11, 3.6),
     "budget-boosting": (7.9, 28),
-    "budget-prune": (0.98, 29),
+    "budget-prune": (2, 29),
     "budget-rf": (1.7, 21),
     "catboost": (1, 30),
     "cegb": (0.71, 24),
     "cheapest-first": (1.3, 12),
     "constant": (0.018, 1.8),
     "cost-tree": (0.14, 5.8),
-    "cronus": (8.8, 2.4),
-    "cronus-init": (14, 4.9),
-    "cronus-single": (0.89, 2.8),
-    "cscc": (2.4, 2.5),
-    "cstc": (3.7, 3.9),
-    "cstc-single": (0.39, 2.6),
-    "early-exit": (0.057, 9.8),
+    "cronus": (2.8, 2.4),
+    "cronus-init": (2.5, 4.9),
+    "cronus-single": (0.27, 2.8),
+    "cscc": (1.4, 2.5),
+    "cstc": (2.2, 3.9),
+    "cstc-single": (0.2, 2.6),
+    "early-exit": (0.028, 9.8),
     "forward-selection": (2, 14),
     "gbrt": (0.23, 33),
     "gbrt-subset": (0.43, 32),
@@ -51,13 +51,13 @@ MICROSECONDS: Mapping[str, tuple[float, float]] = {
     "random-order": (0.86, 9.2),
     "rbf-svm": (0.59, 12),
     "sklearn": (0.11, 11),
-    "soft-cascade": (7.8, 5.7),
+    "soft-cascade": (1.4, 5.7),
     "svm-average-kernel": (1.3, 31),
     "xgboost": (0.41, 26),
 }
 """By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
 
-STRANGER = (1, 13)
+STRANGER = (1.1, 13)
 """Of a learner that is not in the table (``lear`` ranks, and no data of the table have queries;
 ``imported`` needs a model's file): the medians of those that are."""
 
@@ -71,24 +71,36 @@ MANY_TREES = 100.0
 
 
 class Kind(NamedTuple):
-    """Jobs that take about as long. ``trees``: the learner's parameter of that name."""
+    """Jobs that take about as long. ``effort``: of a fit, by its parameters (``effort_of``)."""
 
     dataset: str
     learner: str
-    trees: float = MANY_TREES
-
-    @classmethod
-    def of(cls, dataset: str, learner: str, trees: Any) -> Kind:
-        """``trees`` may be whatever a learner calls so."""
-        known = isinstance(trees, int | float) and trees > 0
-        return cls(dataset, learner, float(trees) if known else MANY_TREES)
+    effort: float = 1.0
 
 
 def kind_of(spec: FitSpec | TrialSpec) -> Kind:
     """The kind of a fit or trial."""
     if isinstance(spec, FitSpec):
-        return Kind.of(spec.dataset, spec.learner_name, spec.learner.get("fields", {}).get("trees"))
-    return Kind.of(spec.dataset, spec.learner, spec.params.get("trees"))
+        effort = effort_of(spec.learner.get("fields", {}))
+        return Kind(spec.dataset, spec.learner_name, effort)
+    return Kind(spec.dataset, spec.learner, effort_of(spec.params))
+
+
+def effort_of(params: Mapping[str, Any]) -> float:
+    """How much a fit has to do: its trees, or those of its base, are a limit that many fits stop
+    short of, and the values of a list are tried one by one in a part of it."""
+    trees, tried = _trees(params), 1
+    for values in params.values():
+        tried *= len(values) or 1 if isinstance(values, list | tuple) else 1
+    known = isinstance(trees, int | float) and trees > 0  # it may be whatever a learner calls so
+    return float((trees / MANY_TREES if known else 1.0) ** 0.75 * tried**0.5)
+
+
+def _trees(params: Mapping[str, Any]) -> Any:
+    base = params.get("base")
+    if "trees" in params or not isinstance(base, Mapping):
+        return params.get("trees")
+    return _trees(base.get("fields", base))  # as in a FitSpec, or in a TrialSpec
 
 
 class Size(NamedTuple):
@@ -116,10 +128,8 @@ IDLE = Machine()
 
 
 def job_units(kind: Kind, size: Size) -> tuple[float, float]:
-    """The sizes of a fit and of a trial. What each begins with is worth so many cells and rows, and
-    trees are a limit that many fits stop short of."""
-    trees = (kind.trees / MANY_TREES) ** 0.75
-    return (1e5 + size.cells * size.outputs) * trees, 4e3 + size.judged
+    """The sizes of a fit and of a trial. What each begins with is worth so many cells and rows."""
+    return (1e5 + size.cells * size.outputs) * kind.effort, 4e3 + size.judged
 
 
 def job_seconds(kind: Kind, size: Size) -> FloatArray:

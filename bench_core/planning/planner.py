@@ -1,5 +1,6 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,7 +19,7 @@ from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.foresight import Durations, foresee
-from bench_core.planning.job_seconds import IDLE, Kind, machine_now, size_of
+from bench_core.planning.job_seconds import IDLE, Kind, effort_of, machine_now, size_of
 from bench_core.planning.keys import Specifications
 from bench_core.planning.plan import (
     DatasetUse,
@@ -301,7 +302,10 @@ def _foreseen(plan: Plan, store: Store | None) -> Plan:
     left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
     here = left and plan.executor in ("local", "inline")
     machine = machine_now(plan.workers * plan.threads) if here else IDLE
-    durations = Durations({Kind.of(*key): rows for key, rows in taken.items()}, sizes, machine)
+    known: dict[Kind, list[tuple[float, float, float]]] = {}
+    for (name, learner, params), rows in taken.items():
+        known.setdefault(Kind(name, learner, effort_of(json.loads(params))), []).extend(rows)
+    durations = Durations(known, sizes, machine)
     foresight = foresee(durations, left, plan.workers, plan.threads)
     return replace(plan, foresight=foresight, expected=durations.expected(left))
 

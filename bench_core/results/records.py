@@ -208,6 +208,10 @@ class TrialResult:
 MORE_THREADS = "more threads than granted"
 """The mark of a trial whose fit or model kept more threads busy than it was to have."""
 
+DEARER = "dearer on test"
+"""The mark of a trial whose rows cost more on test than on validation, by more than chance: its
+points cost on validation what they cost on test."""
+
 NOT_PRIVATE = "not in private processes"
 """The mark of a stranger's model that could leave notes where its next process reads them."""
 

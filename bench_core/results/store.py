@@ -377,9 +377,9 @@ class Store:
 
     def durations(
         self,
-    ) -> tuple[dict[tuple[str, str, Any], list[tuple[float, float, float]]], dict[str, Any]]:
+    ) -> tuple[dict[tuple[str, str, str], list[tuple[float, float, float]]], dict[str, Any]]:
         """Seconds of finished trials' fits and of the trials, and their peaks of memory in MiB, by
-        data set, learner and its parameter ``trees``; and what runs say of data sets, by name.
+        data set, learner and its parameters as JSON; and what runs say of data sets, by name.
         Times are of whole jobs, imports included and waits for a processor not, where logged."""
         taken = defaultdict(list)
         with self._read() as db:
@@ -389,7 +389,7 @@ class Store:
                 spec = json.loads(row["spec"])
                 fit, trial = row["fit_seconds"] or 0.0, row["seconds"]
                 spent = whole.get(spec["fit"], fit), whole.get(row["key"], trial)
-                kind = spec["dataset"], spec["learner"], spec["params"].get("trees")
+                kind = spec["dataset"], spec["learner"], json.dumps(spec["params"])
                 taken[kind].append((*spent, row["peak_rss_mb"] or 0.0))
             about = [json.loads(row["about"]) for row in rows.select(db, "run", "true")]
         return dict(taken), {use["name"]: use for run in about for use in run["datasets"]}

@@ -31,7 +31,7 @@ from bench_core.terminal.tables import (
     written,
 )
 from bench_core.terminal.wording import cost, notices, quality
-from bench_reports.board_tables import ABOUT_OVER, OVER, half, starred
+from bench_reports.board_tables import half, starred
 from bench_reports.budgets import asked, costs_in, stored, unaffordable
 
 if TYPE_CHECKING:
@@ -174,8 +174,7 @@ def answer_each(
     titles = ("budget", "learner", judge.name, "±", "cost", "at")
     title = f"{name}: best {judge.name} at each budget{costs_in(frame)}"
     table = Table(titles, rows, "learner", titles[2:5], ("at",), title=title)
-    every = {f"{k} {name}": one for k, sure in enumerate(each) for name, one in sure.items()}
-    after = [*explained(every, primary_metric(info, name).name), *after]
+    after = [*explained(each[0], primary_metric(info, name).name), *after]
     after.append(
         f"with the other learners, and how to train it: bench best --budget {rows[0][0]!r}"
     )
@@ -206,8 +205,6 @@ def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
     """What ± and * say, and by which rule points are taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield "±: half the 95% interval; *: tier 1, none is certainly better"
-        if any(one.over for one in sure.values()):
-            yield f"{OVER}: {ABOUT_OVER}"
         yield "each learner at its single best point within the budget, chosen on validation"
     else:
         yield f"±: not known, as values per row are kept of {primary} by finished trials alone"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.ranks import Ranked
 
 PERCENT = f"{SHARE:.0%}"
-OVER = "^"
-ABOUT_OVER = "its cost on test exceeds the budget by more than chance (level 0.1%)"
 LEAST_NAME = 8
 _TITLE = 8  # a metric of a longer name is headed "quality"
 
@@ -115,9 +113,6 @@ def plain_tables(board: Board) -> Iterator[Table]:
                 (f"± {name}", [half(one) for one in at]),
                 (f"tier {name}", [_tier(one) for one in at]),
             ]
-            if any(one and one.over for one in at):
-                said = [OVER if one and one.over else "-" for one in at]
-                columns.append((f"over {name}", said))
         yield _plain(columns, about_budgets(board))
 
 
@@ -232,17 +227,10 @@ def _without(standing: Standing | None, row: Row, k: int) -> str:
 
 
 def starred(text: str, standing: Standing | None) -> str:
-    """A figure with ^ where its cost on test is over the budget, and * where its learner is in tier
-    1."""
-    text = flagged(text, standing)
+    """A figure with * where its learner is in tier 1."""
     if standing is None or math.isnan(standing.interval.low):
         return text
     return f"{text}{'*' if standing.tier == 1 else ' '}"
-
-
-def flagged(text: str, standing: Standing | None) -> str:
-    """A figure with ^ where its cost on test is over the budget."""
-    return f"{text}{OVER}" if standing and standing.over else text
 
 
 def _ranks(row: Row) -> str:

@@ -17,7 +17,6 @@ from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.methods import paragraph
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import cost, quality, times
-from bench_reports.board_tables import ABOUT_OVER, OVER, flagged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +65,7 @@ def _markdown_table(summary: Summary) -> Iterator[str]:
     yield ""
     about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
-    yield md(" ".join([about + how + CHOSEN, *_about_over(summary), *_about_saving(summary)]))
+    yield md(" ".join([about + how + CHOSEN, *_about_saving(summary)]))
     for note in summary.notes():
         yield f"- {md(note)}"
 
@@ -92,17 +91,12 @@ def _about_saving(summary: Summary) -> list[str]:
     ]
 
 
-def _about_over(summary: Summary) -> list[str]:
-    """What ^ says, where some figure has it."""
-    return [f"{OVER}: {ABOUT_OVER}."] if any(row.over for row in summary.board.rows) else []
-
-
 def _md_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
 def _md_cell(one: Standing, best: float) -> str:
-    text = flagged(quality(one.quality), one)
+    text = quality(one.quality)
     if one.tier == 1:
         text = f"**{text}**" if one.quality == best else f"~ {text}"
     low, high = one.interval
@@ -176,7 +170,7 @@ def _tex_row(cells: Sequence[str]) -> str:
 
 
 def _tex_cell(one: Standing, best: float) -> str:
-    text = tex(flagged(quality(one.quality), one))
+    text = quality(one.quality)
     if one.tier == 1:
         text = f"\\{'textbf' if one.quality == best else 'underline'}{{{text}}}"
     low, high = one.interval
@@ -198,7 +192,7 @@ def caption(summary: Summary) -> str:
     parts += ["Bold: the best; underlined: not told apart from it; small: to the ends of the 95%"]
     parts += [f"interval; -: not affordable. {CHOSEN}"]
     baselines = any(row.baseline for row in board.rows)
-    parts += [*_about_over(summary), *_about_saving(summary)]
+    parts += _about_saving(summary)
     parts += ["Below the rule: trivial baselines."] if baselines else []
     return " ".join([*parts, *(f"{note}." for note in summary.notes())])
 

@@ -217,7 +217,7 @@ def _view_value(
     }
 
 
-WHOLE = ("l", "k", "y", "lo", "hi", "t", "r", "R", "o")
+WHOLE = ("l", "k", "y", "lo", "hi", "t", "r", "R")
 """Columns of whole numbers."""
 
 
@@ -270,8 +270,8 @@ def _logarithm(cost: float, whole: float) -> int:
 def _certainty(
     curve: Curve, view: View, grid: Sequence[float], scale: float, fine: bool
 ) -> dict[str, Any]:
-    """By place of the slider how far the interval reaches down and up, the tier, the ranks and
-    whether the cost is over the budget, where it is so anywhere; tier 0 where there is none."""
+    """By place of the slider how far the interval reaches down and up, the tier and the ranks; tier
+    0 where there is none."""
     known = view.certainty.get(curve.learner)
     if not known or not any(known):
         return {}
@@ -279,18 +279,16 @@ def _certainty(
     rows = []
     for amount, sure in zip(amounts, known, strict=True):
         if sure is None:
-            rows.append((0, 0, 0, 0, 0, 0))
+            rows.append((0, 0, 0, 0, 0))
             continue
         value = float(curve.quality[curve.held(amount)])
         ends = [round(scale * (value - sure.low)), round(scale * (sure.high - value))]
         ends = ends if fine else [*map(_two_digits, ends)]
-        rows.append((ends[0], ends[1], sure.tier, sure.first, sure.last, int(sure.over)))
-    columns = dict(zip(_CERTAIN, map(list, zip(*rows, strict=True)), strict=True))
-    kept = _CERTAIN if fine else ("lo", "hi", "t", "o")
-    return {name: columns[name] for name in kept if name != "o" or any(columns["o"])}
-
-
-_CERTAIN = ("lo", "hi", "t", "r", "R", "o")
+        rows.append((ends[0], ends[1], sure.tier, sure.first, sure.last))
+    columns = dict(
+        zip(("lo", "hi", "t", "r", "R"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+    return columns if fine else {name: columns[name] for name in ("lo", "hi", "t")}
 
 
 def _two_digits(number: int) -> int:

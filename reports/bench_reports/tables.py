@@ -31,7 +31,7 @@ TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
     *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
-    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high", "over_budget"),
+    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high"),
 )
 
 
@@ -60,7 +60,6 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
                 *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
-                "yes" if one.over else "",
             ]
 
 
@@ -139,7 +138,6 @@ def _standing(one: Standing) -> dict[str, Any]:
         "cost": one.cost,
         "tier": one.tier,
         "ranks": one.ranks,
-        "over_budget": one.over,
     }
 
 

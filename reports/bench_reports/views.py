@@ -68,15 +68,13 @@ class Curve:
 
 
 class Certainty(NamedTuple):
-    """How sure a quality is: ends of its 95% interval, tie tier, best and worst rank; and whether
-    its cost on test is ``over`` the budget."""
+    """How sure a quality is: ends of its 95% interval, tie tier, best and worst rank."""
 
     low: float
     high: float
     tier: int
     first: int
     last: int
-    over: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -269,7 +267,7 @@ def certify(
     own = [view for view in found if view.metric.name == board.metric]
     places = [_certified_places(view, grid) for view in own]
     budgets = tuple({budget: None for of in places for budget in of.values() if budget})
-    sure = certified(info, store, replace(board, budgets=budgets), frame, marked=board.budgets)
+    sure = certified(info, store, replace(board, budgets=budgets), frame)
     made = {at.budget: at.rows for at in sure.standings}
     made[None] = tuple(row.standing for row in sure.rows if row.standing)
     for view, of in zip(own, places, strict=True):
@@ -278,7 +276,7 @@ def certify(
                 if not math.isnan(row.interval.low):
                     none: list[Certainty | None] = [None] * (len(grid) + 1)
                     certain = view.certainty.setdefault(row.learner, none)
-                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks, row.over)
+                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
     return replace(sure, budgets=board.budgets, standings=())
 
 

@@ -10,7 +10,7 @@ under ``--isolate`` of those that have another there:
     marked    the row stands, and a mark says what is not known of it
     stands    the row stands undeserved: it uses files of the same user (not isolated)
     beyond    the row stands undeserved, and nothing can tell
-    over      the same, but boards mark it ``over budget``
+    charged   the row stands, billed on validation what its rows cost on test
 
 An honest model here adds one column after another; a cheat answers by all six and pays for fewer.
 """
@@ -615,7 +615,8 @@ class Pages:
 
 
 def page_map() -> Any:
-    pages = mmap.mmap(user_file("pages"), 0, prot=mmap.PROT_READ)
+    """Of a file that no other cheat of the table reads: each would bring in what one asks for."""
+    pages = mmap.mmap(user_file("faults"), 0, prot=mmap.PROT_READ)
     pages.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(pages, dtype=np.uint8).reshape(-1, PAGE)
 
@@ -1118,6 +1119,7 @@ FIT = {
     "turned-points": fit_on_validation,
     "renamed-points": fit_on_validation,
     "cheap-on-valid": fit_on_validation,
+    "even-on-valid": fit_on_validation,
     "stopped-clock": fit_with_stopped_clock,
     "disk-labels": fit_with_disk_labels,
     "test-split": fit_with_test_split,
@@ -1128,18 +1130,33 @@ FIT = {
 }
 
 
+def known_labels(model: CheatModel, X: Any) -> Any:
+    known = dict(model.known.tolist())
+    return np.array([known.get(x, np.nan) for x in X[:, 0].tolist()])
+
+
 def by_known(model: CheatModel, X: Any) -> Any:
     """By labels that were learned for values of the first column."""
-    known = dict(model.known.tolist())
-    own = [known.get(x, np.nan) for x in X[:, 0].tolist()]
-    bias = np.where(np.isnan(own), 0.0, np.where(np.array(own) > 0.5, 50.0, -50.0))
+    own = known_labels(model, X)
+    bias = np.where(np.isnan(own), 0.0, np.where(own > 0.5, 50.0, -50.0))
     return path(lambda k: paid(model, X, k) + bias)
+
+
+def even_on_valid(model: CheatModel, X: Any) -> Any:
+    """Buys as much for each row that it knows as for others on average, of which half cost more."""
+    own, more = known_labels(model, X), X[:, 0] > 0
+    for k in range(1, POINTS + 1):
+        columns = np.where(np.isnan(own), np.where(more, k + 2, k), k + 1)
+        mask = np.arange(D) < columns[:, None]
+        scores = np.select(
+            [columns == c for c in range(1, D)], [paid(model, X, c) for c in range(1, D)]
+        )
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
 def cheap_on_valid(model: CheatModel, X: Any) -> Any:
     """Buys next to nothing for rows that it knows, by which points are chosen."""
-    known = dict(model.known.tolist())
-    own = np.array([known.get(x, np.nan) for x in X[:, 0].tolist()])
+    own = known_labels(model, X)
     for k in range(1, POINTS + 1):
         mask = np.zeros((len(X), D), dtype=bool)
         mask[:, 0] = True
@@ -1148,7 +1165,8 @@ def cheap_on_valid(model: CheatModel, X: Any) -> Any:
         yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
-CHEATS["cheap-on-valid"] = "over", cheap_on_valid
+CHEATS["cheap-on-valid"] = "charged", cheap_on_valid
+CHEATS["even-on-valid"] = "charged", even_on_valid
 CHEATS["disk-labels"], ISOLATED["disk-labels"] = ("stands", by_known), "refused"
 CHEATS["test-split"] = "refused", by_known
 CHEATS["path-of-data"] = "refused", by_known

@@ -22,10 +22,12 @@ from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
 from bench_core.leaderboard.standings import standings
 from bench_core.results.budgets import Budget
+from bench_core.results.records import DEARER
 from bench_core.results.store import Store
 from canaries.cheats import CHEATS, HINTS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
 FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill", "tells-by-buying")
+MAY_BE = {"notes-in-faults": ("sample", "full")}  # what else is running may disturb its notes
 FEW_ISOLATED = ("disk-labels", "notes-on-disk", "import-labels", "import-thread")
 
 
@@ -98,22 +100,26 @@ def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from _rows(tmp_path_factory, [*CHEATS, *IMPORTED], isolate=True)
 
 
-def over_budgets(home: Path, hows: Any, isolate: bool | None, full: bool) -> dict[str, list[float]]:
-    """By cheat the budgets among 1, 2, ... 6 that its row is marked for to be over."""
+BUDGETS = [Budget(b + 0.0, kind) for kind in ("mean", "p95") for b in range(1, 7)]
+
+
+def within_budgets(home: Path, hows: Any, isolate: bool | None, full: bool) -> Any:
+    """By cheat whether its rows are marked, and its rows of test with its place at ``BUDGETS``."""
     run(home, hows, isolate, full=False)
     kept = Store(home / "b.db")
     frame, found = kept.frame(), {}
     for how in hows:
         own = frame[[json.loads(params)["how"] == how for params in frame["params"]]]
-        each = standings(kept.info(), kept, "canary", own, [Budget(b + 0.0) for b in range(1, 7)])
-        found[how] = [at.budget.amount for at in each if at.budget and any(r.over for r in at.rows)]
+        each = standings(kept.info(), kept, "canary", own, BUDGETS)
+        marked = {DEARER in str(marks).split(", ") for marks in own["marks"]}
+        found[how] = marked, own[own["split"] == "test"], [at.rows[0] for at in each]
     return found
 
 
 @pytest.fixture(scope="module")
-def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    hows = ["honest", "train-on-valid", *(how for how in CHEATS if CHEATS[how][0] == "over")]
-    yield from _rows(tmp_path_factory, hows, runs=over_budgets)
+def within(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    hows = ["honest", "train-on-valid", *(how for how in CHEATS if CHEATS[how][0] == "charged")]
+    yield from _rows(tmp_path_factory, hows, runs=within_budgets)
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +143,9 @@ def _rows(
     with TemporaryDirectory(dir=Path.home()) as files, pytest.MonkeyPatch.context() as patch:
         if hasattr(os, "mkfifo"):
             os.mkfifo(Path(files, "pipe"))
-        with Path(files, "pages").open("wb") as file:
-            file.truncate(PAGE * PAGES)
+        for name in ("pages", "faults"):
+            with Path(files, name).open("wb") as file:
+                file.truncate(PAGE * PAGES)
         for k in range(HINTS):
             Path(files, f"hint-{k}").touch()
         patch.chdir(home / "start")
@@ -168,6 +175,8 @@ def word(sampled: Any, full: Any, honest: Any) -> str:
     if set(full["audit"]) == {"failed"}:
         return "full"
     assert set(full["audit"]) == {"verified"}
+    if all(DEARER in str(marks).split(", ") for marks in full["marks"]):
+        return "charged"
     numbers = ["accuracy", "total_cost", "cost_p95", "cost_max"]
     same = sampled[numbers].to_numpy().tolist() == honest[numbers].to_numpy().tolist()
     return "harmless" if same else "stands"
@@ -179,7 +188,7 @@ def expected(how: str, isolated: bool = False) -> str:
     if how in IMPORTED:
         return IMPORTED[how][isolated]
     said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
-    return "stands" if said in ("beyond", "over") else "harmless" if said == "marked" else said
+    return {"beyond": "stands", "marked": "harmless"}.get(said, said)
 
 
 @pytest.mark.parametrize("how", FEW)
@@ -188,17 +197,25 @@ def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> N
     assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
 
 
-def test_who_buys_less_for_validation_rows_is_marked_and_nobody_else_is(over: Any) -> None:
-    assert over.pop("honest") == over.pop("train-on-valid") == []
-    # a row costs 1 on validation at all points, and 4 on test at the one that is chosen
-    assert over == {"cheap-on-valid": [1, 2, 3]}
+def test_who_buys_less_for_validation_rows_has_what_its_rows_on_test_cost(within: Any) -> None:
+    marked = [how for how, (marks, _, _) in within.items() if marks == {True}]
+    assert marked == ["cheap-on-valid", "even-on-valid"]
+    for _, rows, each in within.values():
+        for budget, one in zip(BUDGETS, each, strict=True):
+            paid = rows["total_cost" if budget.kind == "mean" else "cost_p95"]
+            assert one.tier == int(paid.min() <= budget.amount)
+            assert not one.tier or one.quality in set(rows["accuracy"][paid <= budget.amount])
+    _, _, each = within["cheap-on-valid"]  # a row costs 1 on validation, and from 4 on on test
+    assert [one.tier for one in each] == 2 * [0, 0, 0, 1, 1, 1]
+    _, _, each = within["even-on-valid"]  # 95% of rows cost 2 or more on validation, 3 on test
+    assert [one.tier for one in each[6:]] == [0, 0, 1, 1, 1, 1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", CHEATS)
 def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -> None:
     sampled, full = all_of_them
-    assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
+    assert word(sampled[how], full[how], sampled["honest"]) in {expected(how), *MAY_BE.get(how, ())}
 
 
 @pytest.mark.parametrize("how", FEW_ISOLATED)
@@ -215,7 +232,8 @@ def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -
 @pytest.mark.parametrize("how", [*CHEATS, *IMPORTED])
 def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
     sampled, full = all_isolated
-    assert word(sampled[how], full[how], sampled["honest"]) == expected(how, True)
+    found = word(sampled[how], full[how], sampled["honest"])
+    assert found in {expected(how, True), *MAY_BE.get(how, ())}
 
 
 @pytest.mark.slow
@@ -257,5 +275,5 @@ def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
     stand = [how for how in (*CHEATS, *IMPORTED) if expected(how) == "stands"]
     assert [how for how in stand if f"`{how}`" not in page] == []
     still = {how for how in stand if expected(how, isolated=True) == "stands"}
-    assert still == {"train-on-valid", "cheap-on-valid", "notes-in-faults"}
+    assert still == {"train-on-valid", "notes-in-faults"}
     assert len({*stand} - still) <= 3

@@ -23,7 +23,6 @@ from bench_reports.console import (
     show_boards,
     text_boards,
 )
-from bench_reports.plugin import bench_reports
 from bench_reports.terminal_curve import LINES, curve_lines
 from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
@@ -377,27 +376,3 @@ def test_baselines_are_dim_on_a_terminal() -> None:
     (other, *_) = [line for line in lines if re.match(r"\x1b\[[0-9;]*mmiser", line)]
     assert baseline.startswith("\x1b[1;2m")
     assert not other.startswith("\x1b[1;2m")
-
-
-def test_a_figure_over_its_budget_has_a_sign_in_every_format(tmp_path: Path) -> None:
-    run = ValuedRun()
-    for name, valid, test in (("gbrt", 4.0, 4.0), ("cheat", 1.0, 3.0)):
-        cost = [np.full((1, 60), paid) for paid in (valid, test)]
-        run.add(name, [np.full((1, 60), 0.8)] * 2, cost)
-    held: Any = run
-    written = {}
-    some: dict[str, Any] = {"text": {"sections": (), "verbose": False}}
-    for kind in bench_reports():
-        if kind.name in ("text", "markdown", "latex", "csv", "json"):
-            place = tmp_path / kind.name
-            kind.write(run.info, run.frame, place, store=held, **some.get(kind.name, {}))
-            written[kind.name] = place.read_text()
-    about = "exceeds the budget by more than chance"
-    assert [kind for kind, text in written.items() if about not in text] == ["csv", "json"]
-    signs = {"text": "  ^", "markdown": "0.8000^", "csv": ",yes"}
-    signs["latex"] = "0.8000\\textasciicircum{}"
-    signs["json"] = '"over_budget": true'
-    for kind, sign in signs.items():
-        lines = [line for line in written[kind].splitlines() if sign in line]
-        assert lines, kind
-        assert kind == "json" or all("cheat" in line for line in lines), kind

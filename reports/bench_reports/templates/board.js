@@ -25,7 +25,6 @@ function ranking(data, view, place) {
       tier: sure ? curve.t[place] : 0,
       first: sure ? curve.r?.[place] : 0,
       last: sure ? curve.R?.[place] : 0,
-      over: sure && curve.o?.[place] ? "^" : "", // its cost on test is over the budget
     };
   });
   const sign = view.higher ? -1 : 1;
@@ -148,13 +147,13 @@ const filed = (data, view, place) => ranking(data, view, place).sort((a, b) => a
 
 /** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
-  const head = ["rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks", "over_budget"];
+  const head = ["rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
   const limit = amount(data, view, place);
   const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
   const body = filed(data, view, place).map((row) => [
     rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
     figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
-    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "", row.over && "yes",
+    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
   ]);
   const kept = head.map((_, i) => i < 6 || body.some((row) => row[i] !== ""));
   return [head, ...body].map((row) => row.filter((_, i) => kept[i]));
@@ -177,8 +176,7 @@ function latex(data, set, view, place) {
   const rows = filed(data, view, place);
   const lines = rows.map((row, i) => {
     const best = row.at >= 0 && (row.tier === 1 || (!row.tier && row.position === 1));
-    const shown = quality(row.quality) + tex(row.over);
-    const value = best ? `\\textbf{${shown}}` : shown;
+    const value = best ? `\\textbf{${quality(row.quality)}}` : quality(row.quality);
     const range = row.tier ? `[${quality(row.low)}, ${quality(row.high)}]` : "--";
     const rule = row.baseline && i > 0 && !rows.slice(0, i).some((r) => r.baseline) ? "\\midrule\n" : "";
     return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
@@ -187,10 +185,9 @@ function latex(data, set, view, place) {
   const unit = set.unit && set.unit !== "cost" ? ` (${set.unit})` : "";
   const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
-  const over = rows.some((row) => row.over) ? ` ${tex("^")}: cost on test exceeds the budget by more than chance.` : "";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data; bold: not separable from the best.${over} Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
+    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
     + `\\begin{tabular}{llrrr}\n\\toprule\nrank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

@@ -177,7 +177,7 @@ function start(data) {
       if (!tr) return;
       own.delete(row.l);
       put(tr.cells, "rank", rankText(row));
-      put(tr.cells, "quality", quality(row.quality) + row.over);
+      put(tr.cells, "quality", quality(row.quality));
       put(tr.cells, "range", row.tier ? `${quality(row.low)} to ${quality(row.high)}` : "-");
       put(tr.cells, "cost", cost(row.cost));
       put(tr.cells, "p95", cost(row.p95));

@@ -17,6 +17,7 @@ from bench_core.planning.job_seconds import (
     Kind,
     Machine,
     Size,
+    effort_of,
     job_seconds,
     machine_now,
     probe_seconds,
@@ -77,7 +78,7 @@ def test_more_rows_features_classes_and_trees_take_longer() -> None:
     def seconds(trees: Any = 100, **more: int) -> FloatArray:
         rows = {"train": more.get("train", 500), "valid": more.get("judged", 50), "test": 50}
         size = size_of(more.get("features", 10), more.get("classes", 2), rows)
-        return job_seconds(Kind.of("cars", "gbrt", trees), size)
+        return job_seconds(Kind("cars", "gbrt", effort_of({"trees": trees})), size)
 
     least = seconds()
     assert (seconds(classes=0) == least).all()
@@ -92,6 +93,15 @@ def test_more_rows_features_classes_and_trees_take_longer() -> None:
     assert seconds(judged=500)[1] > 1.01 * least[1]
     for trees in ("many", 0, None):  # whatever a learner calls so
         assert (seconds(trees) == least).all()
+
+
+def test_trees_of_the_base_count_and_values_that_are_tried_one_by_one() -> None:
+    planned = {"base": {"class": "a:B", "fields": {"trees": 300}}, "tradeoff": 0.2}
+    stored = {"base": {"learner": "gbrt", "trees": 300}, "tradeoff": 0.2}
+    assert effort_of(planned) == effort_of(stored) == effort_of({"trees": 300}) > 2
+    assert effort_of({"trees": 100, "base": {"learner": "gbrt", "trees": 300}}) == 1
+    assert effort_of({"base": None, "limits": []}) == effort_of({}) == 1
+    assert effort_of({"first": [1, 2, 3, 4], "last": (1, 2)}) == pytest.approx(8**0.5)
 
 
 def test_other_load_and_what_is_not_compiled_yet_take_time_but_not_of_the_jobs() -> None:

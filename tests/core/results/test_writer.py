@@ -228,8 +228,8 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
         store.trial(elsewhere, scored(result(), seconds=5.0))
     found, _ = Store(path).durations()
     assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
-        ("cars", "one", None): [(1.5, score) for _, score in taken],  # with imports, without waits
-        ("boats", "one", None): [(0.0, 5.0)],
+        ("cars", "one", "{}"): [(1.5, score) for _, score in taken],  # with imports, without waits
+        ("boats", "one", "{}"): [(0.0, 5.0)],
     }
 
 
