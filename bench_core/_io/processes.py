@@ -93,12 +93,12 @@ def waited_seconds(processes: Iterable[int]) -> float:
     return total / 1e9
 
 
-def running_elsewhere(looks: int = 10) -> float:
-    """How many threads besides this one want a processor now: the mean of looks 2 ms apart,
-    infinite where the system does not say (Linux does)."""
+def running_elsewhere(looks: int = 30) -> float:
+    """How many threads besides this one want a processor now: the mean of looks 5 ms apart, so that
+    what is just ending counts little; infinite where the system does not say (Linux does)."""
     seen = 0
     for _ in range(looks):
-        time.sleep(0.002)
+        time.sleep(0.005)
         try:
             seen += int(Path("/proc/loadavg").read_text().split()[3].split("/")[0]) - 1
         except (OSError, IndexError, ValueError):

@@ -61,8 +61,10 @@ STRANGER = (1.1, 13)
 """Of a learner that is not in the table (``lear`` ranks, and no data of the table have queries;
 ``imported`` needs a model's file): the medians of those that are."""
 
-PROBE = 0.0041
+PROBE = 0.0036
 """Seconds of ``probe_seconds`` on the machine of the table."""
+
+_NEGLIGIBLE = 0.1  # threads besides a run's own that delay it by less than its start varies
 
 COMPILING = 20.0
 """Processor seconds of what every first run on a machine compiles, there."""
@@ -149,13 +151,15 @@ def probe_seconds() -> float:
     """Processor seconds of a little work of the kinds that jobs do, the least of 15 times; those
     of the table's machine where the clock is too coarse to tell (Windows: 15.6 ms)."""
     # a stable sort is plain code; the other has instructions that take one processor ten times as
-    # long as another, and jobs have hardly any of these
+    # long as another, and jobs have hardly any of these. A loop of Python's own takes one process
+    # 1.4 times as long as the next one, by where its code lies
     values = np.random.default_rng(0).random(30_000)
+    words = [*map(str, values[:5000].tolist())]
     taken = []
     for _ in range(15):
         started = time.process_time()
         np.sort(values, kind="stable").cumsum()
-        sum(i * i for i in range(50_000))
+        [*map(float, words)]
         taken.append(time.process_time() - started)
     return min(taken) or PROBE
 
@@ -182,4 +186,5 @@ def _others() -> float:
         load = 0.0
     waited = waited_seconds([os.getpid()])
     felt = (1 + waited / time.process_time()) * available_cores() - 1 if waited else load
-    return min(load, felt, running_elsewhere())
+    most = min(load, felt)
+    return min(most, running_elsewhere()) if most > _NEGLIGIBLE else most
