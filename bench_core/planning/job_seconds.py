@@ -18,48 +18,48 @@ from bench_core.planning.request import available_cores
 from bench_core.results.records import FitSpec, TrialSpec
 
 MICROSECONDS: Mapping[str, tuple[float, float]] = {
-    "adapt-gbrt": (3, 60),
-    "adapt-l1": (1.6, 72),
-    "adapt-lin": (2.3, 51),
-    "adapt-lstsq": (4.8, 68),
-    "and-or": (4, 6),
-    "astc": (0.11, 3.6),
-    "budget-boosting": (7.9, 28),
-    "budget-prune": (2, 29),
-    "budget-rf": (1.7, 21),
-    "catboost": (1, 30),
-    "cegb": (0.71, 24),
-    "cheapest-first": (1.3, 12),
-    "constant": (0.018, 1.8),
-    "cost-tree": (0.14, 5.8),
-    "cronus": (2.8, 2.4),
-    "cronus-init": (2.5, 4.9),
-    "cronus-single": (0.27, 2.8),
-    "cscc": (1.4, 2.5),
-    "cstc": (2.2, 3.9),
-    "cstc-single": (0.2, 2.6),
-    "early-exit": (0.028, 9.8),
-    "forward-selection": (2, 14),
-    "gbrt": (0.23, 33),
-    "gbrt-subset": (0.43, 32),
-    "greedy-order": (0.99, 8.3),
-    "l1": (1.3, 6),
-    "lightgbm": (0.37, 28),
-    "lightgbm-cegb": (0.81, 29),
-    "miser": (0.22, 21),
-    "random-forest": (4.4, 43),
-    "random-order": (0.86, 9.2),
-    "rbf-svm": (0.59, 12),
-    "sklearn": (0.11, 11),
-    "soft-cascade": (1.4, 5.7),
-    "svm-average-kernel": (1.3, 31),
-    "xgboost": (0.41, 26),
+    "adapt-gbrt": (1.6, 60),
+    "adapt-l1": (1.1, 72),
+    "adapt-lin": (1.5, 51),
+    "adapt-lstsq": (3, 68),
+    "and-or": (2.1, 7.5),
+    "astc": (0.082, 3.6),
+    "budget-boosting": (6.4, 34),
+    "budget-prune": (1.3, 31),
+    "budget-rf": (1.3, 15),
+    "catboost": (0.75, 30),
+    "cegb": (0.42, 20),
+    "cheapest-first": (0.74, 12),
+    "constant": (0.0081, 2.2),
+    "cost-tree": (0.09, 6.7),
+    "cronus": (2.5, 3.4),
+    "cronus-init": (1.5, 6.2),
+    "cronus-single": (0.17, 3.8),
+    "cscc": (0.77, 2.5),
+    "cstc": (1.4, 3.9),
+    "cstc-single": (0.11, 2.6),
+    "early-exit": (0.033, 9.9),
+    "forward-selection": (3, 13),
+    "gbrt": (0.16, 29),
+    "gbrt-subset": (0.29, 35),
+    "greedy-order": (0.66, 9.1),
+    "l1": (1.1, 6.7),
+    "lightgbm": (0.28, 28),
+    "lightgbm-cegb": (0.56, 21),
+    "miser": (0.16, 19),
+    "random-forest": (2.4, 35),
+    "random-order": (0.54, 10),
+    "rbf-svm": (0.42, 12),
+    "sklearn": (0.08, 11),
+    "soft-cascade": (0.92, 6.8),
+    "svm-average-kernel": (1, 31),
+    "xgboost": (0.31, 26),
 }
 """By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
 
-STRANGER = (1.1, 13)
-"""Of a learner that is not in the table (``lear`` ranks, and no data of the table have queries;
-``imported`` needs a model's file): the medians of those that are."""
+STRANGER = (0.74, 12)
+"""Of a learner that is not in the table (``lear`` is in no suite of the table, ``imported`` needs a
+model's file): the medians of those that are."""
 
 PROBE = 0.0036
 """Seconds of ``probe_seconds`` on the machine of the table."""
@@ -69,28 +69,36 @@ _NEGLIGIBLE = 0.1  # threads besides a run's own that delay it by less than its 
 COMPILING = 20.0
 """Processor seconds of what every first run on a machine compiles, there."""
 
-MANY_TREES = 100.0
+MANY_TREES, USUAL_FEATURES = 100.0, 30.0
 
 
 class Kind(NamedTuple):
-    """Jobs that take about as long. ``effort``: of a fit, by its parameters (``effort_of``)."""
+    """Jobs that take about as long, by data set, learner and what its parameters say: how much a
+    fit has to do (``effort``), and whether it works on the trees of a base (``based``), so that it
+    does not matter how many features there are."""
 
     dataset: str
     learner: str
     effort: float = 1.0
+    based: bool = False
+
+    @classmethod
+    def of(cls, dataset: str, learner: str, params: Mapping[str, Any]) -> Kind:
+        """From the parameters of a fit or a trial."""
+        based = isinstance(params.get("base"), Mapping)
+        return cls(dataset, learner, _effort(params), based)
 
 
 def kind_of(spec: FitSpec | TrialSpec) -> Kind:
     """The kind of a fit or trial."""
     if isinstance(spec, FitSpec):
-        effort = effort_of(spec.learner.get("fields", {}))
-        return Kind(spec.dataset, spec.learner_name, effort)
-    return Kind(spec.dataset, spec.learner, effort_of(spec.params))
+        return Kind.of(spec.dataset, spec.learner_name, spec.learner.get("fields", {}))
+    return Kind.of(spec.dataset, spec.learner, spec.params)
 
 
-def effort_of(params: Mapping[str, Any]) -> float:
-    """How much a fit has to do: its trees, or those of its base, are a limit that many fits stop
-    short of, and the values of a list are tried one by one in a part of it."""
+def _effort(params: Mapping[str, Any]) -> float:
+    """Trees, those of a fit or of its base, are a limit that many fits stop short of; the values of
+    a list are tried one by one in a part of it."""
     trees, tried = _trees(params), 1
     for values in params.values():
         tried *= len(values) or 1 if isinstance(values, list | tuple) else 1
@@ -106,9 +114,10 @@ def _trees(params: Mapping[str, Any]) -> Any:
 
 
 class Size(NamedTuple):
-    """Rows times features to train on, the model's outputs, and rows that it is judged on."""
+    """Rows and features to train on, the model's outputs, and rows that it is judged on."""
 
-    cells: int
+    rows: int
+    features: int
     outputs: int = 1
     judged: int = 0
 
@@ -130,21 +139,23 @@ IDLE = Machine()
 
 
 def job_units(kind: Kind, size: Size) -> tuple[float, float]:
-    """The sizes of a fit and of a trial. What each begins with is worth so many cells and rows."""
-    return (1e5 + size.cells * size.outputs) * kind.effort, 4e3 + size.judged
+    """The sizes of a fit and of a trial. What each begins with is worth so many cells and rows, and
+    a row of many features, or for many outputs, takes less time for each of them."""
+    width = USUAL_FEATURES * (1 if kind.based else (size.features / USUAL_FEATURES) ** 0.8)
+    return (2e5 + size.rows * width * size.outputs**0.8) * kind.effort, 4e3 + size.judged
 
 
 def job_seconds(kind: Kind, size: Size) -> FloatArray:
     """Seconds of a fit and of a trial, and MiB (3,), on the machine of the table."""
     pair = MICROSECONDS.get(kind.learner, STRANGER)
     fit, trial = np.multiply(pair, job_units(kind, size)) * 1e-6
-    return np.array([fit, trial, 250 + 16e-6 * size.cells])
+    return np.array([fit, trial, 250 + 16e-6 * size.rows * size.features])
 
 
 def size_of(features: int, classes: int, rows: Mapping[str, int]) -> Size:
     """The size of a data set's jobs."""
     outputs = classes if classes > 2 else 1
-    return Size(features * rows["train"], outputs, sum(rows.values()) - rows["train"])
+    return Size(rows["train"], features, outputs, sum(rows.values()) - rows["train"])
 
 
 def probe_seconds() -> float:

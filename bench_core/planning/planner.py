@@ -19,7 +19,7 @@ from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.foresight import Durations, foresee
-from bench_core.planning.job_seconds import IDLE, Kind, effort_of, machine_now, size_of
+from bench_core.planning.job_seconds import IDLE, Kind, machine_now, size_of
 from bench_core.planning.keys import Specifications
 from bench_core.planning.plan import (
     DatasetUse,
@@ -304,7 +304,7 @@ def _foreseen(plan: Plan, store: Store | None) -> Plan:
     machine = machine_now(plan.workers * plan.threads) if here else IDLE
     known: dict[Kind, list[tuple[float, float, float]]] = {}
     for (name, learner, params), rows in taken.items():
-        known.setdefault(Kind(name, learner, effort_of(json.loads(params))), []).extend(rows)
+        known.setdefault(Kind.of(name, learner, json.loads(params)), []).extend(rows)
     durations = Durations(known, sizes, machine)
     foresight = foresee(durations, left, plan.workers, plan.threads)
     return replace(plan, foresight=foresight, expected=durations.expected(left))

@@ -25,7 +25,14 @@ from typing import Any
 
 from bench_core import api
 from bench_core.execution.events import Event
-from bench_core.planning.job_seconds import job_units, kind_of, probe_seconds, size_of
+from bench_core.planning.job_seconds import (
+    Kind,
+    Size,
+    job_units,
+    kind_of,
+    probe_seconds,
+    size_of,
+)
 
 
 def run(data: str, suite: str, data_dir: str, into: Path) -> None:
@@ -51,20 +58,19 @@ def run(data: str, suite: str, data_dir: str, into: Path) -> None:
         for kind, specs in (("fit", plan.fits), ("trial", plan.trials)):
             for spec in specs:
                 if spec.key in taken:
-                    name = spec.learner_name if kind == "fit" else spec.learner
-                    units = job_units(kind_of(spec), sizes[spec.dataset])[kind == "trial"]
-                    row = {"data": f"{suite} {spec.dataset}", "kind": kind, "learner": name}
-                    print(
-                        json.dumps(row | {"each": 1e6 * max(taken[spec.key], 1e-3) / units}),
-                        file=lines,
-                    )
+                    row = {"data": f"{suite} {spec.dataset}", "kind": kind}
+                    about = {"of": kind_of(spec)[1:], "size": sizes[spec.dataset]}
+                    row |= about | {"seconds": max(taken[spec.key], 1e-3)}
+                    print(json.dumps(row), file=lines)
 
 
 def table(seconds: Path) -> None:
     known: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for line in seconds.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        known[row["learner"], row["kind"], row["data"]].append(row["each"])
+        kind, size = Kind("", *row["of"]), Size(*row["size"])
+        each = 1e6 * row["seconds"] / job_units(kind, size)[row["kind"] == "trial"]
+        known[kind.learner, row["kind"], row["data"]].append(each)
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for (learner, kind, _), each in known.items():
         found[learner, kind].append(median(each))

@@ -17,7 +17,6 @@ from bench_core.planning.job_seconds import (
     Kind,
     Machine,
     Size,
-    effort_of,
     job_seconds,
     machine_now,
     probe_seconds,
@@ -32,7 +31,7 @@ def fits(number: int, learner: str = "one", dataset: str = "cars") -> list[FitSp
     ]
 
 
-SIZES = {"cars": Size(100, 10, 200), "boats": Size(100_000, 10, 60_000)}
+SIZES = {"cars": Size(10, 10, 10, 200), "boats": Size(10_000, 10, 10, 60_000)}
 ONE = Kind("cars", "one")
 KNOWN = Durations({ONE: [(10.0, 1.0, 100.0)] * 5}, SIZES)
 
@@ -51,7 +50,7 @@ def test_the_work_is_shared_by_the_workers_and_no_shorter_than_its_longest_job()
 def test_what_was_recorded_elsewhere_is_scaled_by_size_and_trusted_less() -> None:
     near, far = foresee(KNOWN, fits(4), 1, 1), foresee(KNOWN, fits(4, dataset="boats"), 1, 1)
     other = foresee(KNOWN, fits(4, learner="two"), 1, 1)
-    assert far.core[0] / near.core[0] == pytest.approx(11, rel=0.15)  # (1e5 + 1e6) over (1e5 + 1e3)
+    assert far.core[0] / near.core[0] == pytest.approx(5.0, rel=0.15)  # 2e5 + 7.9e5 over 2e5
     spread = [seen.core[1] / seen.core[0] for seen in (near, far, other)]
     assert spread == sorted(spread)
     assert spread[0] < 1.3 < 1.6 < spread[1]
@@ -78,7 +77,7 @@ def test_more_rows_features_classes_and_trees_take_longer() -> None:
     def seconds(trees: Any = 100, **more: int) -> FloatArray:
         rows = {"train": more.get("train", 500), "valid": more.get("judged", 50), "test": 50}
         size = size_of(more.get("features", 10), more.get("classes", 2), rows)
-        return job_seconds(Kind("cars", "gbrt", effort_of({"trees": trees})), size)
+        return job_seconds(Kind.of("cars", "gbrt", {"trees": trees}), size)
 
     least = seconds()
     assert (seconds(classes=0) == least).all()
@@ -96,12 +95,24 @@ def test_more_rows_features_classes_and_trees_take_longer() -> None:
 
 
 def test_trees_of_the_base_count_and_values_that_are_tried_one_by_one() -> None:
-    planned = {"base": {"class": "a:B", "fields": {"trees": 300}}, "tradeoff": 0.2}
-    stored = {"base": {"learner": "gbrt", "trees": 300}, "tradeoff": 0.2}
-    assert effort_of(planned) == effort_of(stored) == effort_of({"trees": 300}) > 2
-    assert effort_of({"trees": 100, "base": {"learner": "gbrt", "trees": 300}}) == 1
-    assert effort_of({"base": None, "limits": []}) == effort_of({}) == 1
-    assert effort_of({"first": [1, 2, 3, 4], "last": (1, 2)}) == pytest.approx(8**0.5)
+    def effort(**params: Any) -> float:
+        return Kind.of("cars", "cstc", params).effort
+
+    planned = {"class": "a:B", "fields": {"trees": 300}}
+    stored = {"learner": "gbrt", "trees": 300}
+    assert effort(base=planned) == effort(base=stored) == effort(trees=300) > 2
+    assert effort(trees=100, base=stored) == 1
+    assert effort(base=None, limits=[]) == effort() == 1
+    assert effort(first=[1, 2, 3, 4], last=(1, 2)) == pytest.approx(8**0.5)
+
+
+def test_features_do_not_matter_to_what_works_on_the_trees_of_a_base() -> None:
+    def fit(features: int, **params: Any) -> float:
+        kind = Kind.of("cars", "cstc", params)
+        return float(job_seconds(kind, Size(10_000, features))[0])
+
+    assert fit(500, base={"learner": "gbrt"}) == fit(5, base={"learner": "gbrt"})
+    assert fit(5, base=None) < fit(500, base=None) < 100 * fit(5, base=None)
 
 
 def test_other_load_and_what_is_not_compiled_yet_take_time_but_not_of_the_jobs() -> None:
