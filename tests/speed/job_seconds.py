@@ -3,12 +3,14 @@
     python tests/speed/job_seconds.py run --data digits --data-dir FOLDER --seconds seconds.jsonl
     python tests/speed/job_seconds.py run --suite letters --data-dir FOLDER --seconds seconds.jsonl
     python tests/speed/job_seconds.py table --seconds seconds.jsonl
+    python tests/speed/job_seconds.py apart --seconds seconds.jsonl
 
 ``run`` does all learners at their default settings on one data set, or a suite in profile quick,
 inline on one thread, and adds the processor seconds of each job to a file (to be done once before,
 so that all kernels are compiled). ``table`` prints the values of
 bench_core/planning/job_seconds.py: by learner the geometric means of the microseconds of a fit and
-of a trial of unit size, over data sets and the suites' data sets, each by its median.
+of a trial of unit size, over data sets and the suites' data sets, each by its median. ``apart``
+prints what a table without a suite says of it, over what it took.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 from bench_core import api
 from bench_core.execution.events import Event
+from bench_core.planning.foresight import START_SECONDS
 from bench_core.planning.job_seconds import (
     Kind,
     Size,
@@ -64,19 +67,34 @@ def run(data: str, suite: str, data_dir: str, into: Path) -> None:
                     print(json.dumps(row), file=lines)
 
 
-def table(seconds: Path) -> None:
-    known: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for line in seconds.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        kind, size = Kind("", *row["of"]), Size(*row["size"])
-        each = 1e6 * row["seconds"] / job_units(kind, size)[row["kind"] == "trial"]
-        known[kind.learner, row["kind"], row["data"]].append(each)
+Row = dict[str, Any]
+
+
+def read(seconds: Path) -> list[Row]:
+    return [json.loads(line) for line in seconds.read_text(encoding="utf-8").splitlines()]
+
+
+def units(row: Row) -> float:
+    kind, size = Kind("", *row["of"]), Size(*row["size"])
+    return job_units(kind, size)[row["kind"] == "trial"]
+
+
+def each(rows: list[Row]) -> dict[tuple[str, str], float]:
+    """By learner and kind the seconds of unit size: geometric mean over data of the medians."""
+    known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        known[row["of"][0], row["kind"], row["data"]].append(row["seconds"] / units(row))
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (learner, kind, _), each in known.items():
-        found[learner, kind].append(median(each))
+    for (learner, kind, _), values in known.items():
+        found[learner, kind].append(median(values))
+    return {of: geometric_mean(values) for of, values in found.items()}
+
+
+def table(rows: list[Row]) -> None:
+    found = {of: 1e6 * value for of, value in each(rows).items()}
     print(f"PROBE = {probe_seconds():.2g}")
     pairs = {
-        learner: [geometric_mean(found[learner, kind]) for kind in ("fit", "trial")]
+        learner: [found[learner, kind] for kind in ("fit", "trial")]
         for learner in sorted({learner for learner, _ in found})
     }
     usual = (median(pair[i] for pair in pairs.values()) for i in (0, 1))
@@ -85,9 +103,22 @@ def table(seconds: Path) -> None:
         print(f'    "{learner}": ({", ".join(f"{each:.2g}" for each in pair)}),')
 
 
+def apart(rows: list[Row]) -> None:
+    """Of each suite the seconds by a table without it over those that it took."""
+    suite_of = [row["data"].partition(" ")[0] for row in rows]
+    for suite in sorted({*suite_of} - {""}):
+        own = [row for row, name in zip(rows, suite_of, strict=True) if name == suite]
+        known = each([row for row, name in zip(rows, suite_of, strict=True) if name != suite])
+        usual = {k: median(v for (_, of), v in known.items() if of == k) for k in ("fit", "trial")}
+        told = sum(units(r) * known.get((r["of"][0], r["kind"]), usual[r["kind"]]) for r in own)
+        taken = sum(row["seconds"] for row in own)
+        wall = (told / 2 + START_SECONDS) / (taken / 2 + START_SECONDS)
+        print(f"{suite}: {told:.3g} s told, {taken:.3g} s taken; with two workers {wall:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "table", "apart"))
     parser.add_argument("--data", default="digits")
     parser.add_argument("--suite", default="")
     parser.add_argument("--data-dir", default="")
@@ -96,7 +127,7 @@ def main() -> None:
     if given.what == "run":
         run(given.data, given.suite, given.data_dir, given.seconds)
     else:
-        table(given.seconds)
+        {"table": table, "apart": apart}[given.what](read(given.seconds))
 
 
 if __name__ == "__main__":
