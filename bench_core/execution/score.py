@@ -24,7 +24,7 @@ and a store of many trials stays small."""
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
     """The rows of one split's path by point, and the units' values of every point. ``raised`` is
-    what a row is billed there beyond its own cost (``dearer.as_on_test``); empty: nothing."""
+    what a row is billed there beyond its own cost (``more_on_test.as_on_test``); empty: nothing."""
 
     rows: tuple[PointRow, ...]
     units: int  # queries or rows that have a value of the primary metric each

@@ -29,16 +29,16 @@ from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError, plain_marks
-from bench_core.execution.dearer import as_on_test, dearer_on_test
 from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
+from bench_core.execution.more_on_test import as_on_test, costs_more_on_test
 from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
-    DEARER,
+    MORE_ON_TEST,
     NOT_PRIVATE,
     FitResult,
     FitSpec,
@@ -144,7 +144,7 @@ def run_trial(
     with ExitStack() as stack:
         model = stack.enter_context(_loaded(spec, apart))
         paths, scores = _scored(spec, splits, model, metrics, progress)
-        if dear := dearer_on_test(paths, splits, scores):
+        if more := costs_more_on_test(paths, splits, scores):
             scores["valid"] = as_on_test(scores)
         verdict = _audited(spec, splits, model, paths["test"], apart)
         hosted = isinstance(model, Hosted)
@@ -158,7 +158,7 @@ def run_trial(
             audit_error=verdict.reason,
             predict_seconds=paths["valid"].seconds + paths["test"].seconds,
             peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
-            marks=(*_marks(spec, splits, model), *([DEARER] if dear else ())),
+            marks=(*_marks(spec, splits, model), *([MORE_ON_TEST] if more else ())),
             sensors=sensors_of(splits),
             stages=_stages(model, paths["test"], values[0].points if values else ()),
             load_seconds=model.load_seconds if hosted else 0.0,

@@ -208,7 +208,7 @@ class TrialResult:
 MORE_THREADS = "more threads than granted"
 """The mark of a trial whose fit or model kept more threads busy than it was to have."""
 
-DEARER = "dearer on test"
+MORE_ON_TEST = "costs more on test"
 """The mark of a trial whose rows cost more on test than on validation, by more than chance: its
 points cost on validation what they cost on test."""
 

@@ -22,7 +22,7 @@ from bench_core.execution import executors
 from bench_core.execution.isolation import check_possible
 from bench_core.leaderboard.standings import standings
 from bench_core.results.budgets import Budget
-from bench_core.results.records import DEARER
+from bench_core.results.records import MORE_ON_TEST
 from bench_core.results.store import Store
 from canaries.cheats import CHEATS, HINTS, IMPORTED, ISOLATED, PAGE, PAGES, segment
 
@@ -111,7 +111,7 @@ def within_budgets(home: Path, hows: Any, isolate: bool | None, full: bool) -> A
     for how in hows:
         own = frame[[json.loads(params)["how"] == how for params in frame["params"]]]
         each = standings(kept.info(), kept, "canary", own, BUDGETS)
-        marked = {DEARER in str(marks).split(", ") for marks in own["marks"]}
+        marked = {MORE_ON_TEST in str(marks).split(", ") for marks in own["marks"]}
         found[how] = marked, own[own["split"] == "test"], [at.rows[0] for at in each]
     return found
 
@@ -175,7 +175,7 @@ def word(sampled: Any, full: Any, honest: Any) -> str:
     if set(full["audit"]) == {"failed"}:
         return "full"
     assert set(full["audit"]) == {"verified"}
-    if all(DEARER in str(marks).split(", ") for marks in full["marks"]):
+    if all(MORE_ON_TEST in str(marks).split(", ") for marks in full["marks"]):
         return "charged"
     numbers = ["accuracy", "total_cost", "cost_p95", "cost_max"]
     same = sampled[numbers].to_numpy().tolist() == honest[numbers].to_numpy().tolist()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bench_core import Examples, Queries
-from bench_core.execution import dearer
-from bench_core.execution.dearer import DRAWS, LEVEL, as_on_test, dearer_on_test
+from bench_core.execution import more_on_test
+from bench_core.execution.more_on_test import DRAWS, LEVEL, as_on_test, costs_more_on_test
 from bench_core.execution.predict import Path
 from bench_core.execution.score import SplitScore
 from bench_core.results.records import PointRow
@@ -47,7 +47,7 @@ def judged(*costs: Any, queries: Any = None, copies: Any = None) -> Any:
 
 
 def found(*costs: Any, **more: Any) -> bool:
-    return dearer_on_test(*judged(*costs, **more))
+    return costs_more_on_test(*judged(*costs, **more))
 
 
 def test_costs_that_are_the_same_for_all_rows_are_compared_as_they_are() -> None:
@@ -69,13 +69,13 @@ def test_an_excess_that_chance_makes_is_none_and_a_greater_one_is() -> None:
 def test_more_rows_in_the_tail_are_found_where_the_mean_is_the_same() -> None:
     valid = np.r_[np.full(960, 1.0), np.full(40, 9.0)]
     chance = np.r_[np.full(940, 1.0), np.full(60, 9.0)]  # 6%, two errors more
-    dear = np.r_[np.full(880, 0.5), np.full(120, 7.3)]
-    assert dear.mean() < valid.mean()
+    more = np.r_[np.full(880, 0.5), np.full(120, 7.3)]
+    assert more.mean() < valid.mean()
     assert not found(valid, chance)
-    assert found(np.full(1000, 1.316), dear)
+    assert found(np.full(1000, 1.316), more)
 
 
-def test_one_dear_point_of_many_is_found() -> None:
+def test_one_costly_point_of_many_is_found() -> None:
     rng = np.random.default_rng(1)
     rows = rng.exponential(size=(2, 500))
     paths = [np.linspace(0.5, 2, 40)[:, None] * own for own in rows]
@@ -85,7 +85,7 @@ def test_one_dear_point_of_many_is_found() -> None:
 
 
 @pytest.mark.parametrize(("valid", "test"), [(100, 1000), (1000, 100), (300, 300)])
-def test_a_fair_model_with_few_dear_rows_is_not_found_more_often_than_is_said(
+def test_a_fair_model_with_few_costly_rows_is_not_found_more_often_than_is_said(
     valid: int, test: int
 ) -> None:
     """One row in 200 costs 100 times as much; none of them may be among the validation rows."""
@@ -117,29 +117,29 @@ def test_copies_of_a_row_are_rows() -> None:
 def test_the_share_of_shuffles_is_that_of_all_ways_to_split_the_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dearer, "DRAWS", 4000)
+    monkeypatch.setattr(more_on_test, "DRAWS", 4000)
     cost = np.array([1.0, 2, 4, 8, 9, 3, 7, 20, 11, 12, 13, 30])
     apart = (cost - cost.mean())[:, None]
     every = np.array([sum(apart[[*part], 0]) for part in combinations(range(12), 6)])
     test = np.arange(12) >= 6
     for share in (0.02, 0.3):
         reach = float(np.quantile(every, 1 - share))
-        monkeypatch.setattr(dearer, "LEVEL", share * 1.4)
-        assert dearer._seldom(apart, test, reach)
-        monkeypatch.setattr(dearer, "LEVEL", share * 0.7)
-        assert not dearer._seldom(apart, test, reach)
+        monkeypatch.setattr(more_on_test, "LEVEL", share * 1.4)
+        assert more_on_test._seldom(apart, test, reach)
+        monkeypatch.setattr(more_on_test, "LEVEL", share * 0.7)
+        assert not more_on_test._seldom(apart, test, reach)
 
 
 def test_many_rows_are_shuffled_in_groups_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    seldom = dearer._seldom
+    seldom = more_on_test._seldom
 
     def seldom_seen(apart: Any, test: Any, reach: float) -> bool:
         seen.append((len(test), int(test.sum())))
         return seldom(apart, test, reach)
 
-    monkeypatch.setattr(dearer, "_seldom", seldom_seen)
-    monkeypatch.setattr(dearer, "MOST_UNITS", 100)
+    monkeypatch.setattr(more_on_test, "_seldom", seldom_seen)
+    monkeypatch.setattr(more_on_test, "MOST_UNITS", 100)
     cost = np.random.default_rng(3).exponential(size=1000)
     assert found(cost[:400], cost[400:] + 0.5)
     assert seen == [(100, 60)]

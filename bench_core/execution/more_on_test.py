@@ -3,12 +3,12 @@
 Points are chosen by what they cost on validation. A model that bills validation rows as it bills
 all others costs as much on both splits, but for the draw of the rows. So their rows (queries, where
 there are any) are shuffled ``DRAWS`` times, and at most one shuffle in ``1 / LEVEL`` may make test
-that much dearer. Two things are compared at each point: the mean cost of a row, and the share of
+cost that much more. Two things are compared at each point: the mean cost of a row, and the share of
 rows that cost more than 95% of validation rows do. Each is measured in standard errors, and it is
 the greatest over all points that a shuffle has to reach, so that one of many points tells no more
 often than a single one would (Westfall and Young, 1993, max-T).
 
-Where test is dearer, a point costs on validation what it costs on test (``as_on_test``), wherever
+Where test costs more, a point costs on validation what it costs on test (``as_on_test``), wherever
 that is more: then a budget is one for test rows too, and none is kept by buying less for rows that
 a model knows from its training. Labels take no part in this.
 """
@@ -26,7 +26,7 @@ from bench_core.results.records import PointRow
 from bench_core.splits import Splits
 
 LEVEL, DRAWS = 0.001, 1999
-"""The chance that a fair model is found dearer, at most; and how many shuffles tell."""
+"""The chance that a fair model is marked, at most; and how many shuffles tell."""
 
 MOST_UNITS = 4000
 """More rows or queries than this, of both splits, are shuffled in groups of neighbours."""
@@ -36,7 +36,7 @@ _AT_ONCE = 100
 _ROUNDING = 1e-9
 
 
-def dearer_on_test(
+def costs_more_on_test(
     paths: Mapping[str, Path], splits: Splits, scores: Mapping[str, SplitScore]
 ) -> bool:
     """Whether any point of the path is, from the costs of rows on both splits."""
@@ -48,16 +48,16 @@ def dearer_on_test(
     ]
     values, rows = (np.concatenate(both) for both in zip(*sides, strict=True))
     valid = len(sides[0][1])
-    dearer = np.arange(len(rows)) >= valid
+    of_test = np.arange(len(rows)) >= valid
     apart = values - np.outer(rows, values.sum(axis=0) / rows.sum())  # from the mean of a row
     most = np.abs(values).max(axis=0) * max(len(rows), 1)
-    gap = dearer @ apart
+    gap = of_test @ apart
     apart, gap = apart[:, gap > _ROUNDING * most], gap[gap > _ROUNDING * most]
     n, m = len(rows), len(rows) - valid
     error = np.sqrt((apart**2).sum(axis=0) * m * valid / (n * max(n - 1, 1)))
     if not len(gap) or (reach := float((gap / error).max())) < _SOME:
         return False
-    return _seldom(apart / error, dearer, reach * (1 - _ROUNDING))
+    return _seldom(apart / error, of_test, reach * (1 - _ROUNDING))
 
 
 def _summed(
@@ -102,12 +102,12 @@ def as_on_test(scores: Mapping[str, SplitScore]) -> SplitScore:
 
 def _raised(valid: SplitScore, test: SplitScore) -> Iterator[PointRow]:
     for own, shown in zip(valid.rows, test.rows, strict=True):
-        dear = shown if shown.total_cost > own.total_cost else own
+        more = shown if shown.total_cost > own.total_cost else own
         yield replace(
             own,
-            feature_cost=dear.feature_cost,
-            evaluation_cost=dear.evaluation_cost,
-            total_cost=dear.total_cost,
+            feature_cost=more.feature_cost,
+            evaluation_cost=more.evaluation_cost,
+            total_cost=more.total_cost,
             cost_p95=max(own.cost_p95, shown.cost_p95),
             cost_max=max(own.cost_max, shown.cost_max),
         )
