@@ -3,10 +3,11 @@
 The duration of a job is drawn from those recorded for its learner on its data set, else on other
 data, in proportion to what the table of ``job_seconds`` says of both; else it is the table's, times
 what recorded durations are of the table's, or a probe's where there are none. What is not known of
-a learner on a data set is one log-normal factor for all of its jobs there, so errors do not average
-out. Recorded durations leave out what a job waited for a processor; all is stretched by what others
-have of the processors now. A load that changes during the run cannot be foreseen. The wall time of
-a draw is Graham's lower bound: the work shared by the workers, or the longest fit with its trial.
+a learner on a data set is one log-normal factor for all of its jobs there, and what a probe does
+not tell of a machine one for all jobs, so errors do not average out. Recorded durations leave out
+what a job waited for a processor; all is stretched by what others have of the processors now. A
+load that changes during the run cannot be foreseen. The wall time of a draw is Graham's lower
+bound: the work shared by the workers, or the longest fit with its trial.
 """
 
 from collections import defaultdict
@@ -19,10 +20,10 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.planning.job_seconds import (
     IDLE,
-    MICROSECONDS,
     Kind,
     Machine,
     Size,
+    in_table,
     job_seconds,
     kind_of,
 )
@@ -33,9 +34,12 @@ _AT_ONCE = 256  # jobs: a plan may have any number of them
 START_SECONDS = 3.0
 """What the command and its workers take to start."""
 
-SAME, OTHER_DATA, OTHER_LEARNER, STRANGER = 0.15, 0.5, 0.5, 1.2
-"""Spread (of the logarithm) of what is not known: by what the durations were recorded of, and of
-learners that the table does not have."""
+SAME, OTHER_MACHINE, OTHER_DATA, STRANGER = 0.15, 0.25, 0.5, 1.2
+"""Spread (of the logarithm) of what is not known: where durations of the learner on the data set
+are recorded, or in the table, or in either of it on other data; and of other learners."""
+
+PROBED = 0.2
+"""Likewise of all jobs together where nothing is recorded on this machine."""
 
 MEMORY = 0.3
 """Likewise of the peak of memory, where none is recorded of the learner on the data set."""
@@ -98,10 +102,13 @@ class Durations:
     def of(self, kind: Kind) -> tuple[FloatArray, float]:
         """Durations (k, 3) that may be those of jobs of a kind, and their spread."""
         table = job_seconds(kind, self.sizes[kind.dataset])
-        for spread, like in ((SAME, kind[:2]), (OTHER_DATA, kind[1:2])):
-            if like in self._ratios:
-                return self._ratios[like] * table, spread
-        return self._usual * table, OTHER_LEARNER if kind.learner in MICROSECONDS else STRANGER
+        if kind[:2] in self._ratios:
+            return self._ratios[kind[:2]] * table, SAME
+        learner, on_data = in_table(kind)
+        spread = OTHER_MACHINE if on_data else OTHER_DATA
+        if kind[1:2] in self._ratios:
+            return self._ratios[kind[1:2]] * table, spread
+        return self._usual * table, spread if learner else STRANGER
 
     def recorded(self, kind: Kind) -> bool:
         """Whether there are durations of the learner on the data set."""
@@ -142,6 +149,9 @@ def foresee(
         most = rng.choice(rows[:, 2], DRAWS) * np.exp(apart * unknown[kind[:2]])
         peak = np.maximum(peak, most)
     machine = durations.machine
+    if not durations.taken:
+        probed = np.exp(PROBED * rng.standard_normal(DRAWS))
+        work, longest = work * probed, longest * probed
     before = START_SECONDS + machine.compiling if left else 0.0
     wall = (np.maximum(work / workers, longest) + before) * machine.contention
     spent = _pair(wall), _pair(work * threads + machine.compiling), _pair(peak * workers)

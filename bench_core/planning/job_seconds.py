@@ -1,12 +1,17 @@
-"""What a job takes by its size and learner, where nothing is recorded, and this machine beside the
-one that the table was measured on (tests/speed/job_seconds.py prints it anew)."""
+"""What a job takes by its learner, data set and size, where nothing is recorded, and this machine
+beside the one that the table was measured on (tests/speed/job_seconds.py writes it anew)."""
 
 from __future__ import annotations
 
+import csv
 import os
 import time
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
+from math import log
+from pathlib import Path
+from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,49 +22,13 @@ from bench_core.costs.compiled import compiled_before
 from bench_core.planning.request import available_cores
 from bench_core.results.records import FitSpec, TrialSpec
 
-MICROSECONDS: Mapping[str, tuple[float, float]] = {
-    "adapt-gbrt": (1.6, 60),
-    "adapt-l1": (1.1, 72),
-    "adapt-lin": (1.5, 51),
-    "adapt-lstsq": (3, 68),
-    "and-or": (2.1, 7.5),
-    "astc": (0.082, 3.6),
-    "budget-boosting": (6.4, 34),
-    "budget-prune": (1.3, 31),
-    "budget-rf": (1.3, 15),
-    "catboost": (0.75, 30),
-    "cegb": (0.42, 20),
-    "cheapest-first": (0.74, 12),
-    "constant": (0.0081, 2.2),
-    "cost-tree": (0.09, 6.7),
-    "cronus": (2.5, 3.4),
-    "cronus-init": (1.5, 6.2),
-    "cronus-single": (0.17, 3.8),
-    "cscc": (0.77, 2.5),
-    "cstc": (1.4, 3.9),
-    "cstc-single": (0.11, 2.6),
-    "early-exit": (0.033, 9.9),
-    "forward-selection": (3, 13),
-    "gbrt": (0.16, 29),
-    "gbrt-subset": (0.29, 35),
-    "greedy-order": (0.66, 9.1),
-    "l1": (1.1, 6.7),
-    "lightgbm": (0.28, 28),
-    "lightgbm-cegb": (0.56, 21),
-    "miser": (0.16, 19),
-    "random-forest": (2.4, 35),
-    "random-order": (0.54, 10),
-    "rbf-svm": (0.42, 12),
-    "sklearn": (0.08, 11),
-    "soft-cascade": (0.92, 6.8),
-    "svm-average-kernel": (1, 31),
-    "xgboost": (0.31, 26),
-}
-"""By learner the processor time of a fit and of a trial of unit size (``job_units``)."""
+Table = Mapping[tuple[str, ...], Mapping[float, float]]
+"""Seconds of a unit by the units of a job: of fits or trials of a learner on a data set; at 0 means
+of a learner, and of all."""
 
-STRANGER = (0.74, 12)
-"""Of a learner that is not in the table (``lear`` is in no suite of the table, ``imported`` needs a
-model's file): the medians of those that are."""
+TABLE = Path(__file__).with_name("job_seconds.csv")
+"""Jobs that were measured: fit or trial, learner, data set, units (``job_units``), and processor
+seconds, the median of those of about as many units."""
 
 PROBE = 0.0036
 """Seconds of ``probe_seconds`` on the machine of the table."""
@@ -146,10 +115,52 @@ def job_units(kind: Kind, size: Size) -> tuple[float, float]:
 
 
 def job_seconds(kind: Kind, size: Size) -> FloatArray:
-    """Seconds of a fit and of a trial, and MiB (3,), on the machine of the table."""
-    pair = MICROSECONDS.get(kind.learner, STRANGER)
-    fit, trial = np.multiply(pair, job_units(kind, size)) * 1e-6
+    """Seconds of a fit and of a trial, and MiB (3,), on the machine of the table.
+
+    In proportion to the job of the learner on the data set that is nearest in size; else by what
+    a unit takes the learner on the table's data sets, in the mean; else by what it takes the median
+    learner.
+    """
+    fit, trial = (
+        units * unit_seconds(_table(), (what, kind.learner, kind.dataset), units)
+        for what, units in zip(("fit", "trial"), job_units(kind, size), strict=True)
+    )
     return np.array([fit, trial, 250 + 16e-6 * size.rows * size.features])
+
+
+def in_table(kind: Kind) -> tuple[bool, bool]:
+    """Whether the table has fits of the learner, and whether of the learner on the data set."""
+    seconds = _table()
+    return ("fit", kind.learner) in seconds, ("fit", kind.learner, kind.dataset) in seconds
+
+
+def unit_seconds(table: Table, job: tuple[str, ...], units: float) -> float:
+    """Seconds of a unit of a job of so many, by fit or trial, learner and data set."""
+    if jobs := table.get(job):
+        return jobs[min(jobs, key=lambda measured: abs(log(measured / units)))]
+    return table.get(job[:2], table[job[:1]])[0.0]
+
+
+@cache
+def _table() -> Table:
+    found: dict[tuple[str, ...], dict[float, float]] = {}
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        for what, *of, units, seconds in islice(csv.reader(lines), 1, None):
+            found.setdefault((what, *of), {})[float(units)] = float(seconds) / float(units)
+    return found | unit_means(found)
+
+
+def unit_means(jobs: Table) -> dict[tuple[str, ...], dict[float, float]]:
+    """At 0 the geometric mean by learner, over data sets of the mean over their jobs, and the
+    median over learners; ``jobs`` are by fit or trial, learner and data set."""
+    by_learner: dict[tuple[str, ...], list[float]] = {}
+    for of, rates in jobs.items():
+        by_learner.setdefault(of[:2], []).append(geometric_mean(rates.values()))
+    means = {of: {0.0: geometric_mean(rates)} for of, rates in by_learner.items()}
+    for what in ("fit", "trial"):
+        usual = median(rates[0.0] for of, rates in means.items() if of[0] == what)
+        means |= {(what,): {0.0: usual}}
+    return means
 
 
 def size_of(features: int, classes: int, rows: Mapping[str, int]) -> Size:

@@ -7,23 +7,24 @@
 
 ``run`` does all learners at their default settings on one data set, or a suite in profile quick,
 inline on one thread, and adds the processor seconds of each job to a file (to be done once before,
-so that all kernels are compiled). ``table`` prints the values of
-bench_core/planning/job_seconds.py: by learner the geometric means of the microseconds of a fit and
-of a trial of unit size, over data sets and the suites' data sets, each by its median. ``apart``
-prints what a table without a suite says of it, over what it took.
+so that all kernels are compiled). ``table`` prints bench_core/planning/job_seconds.csv, with the
+median of jobs of about the same size, and the probe of the machine. ``apart`` prints what a table
+without a suite says of it, over what it took.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
+import sys
 import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from statistics import geometric_mean, median
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from bench_core import api
 from bench_core.execution.events import Event
@@ -35,6 +36,8 @@ from bench_core.planning.job_seconds import (
     kind_of,
     probe_seconds,
     size_of,
+    unit_means,
+    unit_seconds,
 )
 
 
@@ -67,51 +70,59 @@ def run(data: str, suite: str, data_dir: str, into: Path) -> None:
                     print(json.dumps(row), file=lines)
 
 
-Row = dict[str, Any]
+Job = tuple[str, ...]  # fit or trial, learner, data set
+Measured = dict[Job, dict[float, float]]
+
+
+class Row(NamedTuple):
+    """A job that was measured."""
+
+    suite: str
+    job: Job
+    units: float
+    seconds: float
 
 
 def read(seconds: Path) -> list[Row]:
-    return [json.loads(line) for line in seconds.read_text(encoding="utf-8").splitlines()]
+    rows = []
+    for line in seconds.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        suite, _, data = row["data"].rpartition(" ")
+        kind, size = Kind(data, *row["of"]), Size(*row["size"])
+        units = job_units(kind, size)[row["kind"] == "trial"]
+        rows.append(Row(suite, (row["kind"], kind.learner, data), units, row["seconds"]))
+    return rows
 
 
-def units(row: Row) -> float:
-    kind, size = Kind("", *row["of"]), Size(*row["size"])
-    return job_units(kind, size)[row["kind"] == "trial"]
-
-
-def each(rows: list[Row]) -> dict[tuple[str, str], float]:
-    """By learner and kind the seconds of unit size: geometric mean over data of the medians."""
-    known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+def medians(rows: list[Row]) -> dict[Job, dict[float, float]]:
+    """Seconds by units, rounded, of the learners' jobs on each data set."""
+    found: dict[tuple[Job, float], list[float]] = defaultdict(list)
     for row in rows:
-        known[row["of"][0], row["kind"], row["data"]].append(row["seconds"] / units(row))
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (learner, kind, _), values in known.items():
-        found[learner, kind].append(median(values))
-    return {of: geometric_mean(values) for of, values in found.items()}
+        found[row.job, float(f"{row.units:.1e}")].append(row.seconds)
+    jobs: dict[Job, dict[float, float]] = defaultdict(dict)
+    for (job, units), seconds in sorted(found.items()):
+        jobs[job][units] = median(seconds)
+    return jobs
 
 
 def table(rows: list[Row]) -> None:
-    found = {of: 1e6 * value for of, value in each(rows).items()}
-    print(f"PROBE = {probe_seconds():.2g}")
-    pairs = {
-        learner: [found[learner, kind] for kind in ("fit", "trial")]
-        for learner in sorted({learner for learner, _ in found})
-    }
-    usual = (median(pair[i] for pair in pairs.values()) for i in (0, 1))
-    print(f"STRANGER = ({', '.join(f'{each:.2g}' for each in usual)})")
-    for learner, pair in pairs.items():
-        print(f'    "{learner}": ({", ".join(f"{each:.2g}" for each in pair)}),')
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow(["job", "learner", "data set", "units", "seconds"])
+    for job, seconds in medians(rows).items():
+        for units, each in seconds.items():
+            lines.writerow([*job, f"{units:.2g}", f"{each:.2g}"])
+    print(f"PROBE = {probe_seconds():.2g}", file=sys.stderr)
 
 
 def apart(rows: list[Row]) -> None:
     """Of each suite the seconds by a table without it over those that it took."""
-    suite_of = [row["data"].partition(" ")[0] for row in rows]
-    for suite in sorted({*suite_of} - {""}):
-        own = [row for row, name in zip(rows, suite_of, strict=True) if name == suite]
-        known = each([row for row, name in zip(rows, suite_of, strict=True) if name != suite])
-        usual = {k: median(v for (_, of), v in known.items() if of == k) for k in ("fit", "trial")}
-        told = sum(units(r) * known.get((r["of"][0], r["kind"]), usual[r["kind"]]) for r in own)
-        taken = sum(row["seconds"] for row in own)
+    for suite in sorted({row.suite for row in rows} - {""}):
+        own = [row for row in rows if row.suite == suite]
+        rest = medians([row for row in rows if row.suite != suite])
+        rates = {job: {u: s / u for u, s in jobs.items()} for job, jobs in rest.items()}
+        rates |= unit_means(rates)
+        told = sum(row.units * unit_seconds(rates, row.job, row.units) for row in own)
+        taken = sum(row.seconds for row in own)
         wall = (told / 2 + START_SECONDS) / (taken / 2 + START_SECONDS)
         print(f"{suite}: {told:.3g} s told, {taken:.3g} s taken; with two workers {wall:.2f}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,15 @@ from bench_core.planning.job_seconds import (
     Kind,
     Machine,
     Size,
+    in_table,
     job_seconds,
+    job_units,
     machine_now,
     probe_seconds,
     size_of,
 )
+from bench_core.planning.job_seconds import _table as read_table
+from bench_core.plugins import load_registry
 from bench_core.results.records import FitSpec
 
 
@@ -71,6 +76,52 @@ def test_the_table_is_scaled_by_what_other_learners_took_here() -> None:
     known = Durations({Kind("cars", "gbrt"): [tuple(3 * alone)]}, SIZES)
     boats = Kind("boats", "miser")
     assert known.of(boats)[0] == pytest.approx(3 * job_seconds(boats, SIZES["boats"])[None])
+
+
+def test_a_job_that_was_measured_takes_what_it_took_and_others_of_its_kind_in_proportion(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cars, boats = Size(1000, 30, 1, 6000), Size(4000, 30, 1, 6000)
+    units = [job_units(Kind("cars", "one"), size)[0] for size in (cars, boats)]
+    table = tmp_path / "table.csv"
+    lines = ["job,learner,data set,units,seconds"]
+    lines += [f"fit,one,cars,{units[0]},3", f"fit,one,cars,{units[1]},30", "trial,one,cars,1e4,2"]
+    lines += ["fit,two,cars,1e6,1", "fit,two,boats,1e6,4", "fit,three,cars,1e6,9"]
+    table.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("bench_core.planning.job_seconds.TABLE", table)
+    monkeypatch.setattr("bench_core.planning.job_seconds._table", read_table.__wrapped__)
+
+    def fit(dataset: str, learner: str, size: Size = cars) -> float:
+        return float(job_seconds(Kind(dataset, learner), size)[0])
+
+    assert (fit("cars", "one"), fit("cars", "one", boats)) == pytest.approx((3, 30))
+    assert job_seconds(Kind("cars", "one"), cars)[1] == pytest.approx(2)
+    nearest = job_units(ONE, Size(4500, 30))[0] / units[1] * 30
+    assert fit("cars", "one", Size(4500, 30)) == pytest.approx(nearest)
+    assert fit("planes", "two") == pytest.approx(2e-6 * units[0])  # the mean of 1 and 4
+    rates = [(3 / units[0] * 30 / units[1]) ** 0.5, 2e-6, 9e-6]
+    assert fit("cars", "nobody") == pytest.approx(np.median(rates) * units[0])
+    assert in_table(Kind("cars", "one")) == (True, True)
+    assert in_table(Kind("planes", "two")) == (True, False)
+    assert in_table(Kind("cars", "nobody")) == (False, False)
+
+
+def test_what_is_in_the_table_of_a_data_set_is_trusted_more_and_no_machine_wholly() -> None:
+    sizes = {"letters": Size(12_000, 16, 1, 8000), "planes": Size(12_000, 16, 1, 8000)}
+    ratios = [
+        np.divide(*foresee(Durations({}, sizes), fits(3, *of), 1, 1).core[::-1])
+        for of in (("gbrt", "letters"), ("gbrt", "planes"), ("nobody", "planes"))
+    ]
+    assert 1.3 < ratios[0] < 1.6 < ratios[1] < 2.5 < ratios[2]
+    many = [fit for i in range(50) for fit in fits(1, f"learner{i}", "planes")]
+    half, most = foresee(Durations({}, sizes), many, 1, 1).core
+    assert most / half > 1.25  # what a probe does not tell concerns all jobs
+
+
+def test_the_table_has_every_learner_that_fits_without_a_file() -> None:
+    learners = load_registry(()).learners
+    missing = {name for name in learners if not in_table(Kind("", name))[0]}
+    assert missing == {"imported"}
 
 
 def test_more_rows_features_classes_and_trees_take_longer() -> None:
