@@ -19,7 +19,7 @@ being done several rows at a time."""
 
 
 def calling(*modules: ModuleType) -> Callable[[Any], Any]:
-    """``njit`` for a function that calls kernels of these modules, which call none of another file.
+    """``njit`` for a function that calls kernels of these modules, which call none of others.
 
     numba's cache compares the source of the compiled function's file alone; here it compares the
     sources of these modules as well.

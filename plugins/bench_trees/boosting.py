@@ -122,10 +122,8 @@ class _Descent:
             hessian = None if weights is None else np.broadcast_to(weights, gradient.shape)
         trees = []
         for k in range(self.loss.outputs):
-            tree = self.grower.grow(gradient[k], None if hessian is None else hessian[k])
-            if tree is not None:
-                self.grower.add(tree, self.scores[k])
-            trees.append(tree)
+            second = None if hessian is None else hessian[k]
+            trees.append(self.grower.grow(gradient[k], second, self.scores[k]))
         # a single leaf of value 0 keeps an iteration's trees together
         return [tree or GrownTree.leaf() for tree in trees] if any(trees) else []
 

@@ -1,7 +1,6 @@
 """Growing one tree at a time under a penalty.
 
-A kernel grows the tree as far as it can; Python pays, makes room, and gives large work to several
-threads.
+A kernel grows the tree as far as it can, with other threads beside it; Python pays and makes room.
 Every open leaf keeps the RAW gain of its best cut per feature (Peter et al., NIPS 2017, eq. 12);
 the charge (eq. 13) is subtracted when a choice is made, with the purchases of that moment. So a
 sensor bought in one leaf is at once refunded in all others, and nothing is ever added to a stored
@@ -23,37 +22,47 @@ from bench_trees.arrays import (
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
 from bench_trees.growing_tree import Settings
-from bench_trees.histogram_pool import SMALL, HistogramPool
+from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
-from bench_trees.kernels.gradients import add_to_rows, add_up, add_values
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
-from bench_trees.kernels.splitting import Owed
-from bench_trees.kernels.tree import (
+from bench_trees.kernels.intrinsics import SHARED
+from bench_trees.kernels.pieces import (
     COUNT,
-    DONE,
     FOUND,
-    SCORE,
+    PAID,
+    PART,
     SLOTS,
-    SPLIT,
     TREES,
     WAITING,
     WRITTEN,
     Columns,
+    Growing,
+    Newton,
+    Rows,
+    Shared,
+    help_to_grow,
+)
+from bench_trees.kernels.splitting import Owed
+from bench_trees.kernels.tree import (
+    DONE,
+    OPEN,
+    PAY,
+    SCORE,
+    WORTH,
     Descent,
     Extent,
-    Growing,
-    Rows,
-    add_children,
     grow,
 )
 from bench_trees.penalties import Account, Ledger
-from bench_trees.row_order import RowOrder
-from bench_trees.threads import PIECE, Piece, Workers
+from bench_trees.threads import Workers
 
-INFINITE = 1 << 62
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 2_000_000  # codes of so many trees' rows: a few milliseconds in one call
-OTHER = Descent(0.0, True, 0.0, 0.0, np.empty(0))  # losses other than squared give values later
+WORDS = 4  # that one thread takes at a time, at most
+NO_BOARD = np.empty(0, np.int64)
+OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
+NONE = frozen(np.empty(0), np.float64)
+SQUARED = Newton(NONE, NONE, np.empty((0, 1)))
 
 
 class Grower:
@@ -76,22 +85,32 @@ class Grower:
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew
-        self.order = RowOrder(words, crew)
-        self.pool = HistogramPool(words, bins, settings, self.order, crew)
+        self.words = words
+        # row numbers in leaf order, rising within every leaf; and room to work in
+        self.rows, self.spare = np.empty((2, words.shape[1]), np.uint32)
+        self.pool = HistogramPool(words, bins, settings, self.rows, crew)
         self.account = Account(ledger, settings, self.copies, crew)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
-        self.state = np.zeros(6, np.int64)
+        self.state, self.leaves_at = np.zeros(7, np.int64), np.zeros(2, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
+        self.steps, self.values, self.sums = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 2))
+        self.parts = np.zeros((0, 11), np.int64)
         self.out = GrownTree.leaf(0)
         self.integers = np.empty(2 * words.shape[1], np.int64)  # gradients and hessians
 
-    def grow(self, gradient: Float64Array, hessian: Float64Array | None) -> GrownTree | None:
-        """One tree fitted to -gradient (n,) per copy, or None if the root is not split.
+    def grow(
+        self,
+        gradient: Float64Array,
+        hessian: Float64Array | None,
+        scores: Float64Array | None = None,
+    ) -> GrownTree | None:
+        """One tree fitted to -gradient (n,) per copy, or None if the root is not split; its values
+        are added to ``scores`` (n,).
 
         ``hessian`` (n,) per copy, None where it is 1. Leaf values are Newton steps, computed
         from float64 sums, times the learning rate.
@@ -99,43 +118,13 @@ class Grower:
         self.pool.count_root()
         copies = self.multiplicity
         fixed = to_fixed_point(gradient, hessian, copies, self.total, self.integers)
-        if not (trees := self._grow(fixed, OTHER, 1)):
-            return None
-        tree = trees[0]
-        sums = self._sums_of_leaves(gradient, hessian, tree.spans)
-        denominator = sums[:, 1] + self.settings.l2
-        if hessian is None:
-            denominator = self.nodes.integers[tree.ends, growth.COUNT] + self.settings.l2
-        step = np.zeros(len(sums))
-        np.divide(-sums[:, 0], denominator, out=step, where=denominator > 0)
-        tree.value[tree.leaves] = self.settings.learning_rate * step
-        return tree
-
-    def add(self, tree: GrownTree, scores: Float64Array) -> None:
-        """Add the values of the tree grown last to scores (n,)."""
-        values = tree.value[tree.leaves]
-
-        def piece(start: int, stop: int) -> None:
-            add_values(scores, self.order.rows, tree.spans[start:stop], values[start:stop])
-
-        self._over_leaves(piece, len(values))
-
-    def _sums_of_leaves(
-        self, gradient: Float64Array, hessian: Float64Array | None, spans: Int64Array
-    ) -> Float64Array:
-        """Sums (leaves, 2) of gradients and hessians, if there are any, over copies."""
         g = frozen(gradient, np.float64)
-        h = g[:0] if hessian is None else frozen(hessian, np.float64)
-        sums = np.zeros((len(spans), 2))
-
-        def piece(start: int, stop: int) -> None:
-            add_up(g, h, self.copies, self.order.rows, spans[start:stop], sums[start:stop])
-
-        self._over_leaves(piece, len(spans))
-        return sums
-
-    def _over_leaves(self, piece: Piece, leaves: int) -> None:
-        self.crew.run(piece, leaves, leaves if len(self.order.rows) < PIECE else 1)
+        h = NONE if hessian is None else frozen(hessian, np.float64)
+        scores = np.zeros(len(g)) if scores is None else scores
+        newton = Newton(g, h, scores.reshape(-1, 1))
+        descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
+        trees = self._grow(fixed, descent, newton, 1)
+        return trees[0] if trees else None
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
@@ -146,34 +135,22 @@ class Grower:
         """
         if residuals.refine():
             self.pool.count_root()
-        alone = self.crew.threads == 1 or len(self.order.rows) < PIECE
         rate, squares = float(self.settings.learning_rate), np.array([residuals.squares])
-        descent = Descent(rate, alone, residuals.share, residuals.least, squares)
-        trees = self._grow(residuals.fixed, descent, min(most, self._at_once(alone)))
+        descent = Descent(rate, residuals.share, residuals.least, squares)
+        trees = self._grow(residuals.fixed, descent, SQUARED, min(most, self._at_once()))
         residuals.squares = float(squares[0])
-        if trees and not alone:
-            self._step(trees[-1], residuals)
         return trees
 
-    def _at_once(self, alone: bool) -> int:
+    def _at_once(self) -> int:
         """How many trees one call may grow: none that changes what the next one owes."""
-        if not alone or self.account.lazy or self.account.per_node:
+        if self.account.lazy or self.account.per_node:
             return 1
-        return max(1, CELLS // (len(self.order.rows) * max(1, len(self.pool.features))))
+        return max(1, CELLS // (len(self.rows) * max(1, len(self.pool.features))))
 
-    def _step(self, tree: GrownTree, residuals: Residuals) -> None:
-        """Bring the gradients of rows up to date with the tree grown last, on several threads."""
-        steps = np.rint(tree.value[tree.leaves] / residuals.unit).astype(np.int64)
-        steps <<= residuals.count_bits
-
-        def piece(start: int, stop: int) -> None:
-            some = tree.spans[start:stop], steps[start:stop]
-            add_to_rows(residuals.fixed.values, self.order.rows, *some, self.copies)
-
-        self.crew.run(piece, len(steps), 1)
-
-    def _grow(self, fixed: FixedPoint, descent: Descent, most: int) -> list[GrownTree]:
-        """Up to so many trees, with values under squared loss alone."""
+    def _grow(
+        self, fixed: FixedPoint, descent: Descent, newton: Newton, most: int
+    ) -> list[GrownTree]:
+        """Up to so many trees."""
         self.fixed = fixed
         self.pool.begin(fixed)
         self.account.begin()
@@ -184,10 +161,12 @@ class Grower:
         self._reserve(nodes)
         self.pool.reserve(2 + self.leaves // 2, 0)  # as many as pairs, a level at a time
         rules = self._rules()
-        while (asked := self._advance(rules, descent, most)) != DONE:
+        while (asked := self._advance(rules, descent, newton, most)) != DONE:
             found = int(self.state[FOUND])
-            if asked == SPLIT:
-                self._split(rules)
+            if asked == PAY:
+                self._pay()
+            elif asked == OPEN:
+                self._open_accounts()
             elif asked == SCORE:
                 self._score()
             else:
@@ -198,48 +177,43 @@ class Grower:
         return self._grown()
 
     def _score(self) -> None:
-        """Score what waits, on several threads."""
+        """Score what waits, of few rows."""
         work = self.work[: self.state[WAITING]]
-        self.pool.score(work, self.nodes.integers, self._owed())
+        self.pool.search(work, self.nodes.integers, self._owed())
         nodes = work[:, 5:7]
         self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         self.state[[WAITING, FOUND]] = 0
 
-    def _advance(self, rules: Rules, descent: Descent, trees: int) -> int:
+    def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
         """What ``tree.grow`` asks for when it can go no further by itself."""
-        pool = self.pool
-        most, n = self.settings.max_leaves, len(self.order.rows)
-        few = (n, INFINITE) if self.crew.threads == 1 else (PIECE, SMALL)
-        if pool.few_rows:
-            few = few[0], -1
-        asked: int = grow(
-            self._growing(),
-            self._rows(),
-            Columns(pool.groups, pool.features, self.counts, *self.edges),
-            pool.sums(),
-            self._owed(),
-            rules,
-            pool.limits,
-            pool.carried,
-            Extent(trees, n if most is None else most, *few),
-            descent,
-            self.out,
-        )
-        return asked
+        pool, threads = self.pool, self.crew.threads
+        most, n = self.settings.max_leaves, len(self.rows)
+        columns = Columns(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
+        # a few pieces for each thread, as one may be slower than another
+        words = max(1, min(WORDS, -(-len(pool.groups) // (4 * threads))))
+        before = self._growing(), self._rows(), columns, pool.sums(), self._owed()
+        shared = Shared(*before, pool.limits, pool.carried, newton, self.out, words)
+        extent = Extent(trees, n if most is None else most, pool.few_rows)
+        how = rules, extent, descent
+        if not SHARED or threads == 1 or n * len(pool.features) <= WORTH:
+            return int(grow(shared, *how, NO_BOARD))
+        with self.crew.helping(lambda board: help_to_grow(shared, board)) as board:
+            return int(grow(shared, *how, board))
 
     def _owed(self) -> Owed:
         account = self.account
         return Owed(account.coupled_owed, account.lazy_owed, account.ledger.penalty.split)
 
     def _rows(self) -> Rows:
-        order, pool, fixed = self.order, self.pool, self.fixed
-        values = fixed.values, pool.values
-        return Rows(order.words, order.rows, order.spare, *values, self.copies)
+        values = self.fixed.values, self.pool.values
+        return Rows(self.words, self.rows, self.spare, *values, self.copies)
 
     def _growing(self) -> Growing:
         pool = self.pool
-        scores = pool.gain, pool.cut
-        return Growing(self.state, self.sizes, self.nodes, *scores, self.moves, self.work)
+        cuts = self.nodes, pool.gain, pool.cut
+        room = self.moves, self.work, self.parts, self.steps
+        leaves = self.sums, self.values, self.leaves_at
+        return Growing(self.state, self.sizes, *cuts, *room, *leaves)
 
     def _rules(self) -> Rules:
         s = self.settings
@@ -260,6 +234,9 @@ class Grower:
         self.nodes = Nodes(grown(integers, nodes), grown(scores, nodes))
         self.moves = grown(self.moves, nodes)
         self.work = grown(self.work, nodes)
+        self.steps, self.values = grown(self.steps, nodes), grown(self.values, nodes)
+        self.sums = grown(self.sums, nodes)
+        self.parts = np.zeros((len(self.rows) // PART + nodes, 11), np.int64)
         self.pool.reserve(0, nodes)
         needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
         if needed > len(self.out.feature):
@@ -279,21 +256,23 @@ class Grower:
             return False
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
-    def _split(self, rules: Rules) -> None:
-        """Pay and make the splits that were found."""
-        account, first = self.account, self.count
+    def _pay(self) -> None:
+        """Pay the splits that were found."""
+        account = self.account
         moves = self.moves[: self.state[FOUND]]
         owed, refunded = account.coupled_owed, False
         for node, begin, end, feature in moves[:, :4].tolist():
-            refunded |= account.pay(node, feature, self.order.rows[begin:end])
+            refunded |= account.pay(node, feature, self.rows[begin:end])
         if refunded:
             self._reconsider(account.coupled_owed < owed)
-        pool = self.pool
-        self.order.divide(moves, self.fixed.values, pool.values)
-        add_children(self._growing(), pool.sums(), rules)
-        if account.lazy:
-            for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):
-                self._divide_account(node, first + 2 * move, middle)
+        self.state[PAID] = True
+
+    def _open_accounts(self) -> None:
+        """Open those of the children that the splits have made."""
+        moves = self.moves[: self.state[FOUND]]
+        first = self.count - 2 * len(moves)
+        for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):
+            self._divide_account(node, first + 2 * move, middle)
 
     def _reconsider(self, cheaper: BoolArray) -> None:
         """Open leaves choose anew now that some features (d,) owe less, whose gains may have been
@@ -310,7 +289,7 @@ class Grower:
         begin, end = (int(table[parent, column]) for column in (growth.BEGIN, growth.END))
         smaller_left = middle - begin <= end - middle
         small, large = (left, left + 1) if smaller_left else (left + 1, left)
-        rows = self.order.rows[begin:middle] if smaller_left else self.order.rows[middle:end]
+        rows = self.rows[begin:middle] if smaller_left else self.rows[middle:end]
         counts = (int(table[parent, growth.COUNT]), int(table[small, growth.COUNT]))
         self.account.divide(parent, small, large, counts, rows)
 

@@ -13,23 +13,19 @@ With hessians no root is kept, and the slots begin with the root's own.
 
 import numpy as np
 
-from bench_trees.arrays import Int64Array, UInt64Array, grown
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.growing_tree import Settings
 from bench_trees.kernels.few_rows import Leaves, candidates
 from bench_trees.kernels.growth import COUNT, SLOT, Sums
-from bench_trees.kernels.histograms import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
+from bench_trees.kernels.pieces import KNOWN, Carried
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
-from bench_trees.kernels.tree import KNOWN, ROOT, Carried
-from bench_trees.row_order import RowOrder
-from bench_trees.threads import Piece, Workers
+from bench_trees.threads import Workers
 
-CHUNK = 4  # words (of eight features) that one thread takes at a time
 FEATURES, PER_BIN = 2000, 10
 """From so many features on, with at most so many rows per bin, histograms are not kept."""
-SMALL = 200_000  # cells below which handing work to other threads costs more than it saves
 
 
 class HistogramPool:
@@ -40,13 +36,13 @@ class HistogramPool:
         words: UInt64Array,
         bins: Bins,
         settings: Settings,
-        order: RowOrder,
+        rows: UInt32Array,
         crew: Workers,
     ) -> None:
         self.words = words
         least = float(settings.min_hessian) if settings.second_order else 0.0
         self.limits = Limits(float(settings.l2), int(settings.min_rows), least)
-        self.order = order
+        self.rows = rows  # in leaf order
         self.crew = crew
         d, counts = bins.features, bins.counts
         self.first = np.concatenate([[0], np.cumsum(counts + 1)])
@@ -58,9 +54,9 @@ class HistogramPool:
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
-        rows, wide = words.shape[1], len(self.features) >= FEATURES
-        self.few_rows = wide and rows * d <= PER_BIN * int(self.first[-1])
-        self.values = np.empty((rows, 1), np.int64)  # those of smaller children, in leaf order
+        n, wide = words.shape[1], len(self.features) >= FEATURES
+        self.few_rows = wide and n * d <= PER_BIN * int(self.first[-1])
+        self.values = np.empty((n, 1), np.int64)  # those of smaller children, in leaf order
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))  # (nodes, d), where ``best_cuts`` was, like ``cut``
@@ -89,37 +85,11 @@ class HistogramPool:
         self.gain = grown(self.gain, nodes)
         self.cut = grown(self.cut, nodes)
 
-    def score(self, work: Int64Array, table: Int64Array, owed: Owed) -> None:
-        """Best cuts of the nodes of ``work``, and their histograms, as ``accumulate`` and
-        ``best_cuts`` read it: pairs of siblings, or the root alone; ``table`` has all nodes."""
-        if self.few_rows:
-            nodes = work[:, 5:7]
-            self._search(nodes[nodes >= 0], self.features, self.groups, table, owed)
-            return
-        root = work[0, 3] < 0
-        known, slots, moved = self.carried.state.tolist()
-        counted = self.carried.counted[:slots]
-        rows, values = self.order.rows, self.values
-        pairs, units = work.copy(), Units(*self.sums()[2:])
-        if root and known:
-            rows = self.order.spare
-            pairs[0, 1:5] = moved, ROOT + 1, ROOT, 1  # the rows have gaps between them
-        elif root:
-            values = self.fixed.values
-            pairs[0, 2] = ROOT
-
-        def piece(start: int, stop: int) -> None:
-            bins, groups = self._bins(start, stop), self.groups[start:stop]
-            if root and known:
-                add_counts(self.hist, counted, bins.start, bins.stop, units[0], ROOT)
-            accumulate(self.words, rows, values, pairs, groups, self.first, self.hist)
-            if root and work[0, 2] != ROOT:
-                self.hist[work[0, 2], :, bins] = self.hist[ROOT, :, bins]
-            features = self.features[self.begins[start] : self.begins[stop]]
-            self._cut(work, features, owed)
-
-        slots = 2 * len(work) + root * len(counted)
-        self._run(piece, int((pairs[:, 1] - pairs[:, 0]).sum()), slots)
+    def search(self, work: Int64Array, table: Int64Array, owed: Owed) -> None:
+        """Best cuts of the nodes of ``work``, as ``score_words`` reads it, from their own rows;
+        ``table`` has all nodes."""
+        nodes = work[:, 5:7]
+        self._search(nodes[nodes >= 0], self.features, self.groups, table, owed)
 
     def cut_anew(
         self, nodes: Int64Array, features: Int64Array, table: Int64Array, owed: Owed
@@ -145,7 +115,7 @@ class HistogramPool:
         charges = owed.coupled + np.outer(table[nodes, COUNT], owed.split)  # eq. 13
         charges += owed.lazy[nodes] if len(owed.lazy) else 0.0
         charges[:, ~asked] = np.inf
-        rows, work = self.order.rows, _singly(nodes, table)
+        rows, work = self.rows, _singly(nodes, table)
         some = Leaves(nodes, table, rows, self.fixed.values[rows])
 
         def piece(start: int, stop: int) -> None:
@@ -166,18 +136,6 @@ class HistogramPool:
     def count_root(self) -> None:
         """The next root's histogram has nothing to do with the last one's."""
         self.carried.state[KNOWN] = False
-
-    def _bins(self, start: int, stop: int) -> slice:
-        """Where the bins of some usable words lie."""
-        features = self.features[self.begins[start] : self.begins[stop]]
-        return slice(int(self.first[features[0]]), int(self.first[features[-1] + 1]))
-
-    def _run(self, piece: Piece, rows: int, slots: int) -> None:
-        """Over the usable words; ``rows`` are counted, and histograms in so many slots read."""
-        if len(self.groups):
-            few = (rows + 256 * slots) * len(self.features) <= SMALL
-            chunk = min(CHUNK, -(-len(self.groups) // self.crew.threads))
-            self.crew.run(piece, len(self.groups), len(self.groups) if few else chunk)
 
 
 def _singly(nodes: Int64Array, table: Int64Array) -> Int64Array:

@@ -234,7 +234,9 @@ class LambdaRank:
             _rank_long(f, ranking, start, stop)
             lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
-        crew.run(piece, len(ranking.lengths), 16 * LANES)
+        # a few pieces for each thread, as queries of one length stand together
+        most = -(-len(ranking.lengths) // (4 * crew.threads))
+        crew.run(piece, len(ranking.lengths), max(16, -(-most // LANES)) * LANES)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:

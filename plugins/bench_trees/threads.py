@@ -1,9 +1,15 @@
-"""Python threads over disjoint pieces of work whose kernels release the GIL."""
+"""Threads over disjoint pieces of work whose kernels release the GIL: pieces that Python hands out,
+and tasks that one kernel shares with others (``kernels.sharing``)."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
+
+import numpy as np
+
+from bench_trees.arrays import Int64Array
+from bench_trees.kernels.sharing import BOARD, NO_MORE, TASK
 
 PIECE = 1 << 15  # rows that one thread takes at a time
 Piece = Callable[[int, int], None]
@@ -20,6 +26,7 @@ class Workers:
     def __init__(self, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
         self.threads = threads
         self._pool = pool
+        self._helping: list[Future[object]] = []
 
     def run(self, piece: Piece, items: int, chunk: int) -> None:
         """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``, or
@@ -38,6 +45,27 @@ class Workers:
         work()
         for other in others:
             other.result()
+
+    @contextmanager
+    def helping(self, work: Callable[[Int64Array], object]) -> Iterator[Int64Array]:
+        """A board (``sharing``) on which kernels may post tasks in the ``with`` block, for which
+        every other thread calls ``work(board)``; it is not waited for.
+
+        Raises what an earlier call of this kind has raised.
+        """
+        waiting, self._helping = self._helping, []
+        for earlier in waiting:
+            if earlier.done():
+                earlier.result()
+            else:
+                self._helping.append(earlier)
+        board = np.zeros(BOARD, np.int64)
+        if self._pool is not None:
+            self._helping += [self._pool.submit(work, board) for _ in range(self.threads - 1)]
+        try:
+            yield board
+        finally:
+            board[TASK] = NO_MORE
 
 
 @contextmanager

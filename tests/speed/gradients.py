@@ -24,8 +24,6 @@ PARTS = {
     "gradients": (boosting._Descent, "_slopes"),
     "growing": (grower, "grow"),
     "fixed point": (grower, "to_fixed_point"),
-    "sums of leaves": (grower.Grower, "_sums_of_leaves"),
-    "scores": (grower.Grower, "add"),
 }
 spent: dict[str, float] = defaultdict(float)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.growing_tree import Settings
+from bench_trees.kernels.pieces import PART, PIECE
+from bench_trees.kernels.tree import WORTH
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
 from helpers.walk import scores_of
@@ -102,22 +105,34 @@ def test_multiplicity_gives_the_trees_of_physical_copies(
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -> None:
     for name, size in (
-        ("histogram_pool.SMALL", 0),
-        ("histogram_pool.CHUNK", 1),
         ("penalties.SMALL", 0),
         ("penalties.SENSORS", 3),
-        ("row_order.PIECE", 7),
-        ("grower.PIECE", 1),
-        ("grower.SMALL", 0),
         ("losses.PIECE", 7),
     ):
         monkeypatch.setattr(f"bench_trees.{name}", size)
-    X, y = rows(d=20)
-    penalty = Penalty.plain(20, coupled=np.full(20, 0.1), lazy=np.full(20, 0.001))
-    kwargs = {"loss": loss, "penalty": penalty, "queries": np.arange(0, 121, 12)}
-    one = trained(X, label(y), threads=1, **kwargs)
-    assert same_bits(one, trained(X, label(y), threads=2, **kwargs))
-    assert same_bits(one, trained(X, label(y), threads=5, **kwargs))
+    n = 2 * max(PIECE, PART, WORTH) + 4  # more than one piece of every kind
+    X, y = rows(n=n, d=20)
+    coupled = Penalty.plain(20, coupled=np.full(20, 0.1))
+    lazy = Penalty.plain(20, coupled=np.full(20, 0.1), lazy=np.full(20, 0.001))
+    queries = np.append(np.arange(0, n, 12), n)
+    for penalty in (None, coupled, lazy):
+        kwargs = {"loss": loss, "penalty": penalty, "queries": queries}
+        one = trained(X, label(y), threads=1, **kwargs)
+        assert one.trees > 0
+        assert same_bits(one, trained(X, label(y), threads=2, **kwargs))
+        assert same_bits(one, trained(X, label(y), threads=5, **kwargs))
+
+
+def test_helpers_leave_when_growth_fails(monkeypatch: Any) -> None:
+    def fails(*_: Any) -> int:
+        raise MemoryError
+
+    X, y = rows(n=20_000)
+    monkeypatch.setattr("bench_trees.grower.grow", fails)
+    started = time.monotonic()
+    with pytest.raises(MemoryError):
+        trained(X, y, threads=3)
+    assert time.monotonic() - started < 5
 
 
 def test_weights_touch_the_loss_but_not_the_cost() -> None:

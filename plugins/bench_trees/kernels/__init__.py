@@ -55,6 +55,7 @@ def _use_every_kernel() -> None:
     from bench_trees.growing_tree import Settings
     from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
     from bench_trees.kernels import exponentials
+    from bench_trees.kernels.tree import WORTH
     from bench_trees.penalties import Penalty
 
     X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
@@ -64,7 +65,9 @@ def _use_every_kernel() -> None:
     settings = Settings(trees=2, min_rows=1)
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
-    boost(codes, bins, y // 4, loss="logistic", settings=settings)
+    many = np.tile(codes, 2 * WORTH // codes.size)  # that a second thread helps
+    repeated = np.tile(y // 4, many.shape[1] // len(y))
+    boost(many, bins, repeated, loss="logistic", settings=settings, threads=2)
     exponentials.logarithm(y + 1)
     exponentials.softplus_and_sigmoid(y, y.copy(), y.copy())
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))

@@ -22,30 +22,33 @@ def divide(
     spare: UInt32Array,
     values: Int64Array,
     values_out: Int64Array,
+    parts: Int64Array,
 ) -> None:
-    """All of ``RowOrder.divide`` on one thread: a part per split, of which left rows move once."""
-    parts = cut_up(moves, len(rows))
+    """Move the rows of every split's left child before those of its right child; the border to
+    the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
+    split, go from ``values`` to its positions in ``values_out``. ``parts`` is room to work in.
+
+    On one thread: a part per split, of which left rows move once.
+    """
+    parts = parts[: cut_up(moves, len(rows), parts)]
     partition(words, parts, rows, rows, spare)
     arrange(parts, moves)
     settle(parts, True, spare, rows, values, values_out)
 
 
 @calling(intrinsics)
-def cut_up(moves: Int64Array, size: int) -> Int64Array:
-    """The rows of splits in parts of at most ``size``. A row of ``moves`` is::
+def cut_up(moves: Int64Array, size: int, parts: Int64Array) -> int:
+    """The rows of splits in parts of at most ``size``, whose number is returned. A row of ``moves``
+    is::
 
         node, begin, end             of the leaf to be split, rows by position
         feature, missing, code       NaN's code; rows of code <= ``code`` go left
         missing_left, scorable       1 where NaN goes left; where the children may be split
         middle                       begin of the right child's rows, found by ``arrange``
 
-    and a row of the result begin, end, feature, missing, code, missing_left, the split's number,
+    and a row of ``parts`` begin, end, feature, missing, code, missing_left, the split's number,
     rows that go left, the place for these, that for the others, and the side that is gathered.
     """
-    count = 0
-    for move in moves:
-        count += max(1, -(-(move[2] - move[1]) // size))
-    parts = np.zeros((count, 11), np.int64)
     at = 0
     for m in range(len(moves)):
         begin, end = moves[m, 1], moves[m, 2]
@@ -54,10 +57,10 @@ def cut_up(moves: Int64Array, size: int) -> Int64Array:
             part[0], part[1] = begin, min(begin + size, end)
             for column in range(2, 6):
                 part[column] = moves[m, column + 1]
-            part[6] = m
+            part[6], part[10] = m, 0
             begin += size
             at += 1
-    return parts
+    return at
 
 
 @calling(intrinsics)

@@ -1,6 +1,7 @@
 """Whole trees in one call: leaves are scored, chosen and split until something has to be done
-outside, which ``grow`` returns: payments, more room, or work that is worth several threads. Under
-squared loss the rows' gradients are brought up to date, and the next tree begins."""
+outside, which ``grow`` returns: payments, or more room. What is worth several threads is posted for
+those that help. Under squared loss the rows' gradients are brought up to date, and the next tree
+begins; under others the scores are."""
 
 from typing import NamedTuple
 
@@ -8,17 +9,19 @@ import numpy as np
 from numba import njit
 
 from bench_core.traversal.calling import calling
-from bench_trees.arrays import (
-    Float32Array,
-    Float64Array,
-    Int32Array,
-    Int64Array,
-    UInt32Array,
-    UInt64Array,
+from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
+from bench_trees.kernels import (
+    division,
+    gradients,
+    growth,
+    histograms,
+    intrinsics,
+    pieces,
+    sharing,
+    splitting,
 )
-from bench_trees.kernels import division, gradients, growth, histograms, intrinsics, splitting
-from bench_trees.kernels.division import divide
-from bench_trees.kernels.gradients import add_to_rows, collect
+from bench_trees.kernels.division import arrange, cut_up, divide
+from bench_trees.kernels.gradients import collect
 from bench_trees.kernels.growth import (
     BEGIN,
     COLUMN,
@@ -31,8 +34,6 @@ from bench_trees.kernels.growth import (
     SCORED,
     SLOT,
     STATE,
-    GrownTree,
-    Nodes,
     Rules,
     Sums,
     attach,
@@ -42,104 +43,68 @@ from bench_trees.kernels.growth import (
     finish,
     value_leaves,
 )
-from bench_trees.kernels.histograms import accumulate, add_counts
+from bench_trees.kernels.growth import COUNT as MULTIPLICITY
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
+from bench_trees.kernels.pieces import (
+    ADD,
+    COUNT,
+    COUNTED,
+    FOUND,
+    KNOWN,
+    MOVED,
+    PAID,
+    PART,
+    PARTITION,
+    PIECE,
+    ROOT,
+    SCORE_WORDS,
+    SETTLE,
+    SLOTS,
+    STEP,
+    SUM,
+    TREES,
+    WAITING,
+    WRITTEN,
+    Growing,
+    Shared,
+    _do_piece,
+    _score_words,
+    _together,
+)
 
-DONE, SPLIT, SCORE, ROOM = range(4)  # what is to be done outside
-COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN = range(6)  # of ``Growing.state``
-KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
-ROOT = 0
-"""The slot of the root's histogram, which outlasts the tree where the next one follows from it:
-without hessians."""
-
-
-class Growing(NamedTuple):
-    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
-
-    state: (
-        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
-        # trees that are done, and their nodes
-    )
-    sizes: Int64Array  # (trees,) nodes of each that is done
-    nodes: Nodes
-    gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
-    cut: Int32Array
-    moves: Int64Array  # (m, MOVE)
-    work: Int64Array  # (m, 7), pairs that wait to be scored
-
-
-class Rows(NamedTuple):
-    """Codes and gradients, and the rows in leaf order."""
-
-    words: UInt64Array
-    rows: UInt32Array
-    spare: UInt32Array
-    values: Int64Array  # (n, channels), of ``FixedPoint``
-    in_order: Int64Array  # the same of smaller children, in leaf order
-    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
-
-
-class Columns(NamedTuple):
-    """What may be split: words and features with more than one value; bins (d,) for numbers, and
-    their edges, those of feature j from offset[j] on."""
-
-    groups: Int64Array
-    features: Int64Array
-    bins: Int64Array
-    edges: Float32Array
-    offset: Int64Array
-
-
-class Carried(NamedTuple):
-    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
-
-    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
-    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
-    # what the rows have too much is in ``Rows.in_order``
+DONE, PAY, OPEN, SCORE, ROOM = range(5)  # what is to be done outside
+WORTH = 40_000  # cells, or rows, below which others are not asked to help: some 10 us
 
 
 class Descent(NamedTuple):
-    """How the leaves of squared loss step: down the mean gradient of their rows."""
+    """How leaves step; those of squared loss down the mean gradient of their rows."""
 
     learning_rate: float
-    alone: bool  # one thread does all
     share: float  # of a squared unit of the gradient in ``squares``
     least: float  # a finer unit is out of the question while ``squares`` is above this
     squares: Float64Array  # (1,) sum of the squares of gradients; (0,) for other losses
 
 
 class Extent(NamedTuple):
-    """How far to go: trees, and leaves of each; what one thread does, rows of a split, cells to
-    score."""
+    """How far to go: trees, and leaves of each; whether leaves are scored outside."""
 
     trees: int
     leaves: int
-    rows: int
-    cells: int
+    outside: bool
 
 
-@calling(division, gradients, growth, histograms, intrinsics, splitting)
-def grow(
-    tree: Growing,
-    rows: Rows,
-    columns: Columns,
-    sums: Sums,
-    owed: Owed,
-    rules: Rules,
-    limits: Limits,
-    carried: Carried,
-    extent: Extent,
-    descent: Descent,
-    out: GrownTree,
-) -> int:
+@calling(division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting)
+def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: Int64Array) -> int:
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
     something outside. They are written to ``out`` one behind the other; a root that is not split
-    ends them. Only squared loss gives them values, and goes on to the next one.
+    ends them. Only squared loss goes on to the next one.
 
-    SPLIT: the splits of ``moves`` are to be paid and made; SCORE: those of ``work`` to be scored;
-    ROOM: for as many nodes and slots as the splits of ``moves`` need.
+    PAY: the splits of ``moves`` are to be paid; OPEN: accounts of their children to be opened,
+    which were made; SCORE: the leaves of ``work`` to be scored; ROOM: for as many nodes and slots
+    as the splits of ``moves`` need. ``board``: where others help (``help_to_grow``), else (0,).
     """
+    tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
+    owed, carried, out = shared.owed, shared.carried, shared.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
         if state[COUNT] == 0:
@@ -148,11 +113,13 @@ def grow(
             zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
             begin_node(nodes, zero, zero, sums, rules)
         found = 0
-        if state[COUNT] < 2 * extent.leaves - 1:
+        if state[PAID] != 0:
+            found = state[FOUND]
+        elif state[COUNT] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if _cells(state, work, carried.state) * len(columns.features) > extent.cells:
+                if extent.outside:
                     return SCORE
-                _score(tree, rows, columns, sums, owed, limits, carried)
+                _score(shared, board)
             found = choose(
                 nodes,
                 state[COUNT],
@@ -169,13 +136,16 @@ def grow(
         state[FOUND] = found
         if found > 0:
             moves = tree.moves[:found]
-            charged, touched, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
+            charged, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
             if state[COUNT] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
                 return ROOM
-            if charged or touched > extent.rows:
-                return SPLIT
-            divide(rows.words, moves, rows.rows, rows.spare, rows.values, rows.in_order)
-            add_children(tree, sums, rules)
+            if charged and state[PAID] == 0:
+                return PAY
+            state[PAID] = 0
+            _divide(shared, moves, board)
+            _add_children(tree, sums, rules)
+            if len(owed.lazy) > 0:
+                return OPEN
         elif found == 0:
             if state[COUNT] == 1:
                 return DONE
@@ -187,8 +157,9 @@ def grow(
             state[TREES] += 1
             state[WRITTEN] += state[COUNT]
             if len(squares) == 0:
+                _step_by_sums(shared, first, leaf, descent.learning_rate, board)
                 return DONE
-            _descend(nodes, first, leaf, state[COUNT], rows, sums, limits.l2, descent, out, carried)
+            _descend(shared, first, leaf, descent, board)
             cells = (len(rows.rows) - carried.state[MOVED]) * CODES_PER_WORD * len(columns.groups)
             carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
             room = len(out.feature) - state[WRITTEN] - state[TREES] > len(work)
@@ -233,37 +204,32 @@ def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
 
 
 @njit(inline="always")
-def _score(
-    tree: Growing,
-    rows: Rows,
-    columns: Columns,
-    sums: Sums,
-    owed: Owed,
-    limits: Limits,
-    carried: Carried,
-) -> None:
+def _score(shared: Shared, board: Int64Array) -> None:
     """Histograms and best cuts of what waits."""
-    work, hist = tree.work[: tree.state[WAITING]], sums.hist
-    order, values = rows.rows, rows.in_order
-    pairs = work.copy()
-    if work[0, 3] < 0:
-        if carried.state[KNOWN]:
-            order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
-            pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT
-            pairs[0, 4] = 1  # rows with gaps
-            add_counts(hist, counted, 0, hist.shape[2], sums.count_bits, ROOT)
-        else:
-            values = rows.values
-            pairs[0, 2] = ROOT
-    accumulate(rows.words, order, values, pairs, columns.groups, sums.first, hist)
-    if work[0, 3] < 0 and work[0, 2] != ROOT:
-        for channel in range(hist.shape[1]):
-            for b in range(hist.shape[2]):
-                hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    units = Units(sums.count_bits, sums.gradient, sums.hessian)
-    features, first = columns.features, sums.first
-    best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut)
-    _scored(tree.state, work, tree.nodes.integers)
+    tree, columns, state = shared.tree, shared.columns, shared.tree.state
+    cells = _cells(state, tree.work, shared.carried.state) * len(columns.features)
+    if len(board) == 0 or cells <= WORTH:
+        zero = int(np.int64(0))
+        _score_words(shared, zero, len(columns.groups))
+    else:
+        pieces = (len(columns.groups) + shared.words - 1) // shared.words
+        _together(shared, int(np.int64(SCORE_WORDS)), pieces, board)
+    _scored(state, tree.work[: state[WAITING]], tree.nodes.integers)
+
+
+@njit(inline="always")
+def _divide(shared: Shared, moves: Int64Array, board: Int64Array) -> None:
+    """The rows of splits to those of their children."""
+    rows, parts, touched = shared.rows, shared.tree.parts, 0
+    for m in range(len(moves)):
+        touched += moves[m, LAST_ROW] - moves[m, FIRST_ROW]
+    if len(board) == 0 or touched <= PART:
+        divide(rows.words, moves, rows.rows, rows.spare, rows.values, rows.in_order, parts)
+        return
+    count = cut_up(moves, PART, parts)
+    _together(shared, int(np.int64(PARTITION)), count, board)
+    arrange(parts[:count], moves)
+    _together(shared, int(np.int64(SETTLE)), count, board)
 
 
 @njit(inline="always")
@@ -277,18 +243,17 @@ def _scored(state: Int64Array, work: Int64Array, table: Int64Array) -> None:
 
 
 @njit(inline="always")
-def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int, int]:
-    """Whether a split is to be paid; rows that are moved; slots that children may need."""
-    charged, touched, slots = lazy, 0, 0
+def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
+    """Whether a split is to be paid; slots that children may need."""
+    charged, slots = lazy, 0
     for i in range(len(moves)):
         charged |= coupled[moves[i, COLUMN]] > 0
-        touched += moves[i, LAST_ROW] - moves[i, FIRST_ROW]
         slots += moves[i, SCORABLE]
-    return charged, touched, slots
+    return charged, slots
 
 
-@calling(division, gradients, growth, histograms, intrinsics, splitting)
-def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
+@njit(inline="always")
+def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     """Give divided nodes their children, which wait to be scored where they may be split."""
     state = tree.state
     moves, work = tree.moves[: state[FOUND]], tree.work[state[WAITING] :]
@@ -299,24 +264,20 @@ def add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
 
 
 @njit(inline="always")
-def _descend(
-    nodes: Nodes,
-    first: int,
-    leaf: int,
-    count: int,
-    rows: Rows,
-    sums: Sums,
-    l2: float,
-    how: Descent,
-    out: GrownTree,
-    carried: Carried,
-) -> None:
-    """Give the leaves their values; bring the gradients of rows up to date, if alone, and note by
-    what the next tree's root differs."""
-    bits, end = sums.count_bits, leaf + (count + 1) // 2
-    ends = out.ends[leaf:end]
-    steps = np.empty(len(ends), np.int64)  # in units of the gradient
-    change = value_leaves(nodes, ends, how.learning_rate, l2, bits, steps)
+def _descend(shared: Shared, first: int, leaf: int, how: Descent, board: Int64Array) -> None:
+    """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
+    note by what the next tree's root differs."""
+    tree, rows, sums, out, carried = (
+        shared.tree,
+        shared.rows,
+        shared.sums,
+        shared.out,
+        shared.carried,
+    )
+    nodes, count, bits = tree.nodes, tree.state[COUNT], sums.count_bits
+    ends = out.ends[leaf : leaf + (count + 1) // 2]
+    steps = tree.steps[: len(ends)]
+    change = value_leaves(nodes, ends, how.learning_rate, shared.limits.l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.gradient
@@ -325,7 +286,43 @@ def _descend(
     moved = moved[:ranges]
     total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
     carried.state[COUNTED], carried.state[MOVED] = slots, total
-    if how.alone:
-        for k in range(len(steps)):
-            steps[k] <<= bits
-        add_to_rows(rows.values, rows.rows, out.spans[leaf:end], steps, rows.copies)
+    for k in range(len(steps)):
+        steps[k] <<= bits
+    tree.leaves[0], tree.leaves[1] = leaf, len(ends)
+    _all_rows(shared, int(np.int64(STEP)), board)
+
+
+@njit(inline="always")
+def _step_by_sums(
+    shared: Shared, first: int, leaf: int, learning_rate: float, board: Int64Array
+) -> None:
+    """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
+    hessians, times the learning rate, and add them to the scores."""
+    tree, out = shared.tree, shared.out
+    count = (tree.state[COUNT] + 1) // 2
+    tree.leaves[0], tree.leaves[1] = leaf, count
+    if len(board) > 0 and len(shared.rows.rows) > WORTH:
+        _together(shared, int(np.int64(SUM)), count, board)
+    else:
+        for k in range(count):
+            _do_piece(shared, int(np.int64(SUM)), k)
+    for k in range(count):
+        below = tree.sums[k, 1]
+        if len(shared.newton.hessian) == 0:
+            below = float(tree.nodes.integers[out.ends[leaf + k], MULTIPLICITY])
+        below += shared.limits.l2
+        value = learning_rate * (-tree.sums[k, 0] / below) if below > 0 else 0.0
+        out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
+    _all_rows(shared, int(np.int64(ADD)), board)
+
+
+@njit(inline="always")
+def _all_rows(shared: Shared, kind: int, board: Int64Array) -> None:
+    """A task whose pieces are rows."""
+    n = len(shared.rows.rows)
+    pieces = (n + PIECE - 1) // PIECE
+    if len(board) > 0 and n > WORTH:
+        _together(shared, kind, pieces, board)
+    else:
+        for piece in range(pieces):
+            _do_piece(shared, kind, piece)

@@ -1,0 +1,204 @@
+"""Pieces of a tree's growth, which threads do side by side.
+
+What has to be done for a level of leaves, or for all rows, is a task, and its pieces write nowhere
+else than others of them do.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bench_core.traversal.calling import calling, inner
+from bench_trees.arrays import (
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    UInt64Array,
+)
+from bench_trees.kernels import division, gradients, histograms, intrinsics, sharing, splitting
+from bench_trees.kernels.division import partition, settle
+from bench_trees.kernels.gradients import _add_steps, add_up
+from bench_trees.kernels.growth import GrownTree, Nodes, Sums
+from bench_trees.kernels.histograms import accumulate, add_counts
+from bench_trees.kernels.intrinsics import give_way, pause
+from bench_trees.kernels.sharing import AWAKE, ENDED, PATIENCE, _finished, _kind, _post, _take, wait
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
+
+COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
+KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
+ROOT = 0
+"""The slot of the root's histogram, which outlasts the tree where the next one follows from it:
+without hessians."""
+
+SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(6)  # tasks
+PIECE = 1 << 15  # rows of a piece of STEP and ADD
+PART = 1 << 14  # rows of a piece of PARTITION and SETTLE
+
+
+class Growing(NamedTuple):
+    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
+
+    state: (
+        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
+        # trees that are done, and their nodes; whether the splits are paid
+    )
+    sizes: Int64Array  # (trees,) nodes of each that is done
+    nodes: Nodes
+    gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
+    cut: Int32Array
+    moves: Int64Array  # (m, MOVE)
+    work: Int64Array  # (m, 7), pairs that wait to be scored
+    parts: Int64Array  # room for ``divide``
+    steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
+    sums: Float64Array  # (m, 2) of leaves, of gradients and hessians
+    values: Float64Array  # (m,) of leaves
+    leaves: Int64Array  # (2,) where those of the tree begin in ``GrownTree.spans``; their number
+
+
+class Rows(NamedTuple):
+    """Codes and gradients, and the rows in leaf order."""
+
+    words: UInt64Array
+    rows: UInt32Array
+    spare: UInt32Array
+    values: Int64Array  # (n, channels), of ``FixedPoint``
+    in_order: Int64Array  # the same of smaller children, in leaf order
+    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
+
+
+class Columns(NamedTuple):
+    """What may be split: words and features with more than one value; bins (d,) for numbers, and
+    their edges, those of feature j from offset[j] on."""
+
+    groups: Int64Array
+    begins: Int64Array  # where the features of each group begin, and their end
+    features: Int64Array
+    bins: Int64Array
+    edges: Float32Array
+    offset: Int64Array
+
+
+class Carried(NamedTuple):
+    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
+
+    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
+    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
+    # what the rows have too much is in ``Rows.in_order``
+
+
+class Newton(NamedTuple):
+    """How the leaves of other losses step, by the gradients and hessians per copy (n,), and the
+    scores (n, 1) that are brought up to date; (0,) and (0, 1) where loss is squared, and no
+    hessians where all are 1."""
+
+    gradient: Float64Array
+    hessian: Float64Array
+    scores: Float64Array
+
+
+class Shared(NamedTuple):
+    """All that a piece reads and writes."""
+
+    tree: Growing
+    rows: Rows
+    columns: Columns
+    sums: Sums
+    owed: Owed
+    limits: Limits
+    carried: Carried
+    newton: Newton
+    out: GrownTree
+    words: int  # of a piece of SCORE_WORDS
+
+
+@inner
+def _do_piece(shared: Shared, kind: int, piece: int) -> None:
+    """A piece of a task of that kind."""
+    tree, rows, out = shared.tree, shared.rows, shared.out
+    leaf, leaves = tree.leaves[0], tree.leaves[1]
+    if kind == SCORE_WORDS:
+        start = piece * shared.words
+        _score_words(shared, start, min(start + shared.words, len(shared.columns.groups)))
+    elif kind == PARTITION:
+        parts = tree.parts[piece : piece + 1]
+        partition(rows.words, parts, rows.rows, rows.spare, rows.spare)
+    elif kind == SETTLE:
+        parts = tree.parts[piece : piece + 1]
+        settle(parts, False, rows.spare, rows.rows, rows.values, rows.in_order)
+    elif kind == SUM:
+        own = out.spans[leaf + piece : leaf + piece + 1]
+        slopes = shared.newton.gradient, shared.newton.hessian
+        add_up(slopes[0], slopes[1], rows.copies, rows.rows, own, tree.sums[piece : piece + 1])
+    else:
+        spans, begin = out.spans[leaf : leaf + leaves], piece * PIECE
+        end = min(begin + PIECE, len(rows.rows))
+        if kind == STEP:
+            steps = tree.steps[:leaves]
+            _add_steps(rows.values, rows.rows, spans, steps, rows.copies, begin, end)
+        else:
+            none, values = np.empty(0, np.int64), tree.values[:leaves]
+            _add_steps(shared.newton.scores, rows.rows, spans, values, none, begin, end)
+
+
+@inner
+def _together(shared: Shared, kind: int, pieces: int, board: Int64Array) -> None:
+    """Do a task with whoever helps."""
+    _post(board, kind, pieces)
+    piece = _take(board)
+    while piece >= 0:
+        _do_piece(shared, kind, piece)
+        _finished(board)
+        piece = _take(board)
+    wait(board, pieces)
+
+
+@calling(division, gradients, histograms, intrinsics, sharing, splitting)
+def help_to_grow(shared: Shared, board: Int64Array) -> None:
+    """Do pieces of the tasks that ``grow`` posts on the board, until no more will come."""
+    waited = 0
+    while waited < PATIENCE:
+        piece = _take(board)
+        if piece >= 0:
+            _do_piece(shared, _kind(board), piece)
+            _finished(board)
+            waited = 0
+        elif piece == ENDED:
+            return
+        else:
+            pause()
+            waited += 1
+            if waited > AWAKE:
+                give_way()
+
+
+@inner
+def _score_words(shared: Shared, start: int, stop: int) -> None:
+    """Histograms and best cuts of what waits, for some of the words."""
+    tree, rows, columns, carried = shared.tree, shared.rows, shared.columns, shared.carried
+    sums, owed, limits = shared.sums, shared.owed, shared.limits
+    if start == stop:
+        return
+    work, hist, first = tree.work[: tree.state[WAITING]], sums.hist, sums.first
+    features = columns.features[columns.begins[start] : columns.begins[stop]]
+    begin, last = first[features[0]], first[features[-1] + 1]
+    order, values = rows.rows, rows.in_order
+    pairs = work.copy()
+    if work[0, 3] < 0:
+        if carried.state[KNOWN]:
+            order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
+            pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT
+            pairs[0, 2] = ROOT + 1
+            pairs[0, 4] = 1  # rows with gaps
+            add_counts(hist, counted, begin, last, sums.count_bits, ROOT)
+        else:
+            values = rows.values
+            pairs[0, 2] = ROOT
+    accumulate(rows.words, order, values, pairs, columns.groups[start:stop], first, hist)
+    if work[0, 3] < 0 and work[0, 2] != ROOT:
+        for channel in range(hist.shape[1]):
+            for b in range(begin, last):
+                hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
+    units = Units(sums.count_bits, sums.gradient, sums.hessian)
+    best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut)
