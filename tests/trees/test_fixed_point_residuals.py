@@ -58,7 +58,7 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
     first = grower.pool.first
     sums = [0] * int(first[-1])
     for j in grower.pool.features:
-        codes = codes_of(grower.order.words, int(j))
+        codes = codes_of(grower.words, int(j))
         for code, value in zip(codes, residuals.packed, strict=True):
             sums[first[j] + code] += int(value)
     return sums
@@ -204,7 +204,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
         units.append(residuals.unit)
         for node, (begin, end) in zip(tree.leaves, tree.spans, strict=True):
             assert tree.value[node] % residuals.unit == 0
-            for i in grower.order.rows[begin:end]:
+            for i in grower.rows[begin:end]:
                 steps[i] += Fraction(tree.value[node])
         unit = Fraction(residuals.unit)
         rounded = [round(Fraction(float(1.0 - v)) / unit) for v in y]
