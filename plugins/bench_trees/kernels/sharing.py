@@ -23,7 +23,8 @@ TASK, DONE, KIND = 0, 8, 16  # each in a cache line of its own
 BOARD = 24  # numbers, 0 at first: nothing is posted
 NO_MORE = -1  # as TASK: helpers return
 PIECES = 20  # bits of their number
-ONE = (1 << PIECES) - 1
+ONE = (1 << PIECES) - 1  # the most
+NUMBERS = (1 << 23) - 1  # of tasks, after which they begin again: the sign is NO_MORE's
 NONE, ENDED = -1, -2  # instead of a piece
 AWAKE = 2000  # pauses, some tens of microseconds, before others may have the processor
 PATIENCE = 1 << 22  # of a helper whose kernel is gone, a second or more
@@ -34,7 +35,7 @@ def _post(board: Int64Array, kind: int, pieces: int) -> None:
     """Let all take pieces of a task."""
     board[KIND] = kind
     board[DONE] = 0
-    number = (board[TASK] >> np.int64(2 * PIECES)) + 1
+    number = ((board[TASK] >> np.int64(2 * PIECES)) + 1) & NUMBERS
     store(board, TASK, (number << np.int64(2 * PIECES)) + (np.int64(pieces) << np.int64(PIECES)))
 
 

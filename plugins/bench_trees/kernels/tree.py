@@ -71,6 +71,7 @@ from bench_trees.kernels.pieces import (
     _score_words,
     _together,
 )
+from bench_trees.kernels.sharing import ONE
 
 DONE, PAY, OPEN, SCORE, ROOM = range(5)  # what is to be done outside
 WORTH = 40_000  # cells, or rows, below which others are not asked to help: some 10 us
@@ -301,7 +302,7 @@ def _step_by_sums(
     tree, out = shared.tree, shared.out
     count = (tree.state[COUNT] + 1) // 2
     tree.leaves[0], tree.leaves[1] = leaf, count
-    if len(board) > 0 and len(shared.rows.rows) > WORTH:
+    if len(board) > 0 and len(shared.rows.rows) > WORTH and count <= ONE:
         _together(shared, int(np.int64(SUM)), count, board)
     else:
         for k in range(count):

@@ -12,6 +12,8 @@ from bench_trees.kernels.sharing import (
     ENDED,
     NO_MORE,
     NONE,
+    NUMBERS,
+    PIECES,
     TASK,
     _finished,
     _kind,
@@ -95,6 +97,18 @@ def post_and_wait(board: Any, pieces: int) -> None:
 def test_a_board_with_nothing_posted_or_ended_has_no_piece() -> None:
     assert take(np.zeros(BOARD, np.int64)) == NONE
     assert take(np.full(BOARD, NO_MORE)) == ENDED
+
+
+def test_numbers_of_tasks_begin_again_after_the_last() -> None:
+    board = np.zeros(BOARD, np.int64)
+    board[TASK] = NUMBERS << 2 * PIECES
+    post(board, 1)
+    assert (take(board), take(board)) == (0, NONE)
+
+
+@njit
+def post(board: Any, pieces: int) -> None:
+    _post(board, 0, pieces)
 
 
 @njit
