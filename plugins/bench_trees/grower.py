@@ -58,7 +58,6 @@ from bench_trees.threads import Workers
 
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 2_000_000  # codes of so many trees' rows: a few milliseconds in one call
-WORDS = 4  # that one thread takes at a time, at most
 NO_BOARD = np.empty(0, np.int64)
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
@@ -94,7 +93,7 @@ class Grower:
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
-        self.state, self.leaves_at = np.zeros(7, np.int64), np.zeros(2, np.int64)
+        self.state, self.leaves_at = np.zeros(8, np.int64), np.zeros(2, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
         self.moves = np.zeros((0, growth.MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
@@ -189,10 +188,8 @@ class Grower:
         pool, threads = self.pool, self.crew.threads
         most, n = self.settings.max_leaves, len(self.rows)
         columns = Columns(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
-        # a few pieces for each thread, as one may be slower than another
-        words = max(1, min(WORDS, -(-len(pool.groups) // (4 * threads))))
         before = self._growing(), self._rows(), columns, pool.sums(), self._owed()
-        shared = Shared(*before, pool.limits, pool.carried, newton, self.out, words)
+        shared = Shared(*before, pool.limits, pool.carried, newton, self.out)
         extent = Extent(trees, n if most is None else most, pool.few_rows)
         how = rules, extent, descent
         if not SHARED or threads == 1 or n * len(pool.features) <= WORTH:
@@ -210,7 +207,7 @@ class Grower:
 
     def _growing(self) -> Growing:
         pool = self.pool
-        cuts = self.nodes, pool.gain, pool.cut
+        cuts = self.nodes, pool.gain, pool.cut, pool.reached
         room = self.moves, self.work, self.parts, self.steps
         leaves = self.sums, self.values, self.leaves_at
         return Growing(self.state, self.sizes, *cuts, *room, *leaves)

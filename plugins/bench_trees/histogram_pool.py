@@ -61,6 +61,7 @@ class HistogramPool:
         self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)
         self.gain = np.empty((0, d))  # (nodes, d), where ``best_cuts`` was, like ``cut``
         self.cut = np.empty((0, d), np.int32)
+        self.reached = np.empty(0)  # (nodes,), as ``best_cuts`` uses it
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
 
     def begin(self, fixed: FixedPoint) -> None:
@@ -84,6 +85,7 @@ class HistogramPool:
         self.hist = grown(self.hist, slots)
         self.gain = grown(self.gain, nodes)
         self.cut = grown(self.cut, nodes)
+        self.reached = grown(self.reached, nodes)
 
     def search(self, work: Int64Array, table: Int64Array, owed: Owed) -> None:
         """Best cuts of the nodes of ``work``, as ``score_words`` reads it, from their own rows;
@@ -131,7 +133,8 @@ class HistogramPool:
     def _cut(self, work: Int64Array, features: Int64Array, owed: Owed) -> None:
         """Best cuts of these features where there are histograms."""
         rules = self.first, Units(*self.sums()[2:]), self.limits, owed
-        best_cuts(self.hist, work, features, *rules, self.gain, self.cut)
+        reached = np.full(len(self.gain), -np.inf)
+        best_cuts(self.hist, work, features, *rules, self.gain, self.cut, reached)
 
     def count_root(self) -> None:
         """The next root's histogram has nothing to do with the last one's."""

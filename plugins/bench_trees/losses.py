@@ -267,6 +267,8 @@ class LambdaRank:
 def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None:
     """Positions by falling score, ties in row order, of queries that stand beside a long one."""
     queries = ranking.by_length[start:stop]
+    if ranking.lengths[queries[-1]] <= LONG:
+        return
     short = int(np.searchsorted(ranking.lengths[queries], LONG, side="right"))
     for q in queries[short // LANES * LANES :]:
         rows = slice(ranking.queries[q], ranking.queries[q + 1])

@@ -120,9 +120,9 @@ class Ledger:
         """Sum over the sensors of each feature of lazy_k U_k, (d,); U is ``unpaid`` (s,)."""
         return self._per_feature(self.penalty.lazy * unpaid)  # eq. 13
 
-    def buy(self, feature: int) -> bool:
-        """Pay the feature's coupled sensors; whether that changes what is owed."""
-        sensors = self.penalty.of(feature)
+    def buy(self, *features: int) -> bool:
+        """Pay the features' coupled sensors; whether that changes what is owed."""
+        sensors = np.concatenate([self.penalty.of(feature) for feature in features])
         new = sensors[~self.bought[sensors]]
         self.bought[new] = True
         return bool(np.any(self.penalty.coupled[new] > 0))
@@ -159,7 +159,7 @@ class Account:
         """Buy what the tree that is done uses and has not paid for: what is free and, with
         ``charge="node"``, everything. ``features`` are -1 at leaves."""
         new = set(features.tolist()) - self.bought - {-1}
-        if sum(self.ledger.buy(feature) for feature in new):  # all are bought, not up to the first
+        if new and self.ledger.buy(*new):
             self.coupled_owed = self.ledger.coupled_owed()
         self.bought |= new
 

@@ -12,13 +12,14 @@ and a copy of an array that no cache holds. Nothing fails on a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.kernels.histograms import accumulate
+from bench_trees.kernels.histograms import SCRATCH, accumulate
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, pack
 from bench_trees.threads import Workers
 from numba import njit
@@ -39,14 +40,19 @@ def plain_loop(codes: Any, rows: Any, packed: Any, out: Any) -> None:
             sums[column[rows[i]]] += packed[i]
 
 
-def kernel(words: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> partial[Any]:
+def kernel(words: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> Callable[[], None]:
     """The engine's adds over these rows, ready to run."""
     first = np.arange(0, 256 * FEATURES + 1, 256)
     out = np.zeros((1, 1, int(first[-1])), np.int64)
     groups, values = np.arange(len(words)), packed[:, None]
     far = len(rows) < words.shape[1]
-    work = np.array([[0, len(rows), 0, -1, far]])
-    return partial(accumulate, words, rows, values, work, groups, first, out)
+    work, scratch = np.array([[0, len(rows), 0, -1, far]]), np.zeros(SCRATCH, np.int64)
+
+    def every_word() -> None:
+        for number in range(len(groups)):
+            accumulate(words, rows, values, work, groups, number, first, out, scratch)
+
+    return every_word
 
 
 def unwritable(words: np.ndarray) -> np.ndarray:

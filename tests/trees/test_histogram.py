@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 from bench_trees.fixed_point import to_fixed_point
-from bench_trees.kernels.histograms import AHEAD, FEW_CODES, WORTH, accumulate, add_counts
+from bench_trees.kernels.histograms import (
+    AHEAD,
+    FEW_CODES,
+    SCRATCH,
+    WORTH,
+    accumulate,
+    add_counts,
+)
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.threads import Workers
 from hypothesis import given
@@ -32,6 +39,22 @@ def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.nda
     return sums
 
 
+def count(
+    words: np.ndarray,
+    rows: np.ndarray,
+    values: np.ndarray,
+    pairs: np.ndarray,
+    groups: np.ndarray,
+    first: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """All words of ``groups`` one after the other, which leave nothing behind for the next one."""
+    scratch = np.zeros(SCRATCH, np.int64)
+    for number in range(len(groups)):
+        accumulate(words, rows, values, pairs, groups, number, first, out, scratch)
+        assert not scratch.any()
+
+
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 20), st.booleans())
 def test_both_children_have_the_sums_of_a_plain_loop(
     seed: int, n: int, d: int, hessians: bool
@@ -45,7 +68,7 @@ def test_both_children_have_the_sums_of_a_plain_loop(
     cut = n // 3
     # the parent, in slot 0; a child in slot 1, whose sibling takes slot 0
     for pair in ([0, n, 0, -1, 1], [0, cut, 1, 0, 1]):
-        accumulate(words, rows, values, np.array([pair]), groups, first, out)
+        count(words, rows, values, np.array([pair]), groups, first, out)
     for channel, own in enumerate(values.T):
         small = naive(codes, own[:cut], rows[:cut], first)
         large = naive(codes, own[cut:], rows[cut:], first)
@@ -64,7 +87,7 @@ def test_rows_in_order_and_rows_far_apart_are_summed_alike(
     first, values = np.arange(0, 46, 5), values[rows]
     out = np.zeros((1, 1 + hessians, 45), np.int64)
     work = np.array([[0, len(rows), 0, -1, step > 1]])
-    accumulate(words_of(codes), rows, values, work, np.arange(2), first, out)
+    count(words_of(codes), rows, values, work, np.arange(2), first, out)
     for channel in range(1 + hessians):
         assert out[0, channel].tolist() == naive(codes, values[:, channel], rows, first)
 
@@ -86,7 +109,7 @@ def test_features_counted_together_have_their_own_sums(rows: int, codes: int, ga
     values = rng.integers(-(2**60), 2**60, (rows, 2)) // rows
     out = np.zeros((2, 2, int(first[-1])), np.int64)
     work = np.array([[0, rows, slot, -1, gaps] for slot in range(2)])
-    accumulate(words_of(of), own, values, work, np.arange(2), first, out)
+    count(words_of(of), own, values, work, np.arange(2), first, out)
     for channel in range(2):
         sums = np.zeros(int(first[-1]), np.int64)
         for j, column in enumerate(of):
@@ -100,7 +123,7 @@ def test_only_the_features_of_the_asked_words_are_touched() -> None:
     out = np.full((1, 1, 85), 7, np.int64)
     rows = np.arange(8, dtype=np.uint32)
     pair = np.array([[0, 8, 0, -1, 0]])
-    accumulate(words_of(codes), rows, values, pair, np.array([0, 2]), first, out)
+    count(words_of(codes), rows, values, pair, np.array([0, 2]), first, out)
     expected = naive(codes, values[:, 0], rows, first)
     assert out[0, 0].tolist() == [*expected[:40], *[7] * 40, *expected[80:]]
 

@@ -92,7 +92,7 @@ def candidates(
             if lowest == np.inf or node[COUNT] < 2 * limits.min_rows:
                 continue
             whole = _whole(node, sums)
-            parent = _own_term((whole.g, whole.h, 0.0), limits.l2)
+            parent = _own_term(whole.g, whole.h, limits.l2)
             _count(words[g], some, node[BEGIN], node[END], whole.plain, word.bins)
             _cumulate(word, first, whole)
             if not _may_exceed(word, first, whole, limits, _terms(highest[i], lowest, parent)):

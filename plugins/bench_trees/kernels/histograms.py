@@ -33,6 +33,7 @@ TWO_CODES: Any = np.uint64(2 * (FEW_CODES**2 - 1))
 BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
 STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
 # features be 4096 bytes apart and be taken for one another
+SCRATCH = 16 * STRIDE + 4 * BOTH  # numbers that ``accumulate`` works with
 
 
 @calling(intrinsics)
@@ -42,12 +43,16 @@ def accumulate(
     values: Int64Array,
     pairs: Int64Array,
     groups: Int64Array,
+    number: int,
     first: Int64Array,
     hist: Int64Array,
+    scratch: Int64Array,
 ) -> None:
-    """Histograms of pairs of siblings, for the eight features of each word in ``groups``.
+    """Histograms of pairs of siblings, for the eight features of the word groups[number]; those
+    after it are asked for ahead.
 
-    ``rows`` and ``values`` (n, channels) are in leaf order. A row of ``pairs`` is::
+    ``rows`` and ``values`` (n, channels) are in leaf order; ``scratch`` (SCRATCH,) is zero, and is
+    so again afterwards. A row of ``pairs`` is::
 
         begin, end   positions of the smaller sibling's rows
         small        slot for its histogram
@@ -58,38 +63,41 @@ def accumulate(
     flat = values.reshape(values.size)
     step = channels * STRIDE
     # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
-    table = np.zeros(8 * step, np.int64)
-    both = np.zeros(4 * BOTH if channels == 2 else 0, np.int64)
-    for i in range(len(groups)):  # words outside: a word's column is read while it is near
-        g = groups[i]
-        column, following = words[g], words[groups[min(i + 1, len(groups) - 1)]]
-        ends = first[8 * g : 8 * g + 9]
-        few = channels == 2 and (ends[1:] - ends[:-1]).max() <= FEW_CODES
-        for pair in range(len(pairs)):
-            begin, end = pairs[pair, 0], pairs[pair, 1]
-            small, large = pairs[pair, 2], pairs[pair, 3]
-            gaps = pairs[pair, 4] != 0
-            own, theirs = rows[begin:end], flat[channels * begin : channels * end]
-            if channels == 1:
-                _add_packed(column, following, own, theirs, gaps, table)
-            elif few and end - begin >= WORTH:
-                _add_two_together(column, following, own, theirs, gaps, TWO_CODES, both)
-                _take_apart(both, ends, table)
-            else:
-                _add_with_hessians(column, following, own, theirs, gaps, ONE_CODE, table)
-            for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
-                at = (j - 8 * g) * step
-                for channel in range(channels):
-                    child = hist[small, channel, first[j] : first[j + 1]]
-                    parent = hist[large, channel, first[j] : first[j + 1]]
-                    sums = table[at + channel : at + channels * len(child)]
-                    if channels == 1:  # literal strides, which the compiler must see
-                        _take(sums, 1, child, parent, large >= 0)
-                    else:
-                        _take(sums, 2, child, parent, large >= 0)
-                used = table[at : at + channels * (first[j + 1] - first[j])]
-                for b in range(len(used)):  # from 0 on, of which the compiler makes vector code
-                    used[b] = 0
+    table, both = scratch[: 8 * step], scratch[16 * STRIDE :]
+    g = groups[number]
+    column, following = words[g], words[groups[min(number + 1, len(groups) - 1)]]
+    ends = first[8 * g : 8 * g + 9]
+    few = channels == 2
+    for k in range(len(ends) - 1):
+        few &= ends[k + 1] - ends[k] <= FEW_CODES
+    for pair in range(len(pairs)):
+        begin, end = pairs[pair, 0], pairs[pair, 1]
+        small, large = pairs[pair, 2], pairs[pair, 3]
+        gaps = pairs[pair, 4] != 0
+        own, theirs = rows[begin:end], flat[channels * begin : channels * end]
+        if channels == 1:
+            _add_packed(column, following, own, theirs, gaps, table)
+        elif few and end - begin >= WORTH:
+            _add_two_together(column, following, own, theirs, gaps, TWO_CODES, both)
+            _take_apart(both, ends, table)
+        else:
+            _add_with_hessians(column, following, own, theirs, gaps, ONE_CODE, table)
+        for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
+            at = (j - 8 * g) * step
+            for channel in range(channels):
+                child = hist[small, channel, first[j] : first[j + 1]]
+                parent = hist[large, channel, first[j] : first[j + 1]]
+                sums = table[at + channel : at + channels * len(child)]
+                if channels == 1:  # literal strides, which the compiler must see
+                    _take(sums, 1, child, parent, large >= 0)
+                else:
+                    _take(sums, 2, child, parent, large >= 0)
+            used = table[at : at + channels * (first[j + 1] - first[j])]
+            for b in range(len(used)):  # from 0 on, of which the compiler makes vector code
+                used[b] = 0
+        for k in range(len(ends) - 1, 8):  # of features that there are not, which have code 0
+            for channel in range(channels):
+                table[k * step + channel] = 0
 
 
 @njit(inline="always")
@@ -230,7 +238,8 @@ def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
     """The sums of each feature, whose bins begin and end at ``ends``, from those of each two
     features, which are zero then."""
     codes = np.ones(8, np.int64)  # of features that there are not, which have code 0
-    codes[: len(ends) - 1] = ends[1:] - ends[:-1]
+    for k in range(len(ends) - 1):
+        codes[k] = ends[k + 1] - ends[k]
     for k in range(4):
         low = table[4 * k * STRIDE : 4 * k * STRIDE + 2 * codes[2 * k]]
         high = table[(4 * k + 2) * STRIDE :]

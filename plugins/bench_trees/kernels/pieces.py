@@ -21,12 +21,12 @@ from bench_trees.kernels import division, gradients, histograms, intrinsics, sha
 from bench_trees.kernels.division import partition, settle
 from bench_trees.kernels.gradients import _add_steps, add_up
 from bench_trees.kernels.growth import GrownTree, Nodes, Sums
-from bench_trees.kernels.histograms import accumulate, add_counts
+from bench_trees.kernels.histograms import SCRATCH, accumulate, add_counts
 from bench_trees.kernels.intrinsics import give_way, pause
 from bench_trees.kernels.sharing import AWAKE, ENDED, PATIENCE, _finished, _kind, _post, _take, wait
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
-COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
+COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID, WORDS = range(8)  # of ``Growing.state``
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
@@ -42,12 +42,13 @@ class Growing(NamedTuple):
 
     state: (
         Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
-        # trees that are done, and their nodes; whether the splits are paid
+        # trees that are done, and their nodes; whether the splits are paid; words of a piece
     )
     sizes: Int64Array  # (trees,) nodes of each that is done
     nodes: Nodes
     gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
     cut: Int32Array
+    reached: Float64Array  # (m,), as ``best_cuts`` uses it
     moves: Int64Array  # (m, MOVE)
     work: Int64Array  # (m, 7), pairs that wait to be scored
     parts: Int64Array  # room for ``divide``
@@ -110,17 +111,17 @@ class Shared(NamedTuple):
     carried: Carried
     newton: Newton
     out: GrownTree
-    words: int  # of a piece of SCORE_WORDS
 
 
 @inner
-def _do_piece(shared: Shared, kind: int, piece: int) -> None:
-    """A piece of a task of that kind."""
+def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> None:
+    """A piece of a task of that kind, with the thread's own ``scratch`` for ``accumulate``."""
     tree, rows, out = shared.tree, shared.rows, shared.out
     leaf, leaves = tree.leaves[0], tree.leaves[1]
     if kind == SCORE_WORDS:
-        start = piece * shared.words
-        _score_words(shared, start, min(start + shared.words, len(shared.columns.groups)))
+        start = piece * tree.state[WORDS]
+        stop = min(start + tree.state[WORDS], len(shared.columns.groups))
+        _score_words(shared, start, stop, scratch)
     elif kind == PARTITION:
         parts = tree.parts[piece : piece + 1]
         partition(rows.words, parts, rows.rows, rows.spare, rows.spare)
@@ -143,12 +144,18 @@ def _do_piece(shared: Shared, kind: int, piece: int) -> None:
 
 
 @inner
-def _together(shared: Shared, kind: int, pieces: int, board: Int64Array) -> None:
-    """Do a task with whoever helps."""
+def _do(
+    shared: Shared, kind: int, pieces: int, alone: bool, board: Int64Array, scratch: Int64Array
+) -> None:
+    """Do a task, with whoever helps unless ``alone``."""
+    if alone:
+        for piece in range(pieces):
+            _do_piece(shared, kind, piece, scratch)
+        return
     _post(board, kind, pieces)
     piece = _take(board)
     while piece >= 0:
-        _do_piece(shared, kind, piece)
+        _do_piece(shared, kind, piece, scratch)
         _finished(board)
         piece = _take(board)
     wait(board, pieces)
@@ -157,11 +164,11 @@ def _together(shared: Shared, kind: int, pieces: int, board: Int64Array) -> None
 @calling(division, gradients, histograms, intrinsics, sharing, splitting)
 def help_to_grow(shared: Shared, board: Int64Array) -> None:
     """Do pieces of the tasks that ``grow`` posts on the board, until no more will come."""
-    waited = 0
+    waited, scratch = 0, np.zeros(SCRATCH, np.int64)
     while waited < PATIENCE:
         piece = _take(board)
         if piece >= 0:
-            _do_piece(shared, _kind(board), piece)
+            _do_piece(shared, _kind(board), piece, scratch)
             _finished(board)
             waited = 0
         elif piece == ENDED:
@@ -174,12 +181,10 @@ def help_to_grow(shared: Shared, board: Int64Array) -> None:
 
 
 @inner
-def _score_words(shared: Shared, start: int, stop: int) -> None:
+def _score_words(shared: Shared, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of what waits, for some of the words."""
     tree, rows, columns, carried = shared.tree, shared.rows, shared.columns, shared.carried
     sums, owed, limits = shared.sums, shared.owed, shared.limits
-    if start == stop:
-        return
     work, hist, first = tree.work[: tree.state[WAITING]], sums.hist, sums.first
     features = columns.features[columns.begins[start] : columns.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
@@ -195,10 +200,11 @@ def _score_words(shared: Shared, start: int, stop: int) -> None:
         else:
             values = rows.values
             pairs[0, 2] = ROOT
-    accumulate(rows.words, order, values, pairs, columns.groups[start:stop], first, hist)
+    for number in range(start, stop):
+        accumulate(rows.words, order, values, pairs, columns.groups, number, first, hist, scratch)
     if work[0, 3] < 0 and work[0, 2] != ROOT:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
     units = Units(sums.count_bits, sums.gradient, sums.hessian)
-    best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut)
+    best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut, tree.reached)

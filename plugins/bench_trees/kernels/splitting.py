@@ -56,6 +56,7 @@ def best_cuts(
     owed: Owed,
     gain: Float64Array,
     cut: Int32Array,
+    reached: Float64Array,
 ) -> None:
     """Raw gain and cut per node and feature.
 
@@ -63,8 +64,9 @@ def best_cuts(
     numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
     allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
     first[j]:first[j+1], the last of them for NaN. A gain may be -inf where, less what is ``owed``,
-    it is lower than that of another of ``features``: the feature cannot be chosen while it owes
-    as much.
+    it is lower than that of another feature: it cannot be chosen while it owes as much. The
+    highest such net gain so far is ``reached[node]``, at first -inf, also by other threads, which
+    search other features: which value of theirs is seen changes only how much is left out.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
@@ -77,15 +79,19 @@ def best_cuts(
             slot, node = pair[2 + which], pair[5 + which]
             if slot < 0 or node < 0:
                 continue
+            parent = 0.0
             if len(features):
-                own = hist[slot, 0, first[features[0]] : first[features[0] + 1]]
-                if (own.sum() & mask) < 2 * limits.min_rows:  # every feature's bins have all rows
+                one = slice(first[features[0]], first[features[0] + 1])
+                whole = hist[slot, 0, one].sum()  # every feature's bins have all rows
+                if (whole & mask) < 2 * limits.min_rows:
                     for j in features:
                         gain[node, j] = -np.inf
                     continue
+                g = (whole >> units.count_bits) * units.gradient
+                h = float(whole & mask) if plain else hist[slot, 1, one].sum() * units.hessian
+                parent = _own_term(g, h, limits.l2)
             # a view of each feature's bins would take longer than most features do
             bins, hessians = hist[slot, 0], hist[slot, -1]
-            highest, parent = -np.inf, 0.0  # net gain so far; the node's own term of eq. 12
             for j in features:
                 gain[node, j] = -np.inf
                 begin, end = first[j], first[j + 1]
@@ -98,7 +104,7 @@ def best_cuts(
                 if len(lazy):
                     charge += lazy[node, j]
                 charge += split[j] * (V[low + cuts] & mask)  # eq. 13
-                least = _terms(highest, charge, parent)
+                least = _terms(reached[node], charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
                     cut_range = low, low + cuts
@@ -136,9 +142,8 @@ def best_cuts(
                     side = 1
                 gain[node, j] = best
                 cut[node, j] = 2 * _bin_of(packed, where // 2) + side
-                parent = _own_term(total, limits.l2)
-                if best > TAKEN * parent:
-                    highest = max(highest, best - charge)
+                if best > TAKEN * parent and best - charge > reached[node]:
+                    reached[node] = best - charge
 
 
 # The steps are loops without branches, which the compiler turns into vector code where it can
@@ -198,10 +203,9 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 
 
 @inner
-def _own_term(node: tuple[float, float, float], l2: float) -> float:
+def _own_term(g: float, h: float, l2: float) -> float:
     """The term of the node itself in eq. 12; infinite where products of ``_exceeds`` could be too
     large or small."""
-    g, h, _ = node
     return g * g / (h + l2) if 1e-60 < h + l2 < 1e60 else np.inf
 
 

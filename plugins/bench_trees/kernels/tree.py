@@ -64,12 +64,11 @@ from bench_trees.kernels.pieces import (
     SUM,
     TREES,
     WAITING,
+    WORDS,
     WRITTEN,
     Growing,
     Shared,
-    _do_piece,
-    _score_words,
-    _together,
+    _do,
 )
 from bench_trees.kernels.sharing import ONE
 
@@ -107,6 +106,7 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
     tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
     owed, carried, out = shared.owed, shared.carried, shared.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
+    scratch = np.zeros(histograms.SCRATCH, np.int64)
     while True:
         if state[COUNT] == 0:
             slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
@@ -120,7 +120,7 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 if extent.outside:
                     return SCORE
-                _score(shared, board)
+                _score(shared, board, scratch)
             found = choose(
                 nodes,
                 state[COUNT],
@@ -143,7 +143,7 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
-            _divide(shared, moves, board)
+            _divide(shared, moves, board, scratch)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
@@ -158,9 +158,9 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
             state[TREES] += 1
             state[WRITTEN] += state[COUNT]
             if len(squares) == 0:
-                _step_by_sums(shared, first, leaf, descent.learning_rate, board)
+                _step_by_sums(shared, first, leaf, descent.learning_rate, board, scratch)
                 return DONE
-            _descend(shared, first, leaf, descent, board)
+            _descend(shared, first, leaf, descent, board, scratch)
             cells = (len(rows.rows) - carried.state[MOVED]) * CODES_PER_WORD * len(columns.groups)
             carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
             room = len(out.feature) - state[WRITTEN] - state[TREES] > len(work)
@@ -205,32 +205,36 @@ def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
 
 
 @njit(inline="always")
-def _score(shared: Shared, board: Int64Array) -> None:
+def _score(shared: Shared, board: Int64Array, scratch: Int64Array) -> None:
     """Histograms and best cuts of what waits."""
     tree, columns, state = shared.tree, shared.columns, shared.tree.state
     cells = _cells(state, tree.work, shared.carried.state) * len(columns.features)
-    if len(board) == 0 or cells <= WORTH:
-        zero = int(np.int64(0))
-        _score_words(shared, zero, len(columns.groups))
-    else:
-        pieces = (len(columns.groups) + shared.words - 1) // shared.words
-        _together(shared, int(np.int64(SCORE_WORDS)), pieces, board)
+    for i in range(state[WAITING]):
+        for column in range(5, 7):
+            if tree.work[i, column] >= 0:
+                tree.reached[tree.work[i, column]] = -np.inf
+    words = len(columns.groups)
+    alone = len(board) == 0 or cells <= WORTH or words > ONE
+    state[WORDS] = max(1, words if alone else WORTH * words // cells)
+    pieces = (words + state[WORDS] - 1) // state[WORDS]
+    _do(shared, int(np.int64(SCORE_WORDS)), pieces, alone, board, scratch)
     _scored(state, tree.work[: state[WAITING]], tree.nodes.integers)
 
 
 @njit(inline="always")
-def _divide(shared: Shared, moves: Int64Array, board: Int64Array) -> None:
+def _divide(shared: Shared, moves: Int64Array, board: Int64Array, scratch: Int64Array) -> None:
     """The rows of splits to those of their children."""
     rows, parts, touched = shared.rows, shared.tree.parts, 0
     for m in range(len(moves)):
         touched += moves[m, LAST_ROW] - moves[m, FIRST_ROW]
-    if len(board) == 0 or touched <= PART:
+    alone = len(board) == 0 or touched <= PART
+    if alone:
         divide(rows.words, moves, rows.rows, rows.spare, rows.values, rows.in_order, parts)
         return
     count = cut_up(moves, PART, parts)
-    _together(shared, int(np.int64(PARTITION)), count, board)
+    _do(shared, int(np.int64(PARTITION)), count, alone, board, scratch)
     arrange(parts[:count], moves)
-    _together(shared, int(np.int64(SETTLE)), count, board)
+    _do(shared, int(np.int64(SETTLE)), count, alone, board, scratch)
 
 
 @njit(inline="always")
@@ -265,7 +269,9 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
 
 
 @njit(inline="always")
-def _descend(shared: Shared, first: int, leaf: int, how: Descent, board: Int64Array) -> None:
+def _descend(
+    shared: Shared, first: int, leaf: int, how: Descent, board: Int64Array, scratch: Int64Array
+) -> None:
     """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
     note by what the next tree's root differs."""
     tree, rows, sums, out, carried = (
@@ -290,23 +296,25 @@ def _descend(shared: Shared, first: int, leaf: int, how: Descent, board: Int64Ar
     for k in range(len(steps)):
         steps[k] <<= bits
     tree.leaves[0], tree.leaves[1] = leaf, len(ends)
-    _all_rows(shared, int(np.int64(STEP)), board)
+    _all_rows(shared, int(np.int64(STEP)), board, scratch)
 
 
 @njit(inline="always")
 def _step_by_sums(
-    shared: Shared, first: int, leaf: int, learning_rate: float, board: Int64Array
+    shared: Shared,
+    first: int,
+    leaf: int,
+    learning_rate: float,
+    board: Int64Array,
+    scratch: Int64Array,
 ) -> None:
     """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
     hessians, times the learning rate, and add them to the scores."""
     tree, out = shared.tree, shared.out
     count = (tree.state[COUNT] + 1) // 2
     tree.leaves[0], tree.leaves[1] = leaf, count
-    if len(board) > 0 and len(shared.rows.rows) > WORTH and count <= ONE:
-        _together(shared, int(np.int64(SUM)), count, board)
-    else:
-        for k in range(count):
-            _do_piece(shared, int(np.int64(SUM)), k)
+    alone = len(board) == 0 or len(shared.rows.rows) <= WORTH or count > ONE
+    _do(shared, int(np.int64(SUM)), count, alone, board, scratch)
     for k in range(count):
         below = tree.sums[k, 1]
         if len(shared.newton.hessian) == 0:
@@ -314,16 +322,12 @@ def _step_by_sums(
         below += shared.limits.l2
         value = learning_rate * (-tree.sums[k, 0] / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
-    _all_rows(shared, int(np.int64(ADD)), board)
+    _all_rows(shared, int(np.int64(ADD)), board, scratch)
 
 
 @njit(inline="always")
-def _all_rows(shared: Shared, kind: int, board: Int64Array) -> None:
+def _all_rows(shared: Shared, kind: int, board: Int64Array, scratch: Int64Array) -> None:
     """A task whose pieces are rows."""
     n = len(shared.rows.rows)
     pieces = (n + PIECE - 1) // PIECE
-    if len(board) > 0 and n > WORTH:
-        _together(shared, kind, pieces, board)
-    else:
-        for piece in range(pieces):
-            _do_piece(shared, kind, piece)
+    _do(shared, kind, pieces, len(board) == 0 or n <= WORTH, board, scratch)
