@@ -30,7 +30,7 @@ def warm_up(say: Callable[[str], None] = print) -> None:
     """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
     if compiled():
         return
-    say("compiling kernels, once per machine, about 20 s")
+    say("compiling kernels, once per machine, half a minute or more")
     often = gc.get_threshold()
     gc.set_threshold(50_000)  # the compiler's many objects are looked through less often
     try:
