@@ -119,13 +119,8 @@ class _Descent:
         self.slopes = None
         if not self.grower.settings.second_order:
             weights = self.data.weights
-            hessian = None if weights is None else np.broadcast_to(weights, gradient.shape)
-        trees = []
-        for k in range(self.loss.outputs):
-            second = None if hessian is None else hessian[k]
-            trees.append(self.grower.grow(gradient[k], second, self.scores[k]))
-        # a single leaf of value 0 keeps an iteration's trees together
-        return [tree or GrownTree.leaf() for tree in trees] if any(trees) else []
+            hessian = None if weights is None else weights[None, :]
+        return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
         """Whether the mean loss is above the constant's, where that can be known.

@@ -37,8 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, frozen
-from bench_trees.kernels.gradients import to_integers
+from bench_trees.arrays import Float64Array, Int64Array
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
@@ -51,8 +50,7 @@ class FixedPoint:
     values: Int64Array  # (n, 2) packed gradients and hessians; (n, 1) where every hessian is the
     # multiplicity
     count_bits: int
-    gradient_unit: float
-    hessian_unit: float
+    units: Float64Array  # (2,)
 
     @property
     def packed(self) -> Int64Array:
@@ -72,51 +70,9 @@ def sum_bits(count_bits: int) -> int:
     return min(62 - count_bits, SUM_BITS)
 
 
-def to_fixed_point(
-    gradient: Float64Array,
-    hessian: Float64Array | None,
-    multiplicity: Int64Array | None,
-    total: int,
-    out: Int64Array | None = None,
-) -> FixedPoint:
-    """Pack gradients and hessians per copy (n,), ``total`` the sum of multiplicities; into ``out``
-    (2 n,), if it is given: fresh memory takes several times as long as the numbers do.
-
-    Raises ValueError where a gradient or hessian is not finite (a diverging loss), and where
-    there are more than 2^31 - 1 rows.
-    """
-    count_bits = bits_for(total)
-    copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-    n, channels = len(gradient), 1 if hessian is None else 2
-    values = np.empty(n * channels, np.int64) if out is None else out[: n * channels]
-    values = values.reshape(n, channels)
-    most = room(sum_bits(count_bits), total)
-    unit, h_unit = _write(gradient, copies, most, count_bits, 1, values, 0), 1.0
-    if hessian is not None:
-        h_unit = _write(hessian, copies, room(SUM_BITS, total), 0, 0, values, 1)
-    return FixedPoint(values, count_bits, unit, h_unit)
-
-
 def room(bits: int, total: int) -> float:
     """What a sum of so many bits may reach: rounding adds at most 1/2 per copy."""
     return max(2.0**bits - total, 2.0 ** (bits - 1))
-
-
-def _write(
-    values: Float64Array,
-    copies: Int64Array,
-    most: float,
-    shift: int,
-    ones: int,
-    out: Int64Array,
-    channel: int,
-) -> float:
-    """Write values in fixed point to a column of ``out``, and return the unit. On one thread:
-    handing it out takes as long."""
-    unit: float = to_integers(frozen(values, np.float64), copies, most, shift, ones, out, channel)
-    if np.isnan(unit):
-        raise ValueError("gradients are not finite: the loss diverges, lower the learning rate")
-    return unit
 
 
 class Residuals:
@@ -137,7 +93,7 @@ class Residuals:
     @property
     def unit(self) -> float:
         """What an integer gradient counts."""
-        return self.fixed.gradient_unit
+        return float(self.fixed.units[0])
 
     @property
     def share(self) -> float:
@@ -203,8 +159,8 @@ class Residuals:
         g += 1
         if len(self.copies):
             g *= self.copies
-        unit = 2.0**-self.exponent
-        self.fixed = FixedPoint(g.reshape(-1, 1), self.count_bits, unit, 1.0)
+        units = np.array([2.0**-self.exponent, 1.0])
+        self.fixed = FixedPoint(g.reshape(-1, 1), self.count_bits, units)
 
     @property
     def packed(self) -> Int64Array:

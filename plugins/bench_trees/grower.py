@@ -20,7 +20,7 @@ from bench_trees.arrays import (
     grown,
 )
 from bench_trees.binning import Bins
-from bench_trees.fixed_point import FixedPoint, Residuals, to_fixed_point
+from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
 from bench_trees.growing_tree import Settings
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
@@ -31,6 +31,7 @@ from bench_trees.kernels.pieces import (
     FOUND,
     PAID,
     PART,
+    PIECE,
     SLOTS,
     TREES,
     WAITING,
@@ -44,6 +45,7 @@ from bench_trees.kernels.pieces import (
 )
 from bench_trees.kernels.splitting import Owed
 from bench_trees.kernels.tree import (
+    DIVERGED,
     DONE,
     OPEN,
     PAY,
@@ -57,11 +59,11 @@ from bench_trees.penalties import Account, Ledger
 from bench_trees.threads import Workers
 
 LEVELS = 6  # of splits for which there is room from the start
-CELLS = 2_000_000  # codes of so many trees' rows: a few milliseconds in one call
+CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
 NO_BOARD = np.empty(0, np.int64)
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
-SQUARED = Newton(NONE, NONE, np.empty((0, 1)))
+SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0), np.empty((0, 2)))
 
 
 class Grower:
@@ -100,30 +102,45 @@ class Grower:
         self.steps, self.values, self.sums = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 2))
         self.parts = np.zeros((0, 11), np.int64)
         self.out = GrownTree.leaf(0)
-        self.integers = np.empty(2 * words.shape[1], np.int64)  # gradients and hessians
+        # of gradients and hessians: memory that was used before is several times as fast
+        self.integers = np.empty(2 * words.shape[1], np.int64)
+        self.units = np.ones(2)
+        self.count_bits = bits_for(self.total)
+        bits = sum_bits(self.count_bits), SUM_BITS
+        self.room = np.array([room(each, self.total) for each in bits])
+        self.measured = np.empty((-(-words.shape[1] // PIECE), 2))
 
     def grow(
         self,
         gradient: Float64Array,
         hessian: Float64Array | None,
         scores: Float64Array | None = None,
-    ) -> GrownTree | None:
-        """One tree fitted to -gradient (n,) per copy, or None if the root is not split; its values
-        are added to ``scores`` (n,).
+    ) -> list[GrownTree]:
+        """A tree for each of K outputs, fitted to -gradient (K, n) per copy, of which those whose
+        root is not split are a leaf of value 0; none if that is all of them. Their values are
+        added to ``scores`` (K, n).
 
-        ``hessian`` (n,) per copy, None where it is 1. Leaf values are Newton steps, computed
-        from float64 sums, times the learning rate.
+        ``hessian`` (K, n) or (1, n) per copy, None where it is 1. Leaf values are Newton steps,
+        computed from float64 sums, times the learning rate. Raises ValueError where a gradient or
+        hessian is not finite (a diverging loss).
         """
+        outputs, n = gradient.shape
         self.pool.count_root()
-        copies = self.multiplicity
-        fixed = to_fixed_point(gradient, hessian, copies, self.total, self.integers)
-        g = frozen(gradient, np.float64)
-        h = NONE if hessian is None else frozen(hessian, np.float64)
-        scores = np.zeros(len(g)) if scores is None else scores
-        newton = Newton(g, h, scores.reshape(-1, 1))
+        g = frozen(gradient, np.float64).reshape(-1)
+        h = NONE if hessian is None else frozen(hessian, np.float64).reshape(-1)
+        scores = np.zeros(gradient.shape) if scores is None else scores
+        added = scores.reshape(-1, 1)
+        channels = 1 if hessian is None else 2
+        values = self.integers[: n * channels].reshape(n, channels)
+        fixed = FixedPoint(values, self.count_bits, self.units)
         descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
-        trees = self._grow(fixed, descent, newton, 1)
-        return trees[0] if trees else None
+        trees: list[GrownTree] = []
+        while len(trees) < outputs:
+            at = n * len(trees)
+            own = g[at:], h[at:] if len(h) > n else h, added[at:]
+            newton = Newton(*own, self.room, self.measured)
+            trees += self._grow(fixed, descent, newton, min(outputs - len(trees), self._at_once()))
+        return trees if any(len(tree.feature) > 1 for tree in trees) else []
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
@@ -162,6 +179,10 @@ class Grower:
         rules = self._rules()
         while (asked := self._advance(rules, descent, newton, most)) != DONE:
             found = int(self.state[FOUND])
+            if asked == DIVERGED:
+                raise ValueError(
+                    "gradients are not finite: the loss diverges, lower the learning rate"
+                )
             if asked == PAY:
                 self._pay()
             elif asked == OPEN:
@@ -225,8 +246,16 @@ class Grower:
         return int(self.state[COUNT])
 
     def _reserve(self, nodes: int) -> None:
-        if nodes <= len(self.work):
-            return
+        if nodes > len(self.work):
+            self._reserve_nodes(nodes)
+        needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
+        if needed > len(self.out.feature):
+            longer = GrownTree.leaf(needed)
+            for old, new in zip(self.out, longer, strict=True):
+                new[: len(old)] = old
+            self.out = longer
+
+    def _reserve_nodes(self, nodes: int) -> None:
         integers, scores = self.nodes
         self.nodes = Nodes(grown(integers, nodes), grown(scores, nodes))
         self.moves = grown(self.moves, nodes)
@@ -235,12 +264,6 @@ class Grower:
         self.sums = grown(self.sums, nodes)
         self.parts = np.zeros((len(self.rows) // PART + nodes, 11), np.int64)
         self.pool.reserve(0, nodes)
-        needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
-        if needed > len(self.out.feature):
-            longer = GrownTree.leaf(needed)
-            for old, new in zip(self.out, longer, strict=True):
-                new[: len(old)] = old
-            self.out = longer
 
     def _any_order(self) -> bool:
         """Whether best-first growth makes the same splits in any order: there is room for all,

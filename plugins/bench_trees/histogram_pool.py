@@ -75,9 +75,7 @@ class HistogramPool:
 
     def sums(self) -> Sums:
         """The histograms, as growth reads them."""
-        fixed = self.fixed
-        units = fixed.count_bits, fixed.gradient_unit, fixed.hessian_unit
-        return Sums(self.hist, self.first, *units)
+        return Sums(self.hist, self.first, self.fixed.count_bits, self.fixed.units)
 
     def reserve(self, slots: int, nodes: int) -> None:
         """Room for so many slots, and for the gains of so many nodes."""
@@ -132,7 +130,8 @@ class HistogramPool:
 
     def _cut(self, work: Int64Array, features: Int64Array, owed: Owed) -> None:
         """Best cuts of these features where there are histograms."""
-        rules = self.first, Units(*self.sums()[2:]), self.limits, owed
+        units = Units(self.fixed.count_bits, *self.fixed.units.tolist())
+        rules = self.first, units, self.limits, owed
         reached = np.full(len(self.gain), -np.inf)
         best_cuts(self.hist, work, features, *rules, self.gain, self.cut, reached)
 

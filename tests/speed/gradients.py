@@ -23,7 +23,6 @@ CASES = [("logistic", 30), ("softmax", 30), ("lambdarank", 136), ("lambdarank", 
 PARTS = {
     "gradients": (boosting._Descent, "_slopes"),
     "growing": (grower, "grow"),
-    "fixed point": (grower, "to_fixed_point"),
 }
 spent: dict[str, float] = defaultdict(float)
 

@@ -4,7 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from bench_trees.fixed_point import to_fixed_point
+from bench_trees.binning import find_bins
+from bench_trees.fixed_point import FixedPoint
+from bench_trees.grower import Grower
+from bench_trees.growing_tree import Settings
 from bench_trees.kernels.histograms import (
     AHEAD,
     FEW_CODES,
@@ -14,6 +17,7 @@ from bench_trees.kernels.histograms import (
     add_counts,
 )
 from bench_trees.kernels.packed_codes import pack
+from bench_trees.penalties import Ledger, Penalty
 from bench_trees.threads import Workers
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,23 +140,37 @@ def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> Non
     assert hist[1:].tolist() == [[[130, 3]], [[1, 0]]]
 
 
+def in_fixed_point(
+    gradient: np.ndarray, hessian: np.ndarray | None = None, copies: np.ndarray | None = None
+) -> FixedPoint:
+    """What growth sums: here of rows that are all alike, which nothing divides."""
+    X = np.zeros((len(gradient), 1), np.float32)
+    bins = find_bins(X)
+    words = bins.words(X)
+    words.flags.writeable = False
+    ledger = Ledger(Penalty.plain(1), len(X), copies)
+    grower = Grower(words, bins, Settings(min_rows=1), ledger, copies, Workers(1))
+    assert not grower.grow(gradient[None], None if hessian is None else hessian[None])
+    return grower.fixed
+
+
 def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
     return (total >> count_bits) * unit, total & ((1 << count_bits) - 1)
 
 
 def test_short_binary_fractions_stay_exact() -> None:
     g = np.array([0.125, -3.75, 1000.5])
-    fixed = to_fixed_point(g, None, None, 3)
-    assert unpacked(int(fixed.packed.sum()), fixed.count_bits, fixed.gradient_unit) == (996.875, 3)
+    fixed = in_fixed_point(g)
+    assert unpacked(int(fixed.packed.sum()), fixed.count_bits, fixed.units[0]) == (996.875, 3)
 
 
 def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
     g = np.array([1 / 3, -1 / 7])
     copies = np.array([5, 2])
-    fixed = to_fixed_point(g, None, copies, 7)
-    physical = to_fixed_point(np.repeat(g, copies), None, None, 7)
+    fixed = in_fixed_point(g, None, copies)
+    physical = in_fixed_point(np.repeat(g, copies))
     assert fixed.packed.sum() == physical.packed.sum()
-    assert fixed.gradient_unit == physical.gradient_unit
+    assert fixed.units.tolist() == physical.units.tolist()
 
 
 @given(
@@ -161,10 +179,9 @@ def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
 )
 def test_rounding_stays_within_the_stated_resolution(values: list[float], copies: int) -> None:
     g = np.array(values)
-    total = len(g) * copies
-    fixed = to_fixed_point(g, None, np.full(len(g), copies), total)
+    fixed = in_fixed_point(g, None, np.full(len(g), copies))
     for value, packed in zip(values, fixed.packed, strict=True):
-        got, count = unpacked(int(packed), fixed.count_bits, fixed.gradient_unit)
+        got, count = unpacked(int(packed), fixed.count_bits, fixed.units[0])
         size = float(np.abs(g).sum()) * copies
         assert count == copies
         bound = size * 2.0 ** (max(fixed.count_bits - 62, -52) + 1)
@@ -173,14 +190,14 @@ def test_rounding_stays_within_the_stated_resolution(values: list[float], copies
 
 def test_hessians_are_kept_to_52_bits() -> None:
     h = np.array([0.1, 0.2, 0.25])
-    fixed = to_fixed_point(np.zeros(3), h, None, 3)
-    np.testing.assert_allclose(fixed.values[:, 1] * fixed.hessian_unit, h, rtol=1e-14)
+    fixed = in_fixed_point(np.zeros(3), h)
+    np.testing.assert_allclose(fixed.values[:, 1] * fixed.units[1], h, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_gradients_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
-        to_fixed_point(np.array([1.0, bad]), None, None, 2)
+        in_fixed_point(np.array([1.0, bad]))
 
 
 @pytest.mark.parametrize("copies", [None, np.array([3, 1, 2, 1, 5])])
@@ -188,7 +205,7 @@ def test_the_unit_is_the_finest_in_which_the_sum_has_room(copies: np.ndarray | N
     g = np.array([0.3, -1e-7, 12.5, -40.0, 0.01])
     times = np.ones(5, np.int64) if copies is None else copies
     total = int(times.sum())
-    fixed = to_fixed_point(g, None, copies, total)
+    fixed = in_fixed_point(g, None, copies)
     room = 2.0 ** min(62 - fixed.count_bits, 52) - total
     size = math.fsum(np.abs(g) * times)
-    assert size / fixed.gradient_unit <= room < 2 * size / fixed.gradient_unit
+    assert size / fixed.units[0] <= room < 2 * size / fixed.units[0]

@@ -114,9 +114,9 @@ def candidates(
 @njit(inline="always")
 def _whole(node: Int64Array, sums: Sums) -> Whole:
     plain, mask = sums.hist.shape[1] == 1, int((np.int64(1) << sums.count_bits) - 1)
-    g = (node[PACKED] >> sums.count_bits) * sums.gradient
-    h = float(node[COUNT]) if plain else node[HESSIAN] * sums.hessian
-    units = sums.count_bits, sums.gradient, sums.hessian
+    g = (node[PACKED] >> sums.count_bits) * sums.units[0]
+    h = float(node[COUNT]) if plain else node[HESSIAN] * sums.units[1]
+    units = sums.count_bits, sums.units[0], sums.units[1]
     return Whole(node[PACKED], node[HESSIAN], node[COUNT], g, h, plain, mask, *units)
 
 

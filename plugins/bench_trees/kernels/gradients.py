@@ -12,38 +12,41 @@ FINEST = 1000  # exponent of a unit
 NEAR = 1 << 15  # rows whose numbers stay in the second cache
 
 
-@njit(cache=True, nogil=True)
-def to_integers(
-    values: Float64Array,
-    copies: Int64Array,
-    room: float,
-    shift: int,
-    ones: int,
-    out: Int64Array,
-    channel: int,
-) -> float:
-    """Values (m,) in units of the finest power of two in which the sum of their sizes times copies
-    is at most ``room``; that unit, or NaN where the sum is not finite.
-
-    Each is rounded, moved ``shift`` bits up, with ``ones`` below, and times ``copies`` (m,), if
-    there are any, and goes to out[:, channel].
-    """
-    size, exponent = _sum_of_sizes(values, copies), 0
+@inner
+def _finest_unit(size: float, room: float) -> float:
+    """The finest power of two, of which ``size`` has at most ``room``; NaN where it is not
+    finite."""
     if not np.isfinite(size):
         return np.nan
+    exponent = 0
     if size > 0.0:  # frexp: 2^e is the least power of two above the quotient
         exponent = math.frexp(max(room / max(size, room * 2.0**-FINEST), 2.0**-FINEST))[1] - 1
-    scale = math.ldexp(1.0, exponent)
-    for i in range(len(values)):
-        out[i, channel] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
-    for i in range(len(copies)):
-        out[i, channel] *= copies[i]
     return math.ldexp(1.0, -exponent)
 
 
 @inner
+def _write_integers(
+    values: Float64Array,
+    copies: Int64Array,
+    unit: float,
+    shift: int,
+    ones: int,
+    out: Int64Array,
+    channel: int,
+) -> None:
+    """Values (m,) in units, rounded, moved ``shift`` bits up, with ``ones`` below, and times
+    ``copies`` (m,), if there are any, to out[:, channel]."""
+    scale = 1.0 / unit  # a power of two
+    for i in range(len(values)):
+        out[i, channel] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
+    for i in range(len(copies)):
+        out[i, channel] *= copies[i]
+
+
+@inner
 def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
-    """In four chains that need not wait for one another."""
+    """The sum of |values| times copies, if there are any, in four chains that need not wait for one
+    another."""
     a = b = c = d = 0.0
     if len(copies) > 0:
         for i in range(len(values)):

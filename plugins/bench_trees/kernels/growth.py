@@ -164,8 +164,7 @@ class Sums(NamedTuple):
     hist: Int64Array  # (slots, channels, bins)
     first: Int64Array
     count_bits: int
-    gradient: float
-    hessian: float
+    units: Float64Array  # (2,) of gradients and hessians
 
 
 @njit(cache=True, nogil=True)
@@ -224,8 +223,8 @@ def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> No
     plain = sums.hist.shape[1] == 1  # a row's hessian is its multiplicity
     if plain:
         node[HESSIAN] = 0
-    g = (node[PACKED] >> sums.count_bits) * sums.gradient
-    h = (float(node[COUNT]) if plain else node[HESSIAN] * sums.hessian) + rules.l2
+    g = (node[PACKED] >> sums.count_bits) * sums.units[0]
+    h = (float(node[COUNT]) if plain else node[HESSIAN] * sums.units[1]) + rules.l2
     nodes.scores[i, FLOOR] = ROUNDING * g * g / h if h > 0 else 0.0
     nodes.scores[i, NET] = -np.inf
 

@@ -7,6 +7,7 @@ else than others of them do.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from bench_core.traversal.calling import calling, inner
 from bench_trees.arrays import (
@@ -19,7 +20,7 @@ from bench_trees.arrays import (
 )
 from bench_trees.kernels import division, gradients, histograms, intrinsics, sharing, splitting
 from bench_trees.kernels.division import partition, settle
-from bench_trees.kernels.gradients import _add_steps, add_up
+from bench_trees.kernels.gradients import _add_steps, _sum_of_sizes, _write_integers, add_up
 from bench_trees.kernels.growth import GrownTree, Nodes, Sums
 from bench_trees.kernels.histograms import SCRATCH, accumulate, add_counts
 from bench_trees.kernels.intrinsics import give_way, pause
@@ -32,8 +33,8 @@ ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
 
-SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(6)  # tasks
-PIECE = 1 << 15  # rows of a piece of STEP and ADD
+SIZES, BEGIN, SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(8)  # tasks
+PIECE = 1 << 15  # rows of a piece of SIZES, BEGIN, STEP and ADD
 PART = 1 << 14  # rows of a piece of PARTITION and SETTLE
 
 
@@ -90,13 +91,14 @@ class Carried(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """How the leaves of other losses step, by the gradients and hessians per copy (n,), and the
-    scores (n, 1) that are brought up to date; (0,) and (0, 1) where loss is squared, and no
-    hessians where all are 1."""
+    """What other losses than the squared one grow trees from, one for each of K outputs: gradients
+    per copy, row after row and output after output. With squared loss all are empty."""
 
-    gradient: Float64Array
-    hessian: Float64Array
-    scores: Float64Array
+    gradient: Float64Array  # (K n,)
+    hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) where all are 1
+    scores: Float64Array  # (K n, 1), which are brought up to date
+    room: Float64Array  # (2,) what sums of gradients and hessians may reach, in units
+    sizes: Float64Array  # (pieces, 2) sums of the sizes of a piece's gradients and hessians
 
 
 class Shared(NamedTuple):
@@ -118,7 +120,12 @@ def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> Non
     """A piece of a task of that kind, with the thread's own ``scratch`` for ``accumulate``."""
     tree, rows, out = shared.tree, shared.rows, shared.out
     leaf, leaves = tree.leaves[0], tree.leaves[1]
-    if kind == SCORE_WORDS:
+    begin, end = piece * PIECE, min((piece + 1) * PIECE, len(rows.rows))
+    if kind == SIZES:
+        _measure(shared, begin, end, shared.newton.sizes[piece])
+    elif kind == BEGIN:
+        _begin_rows(shared, begin, end, tree.parts[piece])
+    elif kind == SCORE_WORDS:
         start = piece * tree.state[WORDS]
         stop = min(start + tree.state[WORDS], len(shared.columns.groups))
         _score_words(shared, start, stop, scratch)
@@ -130,17 +137,59 @@ def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> Non
         settle(parts, False, rows.spare, rows.rows, rows.values, rows.in_order)
     elif kind == SUM:
         own = out.spans[leaf + piece : leaf + piece + 1]
-        slopes = shared.newton.gradient, shared.newton.hessian
+        slopes = _slopes(shared)
         add_up(slopes[0], slopes[1], rows.copies, rows.rows, own, tree.sums[piece : piece + 1])
     else:
-        spans, begin = out.spans[leaf : leaf + leaves], piece * PIECE
-        end = min(begin + PIECE, len(rows.rows))
+        spans = out.spans[leaf : leaf + leaves]
         if kind == STEP:
             steps = tree.steps[:leaves]
             _add_steps(rows.values, rows.rows, spans, steps, rows.copies, begin, end)
         else:
             none, values = np.empty(0, np.int64), tree.values[:leaves]
-            _add_steps(shared.newton.scores, rows.rows, spans, values, none, begin, end)
+            n = len(rows.rows)
+            scores = shared.newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
+            _add_steps(scores, rows.rows, spans, values, none, begin, end)
+
+
+@njit(inline="always")
+def _slopes(shared: Shared) -> tuple[Float64Array, Float64Array]:
+    """Gradients (n,) of the output whose tree grows, and hessians (n,) or (0,)."""
+    newton, n = shared.newton, len(shared.rows.rows)
+    at = shared.tree.state[TREES] * n
+    second = max(0, min(at, len(newton.hessian) - n))
+    return newton.gradient[at : at + n], newton.hessian[second : second + n]
+
+
+@inner
+def _measure(shared: Shared, begin: int, end: int, out: Float64Array) -> None:
+    """Sums of the sizes of the gradients and hessians of rows begin:end, times copies."""
+    slopes, copies = _slopes(shared), shared.rows.copies[begin:end]
+    out[0] = _sum_of_sizes(slopes[0][begin:end], copies)
+    out[1] = _sum_of_sizes(slopes[1][begin:end], copies[: len(slopes[1])])
+
+
+@inner
+def _begin_rows(shared: Shared, begin: int, end: int, out: Int64Array) -> None:
+    """Rows begin:end of a new root in order, with their gradients and hessians as integers; the
+    sums of these."""
+    rows, sums = shared.rows, shared.sums
+    own, order = rows.values[begin:end], rows.rows
+    if len(shared.newton.gradient) > 0:
+        slopes, copies = _slopes(shared), rows.copies[begin:end]
+        # no literals, for which it would be compiled once more
+        one, zero = int(np.int64(1)), int(np.int64(0))
+        _write_integers(
+            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, own, zero
+        )
+        if len(slopes[1]) > 0:
+            _write_integers(slopes[1][begin:end], copies, sums.units[1], zero, zero, own, one)
+    for i in range(begin, end):
+        order[i] = i
+    g, h, last = np.int64(0), np.int64(0), own.shape[1] - 1
+    for i in range(len(own)):
+        g += own[i, 0]
+        h += own[i, last]
+    out[0], out[1] = g, h
 
 
 @inner
@@ -206,5 +255,5 @@ def _score_words(shared: Shared, start: int, stop: int, scratch: Int64Array) -> 
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    units = Units(sums.count_bits, sums.gradient, sums.hessian)
+    units = Units(sums.count_bits, sums.units[0], sums.units[1])
     best_cuts(hist, work, features, first, units, limits, owed, tree.gain, tree.cut, tree.reached)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from bench_core.traversal.calling import calling
-from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import (
     division,
     gradients,
@@ -21,9 +21,8 @@ from bench_trees.kernels import (
     splitting,
 )
 from bench_trees.kernels.division import arrange, cut_up, divide
-from bench_trees.kernels.gradients import collect
+from bench_trees.kernels.gradients import _finest_unit, collect
 from bench_trees.kernels.growth import (
-    BEGIN,
     COLUMN,
     END,
     FIRST_ROW,
@@ -47,6 +46,7 @@ from bench_trees.kernels.growth import COUNT as MULTIPLICITY
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.pieces import (
     ADD,
+    BEGIN,
     COUNT,
     COUNTED,
     FOUND,
@@ -59,6 +59,7 @@ from bench_trees.kernels.pieces import (
     ROOT,
     SCORE_WORDS,
     SETTLE,
+    SIZES,
     SLOTS,
     STEP,
     SUM,
@@ -72,7 +73,7 @@ from bench_trees.kernels.pieces import (
 )
 from bench_trees.kernels.sharing import ONE
 
-DONE, PAY, OPEN, SCORE, ROOM = range(5)  # what is to be done outside
+DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
 WORTH = 40_000  # cells, or rows, below which others are not asked to help: some 10 us
 
 
@@ -96,23 +97,21 @@ class Extent(NamedTuple):
 @calling(division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting)
 def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: Int64Array) -> int:
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
-    something outside. They are written to ``out`` one behind the other; a root that is not split
-    ends them. Only squared loss goes on to the next one.
+    something outside. They are written to ``out`` one behind the other. With squared loss a root
+    that is not split ends them; with others it is a tree, and each is that of the next output.
 
-    PAY: the splits of ``moves`` are to be paid; OPEN: accounts of their children to be opened,
-    which were made; SCORE: the leaves of ``work`` to be scored; ROOM: for as many nodes and slots
-    as the splits of ``moves`` need. ``board``: where others help (``help_to_grow``), else (0,).
+    DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
+    of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
+    ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
+    ``board``: where others help (``help_to_grow``), else (0,).
     """
     tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
     owed, carried, out = shared.owed, shared.carried, shared.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     scratch = np.zeros(histograms.SCRATCH, np.int64)
     while True:
-        if state[COUNT] == 0:
-            slot = ROOT + 1 if sums.hist.shape[1] == 1 else ROOT
-            _begin(state, nodes.integers[0], work[0], rows.rows, rows.values, slot)
-            zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-            begin_node(nodes, zero, zero, sums, rules)
+        if state[COUNT] == 0 and not _begin(shared, rules, board, scratch):
+            return DIVERGED
         found = 0
         if state[PAID] != 0:
             found = state[FOUND]
@@ -148,48 +147,59 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
             if len(owed.lazy) > 0:
                 return OPEN
         elif found == 0:
-            if state[COUNT] == 1:
+            if state[COUNT] == 1 and len(squares) > 0:
                 return DONE
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
             finish(
                 nodes, state[COUNT], rules.every, columns.edges, columns.offset, first, leaf, out
             )
             tree.sizes[state[TREES]] = state[COUNT]
+            if len(squares) > 0:
+                _descend(shared, first, leaf, descent, board, scratch)
+                words = CODES_PER_WORD * len(columns.groups)
+                cells = (len(rows.rows) - carried.state[MOVED]) * words
+                carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
+            elif state[COUNT] > 1:
+                _step_by_sums(shared, first, leaf, descent.learning_rate, board, scratch)
             state[TREES] += 1
             state[WRITTEN] += state[COUNT]
-            if len(squares) == 0:
-                _step_by_sums(shared, first, leaf, descent.learning_rate, board, scratch)
-                return DONE
-            _descend(shared, first, leaf, descent, board, scratch)
-            cells = (len(rows.rows) - carried.state[MOVED]) * CODES_PER_WORD * len(columns.groups)
-            carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
-            room = len(out.feature) - state[WRITTEN] - state[TREES] > len(work)
-            if not room or state[TREES] == extent.trees or squares[0] <= descent.least:
+            if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
                 return DONE
             state[COUNT] = 0
+            if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
+                state[FOUND] = 0
+                return ROOM
 
 
 @njit(inline="always")
-def _begin(
-    state: Int64Array,
-    root: Int64Array,
-    work: Int64Array,
-    order: UInt32Array,
-    values: Int64Array,
-    slot: int,
-) -> None:
-    """A new root alone, which waits for its gains."""
-    for i in range(len(order)):
-        order[i] = i
-    g, h, last = np.int64(0), np.int64(0), values.shape[1] - 1
-    for i in range(len(values)):
-        g += values[i, 0]
-        h += values[i, last]
-    root[PACKED], root[HESSIAN] = g, h if last > 0 else 0
-    root[BEGIN], root[END], root[SLOT] = 0, len(order), slot
-    work[0], work[1], work[2], work[3] = 0, len(order), slot, -1
+def _begin(shared: Shared, rules: Rules, board: Int64Array, scratch: Int64Array) -> bool:
+    """A new root alone, which waits for its gains; whether its gradients are finite."""
+    tree, sums, newton, n = shared.tree, shared.sums, shared.newton, len(shared.rows.rows)
+    state, root, work = tree.state, tree.nodes.integers[0], tree.work[0]
+    channels, pieces = sums.hist.shape[1], (n + PIECE - 1) // PIECE
+    if len(newton.gradient) > 0:
+        _all_rows(shared, int(np.int64(SIZES)), board, scratch)
+        for channel in range(channels):
+            size = 0.0
+            for piece in range(pieces):
+                size += newton.sizes[piece, channel]
+            sums.units[channel] = _finest_unit(size, newton.room[channel])
+            if np.isnan(sums.units[channel]):
+                return False
+    _all_rows(shared, int(np.int64(BEGIN)), board, scratch)
+    g, h = np.int64(0), np.int64(0)
+    for piece in range(pieces):
+        g += tree.parts[piece, 0]
+        h += tree.parts[piece, 1]
+    slot = ROOT + 1 if channels == 1 else ROOT
+    root[PACKED], root[HESSIAN] = g, h if channels > 1 else 0
+    root[growth.BEGIN], root[END], root[SLOT] = 0, n, slot
+    work[0], work[1], work[2], work[3] = 0, n, slot, -1
     work[4], work[5], work[6] = 0, 0, -1
     state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
+    zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
+    begin_node(tree.nodes, zero, zero, sums, rules)
+    return True
 
 
 @njit(inline="always")
@@ -287,7 +297,7 @@ def _descend(
     change = value_leaves(nodes, ends, how.learning_rate, shared.limits.l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
-        out.value[first + out.leaves[leaf + k]] = steps[k] * sums.gradient
+        out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
     moved = np.empty((count, 3), np.int64)
     slots, ranges = carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
