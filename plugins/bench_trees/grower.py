@@ -41,7 +41,6 @@ from bench_trees.kernels.pieces import (
     Newton,
     Rows,
     Shared,
-    help_to_grow,
 )
 from bench_trees.kernels.splitting import Owed
 from bench_trees.kernels.tree import (
@@ -214,9 +213,9 @@ class Grower:
         extent = Extent(trees, n if most is None else most, pool.few_rows)
         how = rules, extent, descent
         if not SHARED or threads == 1 or n * len(pool.features) <= WORTH:
-            return int(grow(shared, *how, NO_BOARD))
-        with self.crew.helping(lambda board: help_to_grow(shared, board)) as board:
-            return int(grow(shared, *how, board))
+            return int(grow(shared, *how, NO_BOARD, False))
+        with self.crew.helping(lambda board: grow(shared, *how, board, True)) as board:
+            return int(grow(shared, *how, board, False))
 
     def _owed(self) -> Owed:
         account = self.account

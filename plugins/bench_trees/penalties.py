@@ -7,7 +7,7 @@ so far, a split of a leaf on feature m is charged (Peter et al., NIPS 2017, eq. 
     sum over m's sensors k of  coupled_k (1 - D_k) + lazy_k U_k(leaf)   +   split_m W(leaf)
 
 U_k(leaf), the sum of 1 - C_ik over the leaf's rows i, is the multiplicity of those that have not
-paid k; W(leaf) is that of all. ``growth.choose`` sums the three terms, from these arrays:
+paid k; W(leaf) is that of all. ``growth._choose`` sums the three terms, from these arrays:
 
     Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Account.unpaid[leaf]  U (s,)
 """

@@ -5,46 +5,23 @@ One array of row numbers holds the rows of all leaves, a range of it for each.
 
 import numpy as np
 
-from bench_core.traversal.calling import calling
+from bench_core.traversal.calling import inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels import intrinsics
 from bench_trees.kernels.intrinsics import prefetch
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
 AHEAD = 128  # rows whose words are requested: to move them takes less time than to count them
 
 
-@calling(intrinsics)
-def divide(
-    words: UInt64Array,
-    moves: Int64Array,
-    rows: UInt32Array,
-    spare: UInt32Array,
-    values: Int64Array,
-    values_out: Int64Array,
-    parts: Int64Array,
-) -> None:
-    """Move the rows of every split's left child before those of its right child; the border to
-    the last column of ``moves``. Gradients and hessians of the smaller child, where it may be
-    split, go from ``values`` to its positions in ``values_out``. ``parts`` is room to work in.
-
-    On one thread: a part per split, of which left rows move once.
-    """
-    parts = parts[: cut_up(moves, len(rows), parts)]
-    partition(words, parts, rows, rows, spare)
-    arrange(parts, moves)
-    settle(parts, True, spare, rows, values, values_out)
-
-
-@calling(intrinsics)
-def cut_up(moves: Int64Array, size: int, parts: Int64Array) -> int:
+@inner
+def _cut_up(moves: Int64Array, size: int, parts: Int64Array) -> int:
     """The rows of splits in parts of at most ``size``, whose number is returned. A row of ``moves``
     is::
 
         node, begin, end             of the leaf to be split, rows by position
         feature, missing, code       NaN's code; rows of code <= ``code`` go left
         missing_left, scorable       1 where NaN goes left; where the children may be split
-        middle                       begin of the right child's rows, found by ``arrange``
+        middle                       begin of the right child's rows, found by ``_arrange``
 
     and a row of ``parts`` begin, end, feature, missing, code, missing_left, the split's number,
     rows that go left, the place for these, that for the others, and the side that is gathered.
@@ -63,8 +40,8 @@ def cut_up(moves: Int64Array, size: int, parts: Int64Array) -> int:
     return at
 
 
-@calling(intrinsics)
-def partition(
+@inner
+def _partition(
     words: UInt64Array,
     parts: Int64Array,
     rows: UInt32Array,
@@ -94,8 +71,8 @@ def partition(
         part[7] = np.int64(left) - begin
 
 
-@calling(intrinsics)
-def arrange(parts: Int64Array, moves: Int64Array) -> None:
+@inner
+def _arrange(parts: Int64Array, moves: Int64Array) -> None:
     """Where the rows of counted parts go."""
     for move in moves:
         move[8] = move[1]
@@ -112,8 +89,8 @@ def arrange(parts: Int64Array, moves: Int64Array) -> None:
             part[10] = 2 if move[2] - move[8] < move[8] - move[1] else 1
 
 
-@calling(intrinsics)
-def settle(
+@inner
+def _settle(
     parts: Int64Array,
     stay: bool,
     spare: UInt32Array,

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from bench_core.traversal.calling import inner
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
@@ -63,8 +62,8 @@ def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True)
-def add_up(
+@inner
+def _add_up(
     gradient: Float64Array,
     hessian: Float64Array,
     copies: Int64Array,
@@ -132,8 +131,8 @@ def _add_steps(
                     out[r, 0] += step * copies[r]
 
 
-@njit(cache=True, nogil=True)
-def collect(
+@inner
+def _collect(
     moved: Int64Array,
     rows: UInt32Array,
     copies: Int64Array,

@@ -34,7 +34,7 @@ NEW, SCORED, SETTLED = 0, 1, 2
 FLOOR, NET = 0, 1
 ROUNDING = 1e-12  # a raw gain below this share of the node's own score is rounding, not gain
 
-# Columns of ``moves``, one row for every split to be made; MIDDLE is filled by ``divide``
+# Columns of ``moves``, one row for every split to be made; MIDDLE is that of ``_arrange``
 NODE, FIRST_ROW, LAST_ROW, COLUMN, MISSING, CODE, MISSING_LEFT, SCORABLE, MIDDLE = range(9)
 MOVE = 9
 
@@ -58,8 +58,8 @@ class Rules(NamedTuple):
     always: bool  # net gains may be negative
 
 
-@njit(cache=True, nogil=True)
-def choose(
+@inner
+def _choose(
     nodes: Nodes,
     count: int,
     gain: Float64Array,
@@ -167,8 +167,8 @@ class Sums(NamedTuple):
     units: Float64Array  # (2,) of gradients and hessians
 
 
-@njit(cache=True, nogil=True)
-def attach(
+@inner
+def _attach(
     moves: Int64Array,
     nodes: Nodes,
     count: int,
@@ -198,8 +198,8 @@ def attach(
             if move[MISSING_LEFT]:
                 a[PACKED + channel] += bins[missing]
             b[PACKED + channel] = parent[PACKED + channel] - a[PACKED + channel]
-        begin_node(nodes, left, parent[DEPTH] + 1, sums, rules)
-        begin_node(nodes, right, parent[DEPTH] + 1, sums, rules)
+        _begin_node(nodes, left, parent[DEPTH] + 1, sums, rules)
+        _begin_node(nodes, right, parent[DEPTH] + 1, sums, rules)
         small, large = left, right
         if b[END] - b[BEGIN] < a[END] - a[BEGIN]:
             small, large = right, left
@@ -213,8 +213,8 @@ def attach(
     return pairs
 
 
-@njit(cache=True, nogil=True)
-def begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> None:
+@inner
+def _begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> None:
     """Node i is a leaf without gains; its rows and their sums are known."""
     node = nodes.integers[i]
     node[DEPTH], node[STATE], node[FEATURE], node[CUT] = depth, NEW, -1, 0
@@ -252,8 +252,8 @@ class GrownTree(NamedTuple):
         return cls(feature, threshold, missing, left, right, value, ends, ends.copy(), spans)
 
 
-@njit(cache=True, nogil=True)
-def value_leaves(
+@inner
+def _value_leaves(
     nodes: Nodes,
     ends: Int64Array,
     learning_rate: float,
@@ -273,8 +273,8 @@ def value_leaves(
     return change
 
 
-@njit(cache=True, nogil=True)
-def carry(
+@inner
+def _carry(
     nodes: Nodes,
     count: int,
     ends: Int64Array,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import calling, inner
+from bench_core.traversal.calling import inner
 from bench_trees.arrays import (
     Float32Array,
     Float64Array,
@@ -18,13 +18,20 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels import division, gradients, histograms, intrinsics, sharing, splitting
-from bench_trees.kernels.division import partition, settle
-from bench_trees.kernels.gradients import _add_steps, _sum_of_sizes, _write_integers, add_up
+from bench_trees.kernels.division import _partition, _settle
+from bench_trees.kernels.gradients import _add_steps, _add_up, _sum_of_sizes, _write_integers
 from bench_trees.kernels.growth import GrownTree, Nodes, Sums
-from bench_trees.kernels.histograms import SCRATCH, accumulate, add_counts
-from bench_trees.kernels.intrinsics import give_way, pause
-from bench_trees.kernels.sharing import AWAKE, ENDED, PATIENCE, _finished, _kind, _post, _take, wait
+from bench_trees.kernels.histograms import accumulate, add_counts
+from bench_trees.kernels.sharing import (
+    ENDED,
+    PATIENCE,
+    _all_done,
+    _finished,
+    _kind,
+    _post,
+    _rest,
+    _take,
+)
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
 COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID, WORDS = range(8)  # of ``Growing.state``
@@ -33,7 +40,7 @@ ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
 
-SIZES, BEGIN, SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(8)  # tasks
+HELP, SIZES, BEGIN, SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(9)  # tasks
 PIECE = 1 << 15  # rows of a piece of SIZES, BEGIN, STEP and ADD
 PART = 1 << 14  # rows of a piece of PARTITION and SETTLE
 
@@ -52,7 +59,7 @@ class Growing(NamedTuple):
     reached: Float64Array  # (m,), as ``best_cuts`` uses it
     moves: Int64Array  # (m, MOVE)
     work: Int64Array  # (m, 7), pairs that wait to be scored
-    parts: Int64Array  # room for ``divide``
+    parts: Int64Array  # of splits, as ``_cut_up`` writes them
     steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
     sums: Float64Array  # (m, 2) of leaves, of gradients and hessians
     values: Float64Array  # (m,) of leaves
@@ -131,14 +138,15 @@ def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> Non
         _score_words(shared, start, stop, scratch)
     elif kind == PARTITION:
         parts = tree.parts[piece : piece + 1]
-        partition(rows.words, parts, rows.rows, rows.spare, rows.spare)
+        _partition(rows.words, parts, rows.rows, rows.spare, rows.spare)
     elif kind == SETTLE:
         parts = tree.parts[piece : piece + 1]
-        settle(parts, False, rows.spare, rows.rows, rows.values, rows.in_order)
+        stay = bool(np.bool_(False))  # no literal, for which it would be compiled once more
+        _settle(parts, stay, rows.spare, rows.rows, rows.values, rows.in_order)
     elif kind == SUM:
         own = out.spans[leaf + piece : leaf + piece + 1]
         slopes = _slopes(shared)
-        add_up(slopes[0], slopes[1], rows.copies, rows.rows, own, tree.sums[piece : piece + 1])
+        _add_up(slopes[0], slopes[1], rows.copies, rows.rows, own, tree.sums[piece : piece + 1])
     else:
         spans = out.spans[leaf : leaf + leaves]
         if kind == STEP:
@@ -160,7 +168,7 @@ def _slopes(shared: Shared) -> tuple[Float64Array, Float64Array]:
     return newton.gradient[at : at + n], newton.hessian[second : second + n]
 
 
-@inner
+@njit(inline="always")
 def _measure(shared: Shared, begin: int, end: int, out: Float64Array) -> None:
     """Sums of the sizes of the gradients and hessians of rows begin:end, times copies."""
     slopes, copies = _slopes(shared), shared.rows.copies[begin:end]
@@ -168,7 +176,7 @@ def _measure(shared: Shared, begin: int, end: int, out: Float64Array) -> None:
     out[1] = _sum_of_sizes(slopes[1][begin:end], copies[: len(slopes[1])])
 
 
-@inner
+@njit(inline="always")
 def _begin_rows(shared: Shared, begin: int, end: int, out: Int64Array) -> None:
     """Rows begin:end of a new root in order, with their gradients and hessians as integers; the
     sums of these."""
@@ -196,40 +204,27 @@ def _begin_rows(shared: Shared, begin: int, end: int, out: Int64Array) -> None:
 def _do(
     shared: Shared, kind: int, pieces: int, alone: bool, board: Int64Array, scratch: Int64Array
 ) -> None:
-    """Do a task, with whoever helps unless ``alone``."""
-    if alone:
-        for piece in range(pieces):
-            _do_piece(shared, kind, piece, scratch)
-        return
-    _post(board, kind, pieces)
-    piece = _take(board)
-    while piece >= 0:
-        _do_piece(shared, kind, piece, scratch)
-        _finished(board)
-        piece = _take(board)
-    wait(board, pieces)
-
-
-@calling(division, gradients, histograms, intrinsics, sharing, splitting)
-def help_to_grow(shared: Shared, board: Int64Array) -> None:
-    """Do pieces of the tasks that ``grow`` posts on the board, until no more will come."""
-    waited, scratch = 0, np.zeros(SCRATCH, np.int64)
+    """Do a task, with whoever helps unless ``alone``; where its kind is HELP, pieces of the tasks
+    that another thread posts, until no more will come."""
+    done = waited = 0
+    if not alone and kind != HELP:
+        _post(board, kind, pieces)
     while waited < PATIENCE:
-        piece = _take(board)
+        piece = (done if done < pieces else ENDED) if alone else _take(board)
         if piece >= 0:
-            _do_piece(shared, _kind(board), piece, scratch)
-            _finished(board)
+            _do_piece(shared, kind if alone else _kind(board), piece, scratch)
+            if not alone:
+                _finished(board)
+            done += 1
             waited = 0
-        elif piece == ENDED:
+        elif piece == ENDED or (kind != HELP and _all_done(board, pieces)):
             return
         else:
-            pause()
-            waited += 1
-            if waited > AWAKE:
-                give_way()
+            _rest(waited)
+            waited += kind == HELP
 
 
-@inner
+@njit(inline="always")
 def _score_words(shared: Shared, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of what waits, for some of the words."""
     tree, rows, columns, carried = shared.tree, shared.rows, shared.columns, shared.carried

@@ -14,9 +14,7 @@ was written before it was posted is seen by who takes a piece of it::
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import calling
 from bench_trees.arrays import Int64Array
-from bench_trees.kernels import intrinsics
 from bench_trees.kernels.intrinsics import exchange, give_way, increment, load, pause, store
 
 TASK, DONE, KIND = 0, 8, 16  # each in a cache line of its own
@@ -64,12 +62,15 @@ def _finished(board: Int64Array) -> None:
     increment(board, DONE)
 
 
-@calling(intrinsics)
-def wait(board: Int64Array, pieces: int) -> None:
-    """Return when all of the task's pieces are done."""
-    waited = 0
-    while load(board, DONE) < pieces:
-        pause()
-        waited += 1
-        if waited > AWAKE:
-            give_way()
+@njit(inline="always")
+def _all_done(board: Int64Array, pieces: int) -> bool:
+    """Whether all of the task's pieces are."""
+    return bool(load(board, DONE) >= pieces)
+
+
+@njit(inline="always")
+def _rest(rested: int) -> None:
+    """Wait a moment, after so many others."""
+    pause()
+    if rested > AWAKE:
+        give_way()

@@ -20,8 +20,8 @@ from bench_trees.kernels import (
     sharing,
     splitting,
 )
-from bench_trees.kernels.division import arrange, cut_up, divide
-from bench_trees.kernels.gradients import _finest_unit, collect
+from bench_trees.kernels.division import _arrange, _cut_up, _partition, _settle
+from bench_trees.kernels.gradients import _collect, _finest_unit
 from bench_trees.kernels.growth import (
     COLUMN,
     END,
@@ -35,12 +35,12 @@ from bench_trees.kernels.growth import (
     STATE,
     Rules,
     Sums,
-    attach,
-    begin_node,
-    carry,
-    choose,
+    _attach,
+    _begin_node,
+    _carry,
+    _choose,
+    _value_leaves,
     finish,
-    value_leaves,
 )
 from bench_trees.kernels.growth import COUNT as MULTIPLICITY
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
@@ -50,6 +50,7 @@ from bench_trees.kernels.pieces import (
     COUNT,
     COUNTED,
     FOUND,
+    HELP,
     KNOWN,
     MOVED,
     PAID,
@@ -95,7 +96,14 @@ class Extent(NamedTuple):
 
 
 @calling(division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting)
-def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: Int64Array) -> int:
+def grow(
+    shared: Shared,
+    rules: Rules,
+    extent: Extent,
+    descent: Descent,
+    board: Int64Array,
+    helping: bool,
+) -> int:
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
     something outside. They are written to ``out`` one behind the other. With squared loss a root
     that is not split ends them; with others it is a tree, and each is that of the next output.
@@ -103,12 +111,17 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
     of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
-    ``board``: where others help (``help_to_grow``), else (0,).
+    ``board``: where others help, else (0,). They call the same with ``helping``, which compiles no
+    second kernel, and have a share in the work until the board says that no more will come.
     """
     tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
     owed, carried, out = shared.owed, shared.carried, shared.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     scratch = np.zeros(histograms.SCRATCH, np.int64)
+    if helping:
+        none = int(np.int64(0))  # no literal, for which kernels would be compiled once more
+        _do(shared, int(np.int64(HELP)), none, False, board, scratch)
+        return DONE
     while True:
         if state[COUNT] == 0 and not _begin(shared, rules, board, scratch):
             return DIVERGED
@@ -120,7 +133,7 @@ def grow(shared: Shared, rules: Rules, extent: Extent, descent: Descent, board: 
                 if extent.outside:
                     return SCORE
                 _score(shared, board, scratch)
-            found = choose(
+            found = _choose(
                 nodes,
                 state[COUNT],
                 tree.gain,
@@ -198,7 +211,7 @@ def _begin(shared: Shared, rules: Rules, board: Int64Array, scratch: Int64Array)
     work[4], work[5], work[6] = 0, 0, -1
     state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
     zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-    begin_node(tree.nodes, zero, zero, sums, rules)
+    _begin_node(tree.nodes, zero, zero, sums, rules)
     return True
 
 
@@ -237,14 +250,19 @@ def _divide(shared: Shared, moves: Int64Array, board: Int64Array, scratch: Int64
     rows, parts, touched = shared.rows, shared.tree.parts, 0
     for m in range(len(moves)):
         touched += moves[m, LAST_ROW] - moves[m, FIRST_ROW]
+    # alone: one part a split, of which the rows that go left move once
     alone = len(board) == 0 or touched <= PART
+    count = _cut_up(moves, len(rows.rows) if alone else PART, parts)
+    parts = parts[:count]
     if alone:
-        divide(rows.words, moves, rows.rows, rows.spare, rows.values, rows.in_order, parts)
-        return
-    count = cut_up(moves, PART, parts)
-    _do(shared, int(np.int64(PARTITION)), count, alone, board, scratch)
-    arrange(parts[:count], moves)
-    _do(shared, int(np.int64(SETTLE)), count, alone, board, scratch)
+        _partition(rows.words, parts, rows.rows, rows.rows, rows.spare)
+    else:
+        _do(shared, int(np.int64(PARTITION)), count, alone, board, scratch)
+    _arrange(parts, moves)
+    if alone:
+        _settle(parts, alone, rows.spare, rows.rows, rows.values, rows.in_order)
+    else:
+        _do(shared, int(np.int64(SETTLE)), count, alone, board, scratch)
 
 
 @njit(inline="always")
@@ -272,7 +290,7 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
     """Give divided nodes their children, which wait to be scored where they may be split."""
     state = tree.state
     moves, work = tree.moves[: state[FOUND]], tree.work[state[WAITING] :]
-    pairs = attach(moves, tree.nodes, state[COUNT], state[SLOTS], sums, rules, work)
+    pairs = _attach(moves, tree.nodes, state[COUNT], state[SLOTS], sums, rules, work)
     state[COUNT] += 2 * len(moves)
     state[SLOTS] += pairs
     state[WAITING] += pairs
@@ -294,14 +312,14 @@ def _descend(
     nodes, count, bits = tree.nodes, tree.state[COUNT], sums.count_bits
     ends = out.ends[leaf : leaf + (count + 1) // 2]
     steps = tree.steps[: len(ends)]
-    change = value_leaves(nodes, ends, how.learning_rate, shared.limits.l2, bits, steps)
+    change = _value_leaves(nodes, ends, how.learning_rate, shared.limits.l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
     moved = np.empty((count, 3), np.int64)
-    slots, ranges = carry(nodes, count, ends, steps, carried.counted, moved)
+    slots, ranges = _carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
-    total = collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
+    total = _collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
     carried.state[COUNTED], carried.state[MOVED] = slots, total
     for k in range(len(steps)):
         steps[k] <<= bits

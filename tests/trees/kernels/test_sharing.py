@@ -15,11 +15,12 @@ from bench_trees.kernels.sharing import (
     NUMBERS,
     PIECES,
     TASK,
+    _all_done,
     _finished,
     _kind,
     _post,
+    _rest,
     _take,
-    wait,
 )
 from numba import njit
 
@@ -36,7 +37,8 @@ def tasks(board: Any, done: Any, kinds: Any) -> None:
             kinds[i, piece] = _kind(board)
             _finished(board)
             piece = _take(board)
-        wait(board, pieces)
+        while not _all_done(board, pieces):
+            _rest(0)
         for k in range(pieces):
             if done[i, k] != 1:  # seen by now, whoever did it
                 done[i, k] = -1
@@ -91,7 +93,8 @@ def test_a_helper_alone_does_a_whole_task() -> None:
 @njit(nogil=True)
 def post_and_wait(board: Any, pieces: int) -> None:
     _post(board, 0, pieces)
-    wait(board, pieces)
+    while not _all_done(board, pieces):
+        _rest(0)
 
 
 def test_a_board_with_nothing_posted_or_ended_has_no_piece() -> None:
