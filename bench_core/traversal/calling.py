@@ -7,26 +7,39 @@ from types import ModuleType
 from typing import Any
 
 from numba import njit
+from numba.core import options
 
 _njit: Any = njit  # whose types lack these options
 _HIDDEN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inner = _njit(**_HIDDEN)
+# Whether uses of arrays are counted, which a function else takes over from its caller. numba has no
+# public name for it.
+_KNOWN = hasattr(options.DefaultOptions, "_nrt")
+_COUNTING: dict[str, bool] = {"_nrt": True} if _KNOWN else {}
+_BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
+inner = _njit(**_HIDDEN, **_COUNTING)
 """``njit`` for a function that is called by kernels of its own file alone: without the ways in from
 Python and from C, which take as long to compile as a short function."""
-inner_dividing = _njit(**_HIDDEN, error_model="numpy")
+inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being done several rows at a time."""
 
 
-def calling(*modules: ModuleType) -> Callable[[Any], Any]:
-    """``njit`` for a function that calls kernels of these modules, which call none of others.
+inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
+"""``inner`` for a function that makes no arrays: those that it is given outlast it. Their uses are
+not counted; for some dozens of arrays that takes longer to compile than all the rest."""
+
+
+def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], Any]:
+    """``njit`` for a function that calls kernels of these modules, which call none of others; and
+    makes no arrays where it is ``borrowing`` (``inner_borrowing``).
 
     numba's cache compares the source of the compiled function's file alone; here it compares the
     sources of these modules as well.
     """
 
     def compiled(function: Any) -> Any:
-        kernel: Any = njit(cache=True, nogil=True)(function)
+        how = _BORROWING if borrowing else _COUNTING
+        kernel: Any = _njit(cache=True, nogil=True, **how)(function)
         if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
             sources = [Path(str(module.__file__)).read_bytes() for module in modules]

@@ -32,6 +32,7 @@ from bench_trees.kernels.pieces import (
     PAID,
     PART,
     PIECE,
+    SCRATCH,
     SLOTS,
     TREES,
     WAITING,
@@ -104,6 +105,7 @@ class Grower:
         # of gradients and hessians: memory that was used before is several times as fast
         self.integers = np.empty(2 * words.shape[1], np.int64)
         self.units = np.ones(2)
+        self.scratch = np.zeros(SCRATCH, np.int64)
         self.count_bits = bits_for(self.total)
         bits = sum_bits(self.count_bits), SUM_BITS
         self.room = np.array([room(each, self.total) for each in bits])
@@ -213,9 +215,13 @@ class Grower:
         extent = Extent(trees, n if most is None else most, pool.few_rows)
         how = rules, extent, descent
         if not SHARED or threads == 1 or n * len(pool.features) <= WORTH:
-            return int(grow(shared, *how, NO_BOARD, False))
-        with self.crew.helping(lambda board: grow(shared, *how, board, True)) as board:
-            return int(grow(shared, *how, board, False))
+            return int(grow(shared, *how, self.scratch, NO_BOARD, False))
+
+        def help_it(board: Int64Array) -> None:
+            grow(shared, *how, np.zeros(SCRATCH, np.int64), board, True)
+
+        with self.crew.helping(help_it) as board:
+            return int(grow(shared, *how, self.scratch, board, False))
 
     def _owed(self) -> Owed:
         account = self.account

@@ -12,9 +12,8 @@ A tree that is done can be renumbered as if its splits had been made best first.
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
-from bench_core.traversal.calling import inner
+from bench_core.traversal.calling import calling, inner
 from bench_trees.arrays import (
     BoolArray,
     Float32Array,
@@ -310,7 +309,7 @@ def _carry(
     return slots, ranges
 
 
-@njit(cache=True, nogil=True)
+@calling()
 def finish(
     nodes: Nodes,
     count: int,

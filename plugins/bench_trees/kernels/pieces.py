@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import inner
+from bench_core.traversal.calling import inner_borrowing
 from bench_trees.arrays import (
     Float32Array,
     Float64Array,
@@ -18,6 +18,7 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
+from bench_trees.kernels import histograms
 from bench_trees.kernels.division import _partition, _settle
 from bench_trees.kernels.gradients import _add_steps, _add_up, _sum_of_sizes, _write_integers
 from bench_trees.kernels.growth import GrownTree, Nodes, Sums
@@ -43,6 +44,7 @@ without hessians."""
 HELP, SIZES, BEGIN, SCORE_WORDS, PARTITION, SETTLE, STEP, SUM, ADD = range(9)  # tasks
 PIECE = 1 << 15  # rows of a piece of SIZES, BEGIN, STEP and ADD
 PART = 1 << 14  # rows of a piece of PARTITION and SETTLE
+SCRATCH = histograms.SCRATCH + 7  # numbers, 0 at first, that a thread needs to work with
 
 
 class Growing(NamedTuple):
@@ -122,9 +124,9 @@ class Shared(NamedTuple):
     out: GrownTree
 
 
-@inner
+@inner_borrowing
 def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> None:
-    """A piece of a task of that kind, with the thread's own ``scratch`` for ``accumulate``."""
+    """A piece of a task of that kind, with the thread's own ``scratch`` (SCRATCH,)."""
     tree, rows, out = shared.tree, shared.rows, shared.out
     leaf, leaves = tree.leaves[0], tree.leaves[1]
     begin, end = piece * PIECE, min((piece + 1) * PIECE, len(rows.rows))
@@ -153,7 +155,7 @@ def _do_piece(shared: Shared, kind: int, piece: int, scratch: Int64Array) -> Non
             steps = tree.steps[:leaves]
             _add_steps(rows.values, rows.rows, spans, steps, rows.copies, begin, end)
         else:
-            none, values = np.empty(0, np.int64), tree.values[:leaves]
+            none, values = rows.copies[:0], tree.values[:leaves]
             n = len(rows.rows)
             scores = shared.newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
             _add_steps(scores, rows.rows, spans, values, none, begin, end)
@@ -200,7 +202,7 @@ def _begin_rows(shared: Shared, begin: int, end: int, out: Int64Array) -> None:
     out[0], out[1] = g, h
 
 
-@inner
+@inner_borrowing
 def _do(
     shared: Shared, kind: int, pieces: int, alone: bool, board: Int64Array, scratch: Int64Array
 ) -> None:
@@ -233,8 +235,11 @@ def _score_words(shared: Shared, start: int, stop: int, scratch: Int64Array) -> 
     features = columns.features[columns.begins[start] : columns.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
     order, values = rows.rows, rows.in_order
-    pairs = work.copy()
+    pairs = work
     if work[0, 3] < 0:
+        pairs = scratch[histograms.SCRATCH :].reshape(1, 7)
+        for column in range(7):
+            pairs[0, column] = work[0, column]
         if carried.state[KNOWN]:
             order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
             pairs[0, 1], pairs[0, 3] = carried.state[MOVED], ROOT

@@ -11,9 +11,8 @@ to the child with more rows, left if they are equal.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from bench_core.traversal.calling import inner, inner_dividing
+from bench_core.traversal.calling import calling, inner, inner_dividing
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
 
 
@@ -45,7 +44,7 @@ class Owed(NamedTuple):
 TAKEN = 1e-11  # a raw gain above this share of the node's own score is no rounding
 
 
-@njit(cache=True, nogil=True)
+@calling()
 def best_cuts(
     hist: Int64Array,
     pairs: Int64Array,

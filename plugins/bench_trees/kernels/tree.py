@@ -95,12 +95,15 @@ class Extent(NamedTuple):
     outside: bool
 
 
-@calling(division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting)
+@calling(
+    division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting, borrowing=True
+)
 def grow(
     shared: Shared,
     rules: Rules,
     extent: Extent,
     descent: Descent,
+    scratch: Int64Array,
     board: Int64Array,
     helping: bool,
 ) -> int:
@@ -117,10 +120,9 @@ def grow(
     tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
     owed, carried, out = shared.owed, shared.carried, shared.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
-    scratch = np.zeros(histograms.SCRATCH, np.int64)
     if helping:
         none = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-        _do(shared, int(np.int64(HELP)), none, False, board, scratch)
+        _do(shared, int(np.int64(HELP)), none, len(board) == 0, board, scratch)
         return DONE
     while True:
         if state[COUNT] == 0 and not _begin(shared, rules, board, scratch):
@@ -316,7 +318,7 @@ def _descend(
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
-    moved = np.empty((count, 3), np.int64)
+    moved = tree.work[:, :3]  # room, as nothing waits
     slots, ranges = _carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
     total = _collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
