@@ -7,12 +7,16 @@ at a place that the data decide. Measured on one thread, as adds per second: the
 over all rows and over few, the plain loop over bytes, and the kernel over 1024 rows again and
 again, where memory plays no part, which is what the processor can do at all. The bytes that the
 kernel has to read (a code per add; a row's number and value per eight adds) are set beside a sum
-and a copy of an array that no cache holds. Nothing fails on a time.
+and a copy of an array that no cache holds. Whether a second thread makes the first one slower is
+measured by three loops: multiplications that wait for one another, stores, and the kernel's adds. A
+machine whose cores are halves of those that others use slows the last two alone, at times; a
+comparison on two threads is then one of how much each side leaves idle. Nothing fails on a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
 from typing import Any
@@ -38,6 +42,23 @@ def plain_loop(codes: Any, rows: Any, packed: Any, out: Any) -> None:
         column, sums = codes[j], out[j]
         for i in range(len(rows)):
             sums[column[rows[i]]] += packed[i]
+
+
+@njit(nogil=True)
+def chain(count: int, x: Any) -> Any:
+    """Multiplications of which each waits for the one before."""
+    for _ in range(count):
+        x = x * x + np.uint64(1)
+    return x
+
+
+@njit(nogil=True)
+def stores(count: int, table: Any) -> None:
+    """Eight stores a step to (4096,), which the nearest cache holds."""
+    for i in range(count):
+        at = np.uint64((37 * i) & 511)
+        for k in range(8):
+            table[np.uint64(512 * k) + at] = i
 
 
 def kernel(words: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> Callable[[], None]:
@@ -104,6 +125,37 @@ def test_adds_per_second(name: str, codes: np.ndarray, words: np.ndarray, benchm
         },
         seconds_1024_rows=samples["1024 rows"],
     )
+
+
+@pytest.mark.benchmark(group="two threads")
+def test_two_threads_beside_each_other(words: np.ndarray, benchmark: Any) -> None:
+    near = np.tile(np.arange(1024, dtype=np.uint32), 400)
+    few = unwritable(words[:, :1024].copy())
+    work: dict[str, Callable[[], list[Callable[[], Any]]]] = {
+        "multiplications": lambda: [partial(chain, 20_000_000, np.uint64(3)) for _ in range(2)],
+        "stores": lambda: [partial(stores, 10_000_000, np.zeros(4096)) for _ in range(2)],
+        "adds": lambda: [kernel(few, near, np.ones(len(near), np.int64)) for _ in range(2)],
+    }
+    facts: dict[str, float] = {}
+    samples: dict[str, list[float]] = {}
+    with ThreadPoolExecutor(1) as pool:
+
+        def together(one: Callable[[], Any], other: Callable[[], Any]) -> None:
+            beside = pool.submit(one)
+            other()
+            beside.result()
+
+        for name, make in work.items():
+            pair = make()
+            for each in pair:
+                each()
+            alone, both = f"{name} by one thread", f"{name} by each of two"
+            sides = {alone: pair[0], both: partial(together, *pair)}
+            samples |= alternate(benchmark, sides, 5 * ROUNDS)
+            times = sorted(b / a for a, b in zip(samples[alone], samples[both], strict=True))
+            facts[f"{name}, times as long"] = median(times)
+            facts[f"{name}, a tenth above"] = times[len(times) * 9 // 10]
+    report(benchmark, samples, work="two threads beside each other", facts=facts)
 
 
 @pytest.mark.benchmark(group="memory bandwidth")
