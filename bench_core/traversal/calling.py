@@ -17,16 +17,14 @@ _KNOWN = hasattr(options.DefaultOptions, "_nrt")
 _COUNTING: dict[str, bool] = {"_nrt": True} if _KNOWN else {}
 _BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
 inner = _njit(**_HIDDEN, **_COUNTING)
-"""``njit`` for a function that is called by kernels of its own file alone: without the ways in from
-Python and from C, which take as long to compile as a short function."""
+"""``njit`` for a function that kernels alone call: without the ways in from Python and from C, which
+take as long to compile as a short function."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being done several rows at a time."""
-
-
 inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
 """``inner`` for a function that makes no arrays: those that it is given outlast it. Their uses are
-not counted; for some dozens of arrays that takes longer to compile than all the rest."""
+not counted, which for some dozens of arrays is a quarter of what there is to compile."""
 
 
 def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], Any]:

@@ -3,9 +3,9 @@
 A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
 unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
 are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
-of use, so that the wait can be announced. It is kept short: what kernels of the same file alone
-call is ``inner`` or inlined, and rows of arrays are copied by loops, because for an assignment of
-one array to another numba also compiles, in more than a second, the message on unequal shapes.
+of use, so that the wait can be announced. It is kept short: what kernels alone call is ``inner`` or
+inlined, and rows of arrays are copied by loops, because for an assignment of one array to another
+numba also compiles, in more than a second, the message on unequal shapes.
 """
 
 import gc
