@@ -17,8 +17,8 @@ _KNOWN = hasattr(options.DefaultOptions, "_nrt")
 _COUNTING: dict[str, bool] = {"_nrt": True} if _KNOWN else {}
 _BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
 inner = _njit(**_HIDDEN, **_COUNTING)
-"""``njit`` for a function that kernels alone call: without the ways in from Python and from C, which
-take as long to compile as a short function."""
+"""``njit`` for a function that kernels alone call: without the ways in from Python and from C,
+which take as long to compile as a short function."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being done several rows at a time."""

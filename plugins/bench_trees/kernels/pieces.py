@@ -211,7 +211,7 @@ def _do(
     done = waited = 0
     if not alone and kind != HELP:
         _post(board, kind, pieces)
-    while waited < PATIENCE:
+    while True:
         piece = (done if done < pieces else ENDED) if alone else _take(board)
         if piece >= 0:
             _do_piece(shared, kind if alone else _kind(board), piece, scratch)
@@ -219,11 +219,11 @@ def _do(
                 _finished(board)
             done += 1
             waited = 0
-        elif piece == ENDED or (kind != HELP and _all_done(board, pieces)):
+        elif piece == ENDED or (waited == PATIENCE if kind == HELP else _all_done(board, pieces)):
             return
         else:
             _rest(waited)
-            waited += kind == HELP
+            waited += 1
 
 
 @njit(inline="always")
