@@ -15,7 +15,7 @@ reach are cheap on average.
 
 Equations
     eq. 12                bench_trees.kernels.splitting.best_cuts
-    eq. 13                bench_trees.kernels.growth.choose
+    eq. 13                bench_trees.kernels.growth._choose
     gamma_m (1 - D_m)     bench_trees.penalties.Ledger.coupled_owed
     beta_m (1 - C_im)     bench_trees.penalties.Ledger.lazy_owed
     alpha, beta, gamma    CEGB.fit
