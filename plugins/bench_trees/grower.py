@@ -82,7 +82,6 @@ class Grower:
         # of a stored model they are read-only, which would compile another kernel
         self.edges = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         self.settings = settings
-        self.multiplicity = multiplicity
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.crew = crew

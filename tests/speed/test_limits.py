@@ -131,10 +131,10 @@ def test_adds_per_second(name: str, codes: np.ndarray, words: np.ndarray, benchm
 def test_two_threads_beside_each_other(words: np.ndarray, benchmark: Any) -> None:
     near = np.tile(np.arange(1024, dtype=np.uint32), 400)
     few = unwritable(words[:, :1024].copy())
-    work: dict[str, Callable[[], list[Callable[[], Any]]]] = {
-        "multiplications": lambda: [partial(chain, 20_000_000, np.uint64(3)) for _ in range(2)],
-        "stores": lambda: [partial(stores, 10_000_000, np.zeros(4096)) for _ in range(2)],
-        "adds": lambda: [kernel(few, near, np.ones(len(near), np.int64)) for _ in range(2)],
+    work: dict[str, list[Callable[[], Any]]] = {
+        "multiplications": [partial(chain, 20_000_000, np.uint64(3)) for _ in range(2)],
+        "stores": [partial(stores, 10_000_000, np.zeros(4096)) for _ in range(2)],
+        "adds": [kernel(few, near, np.ones(len(near), np.int64)) for _ in range(2)],
     }
     facts: dict[str, float] = {}
     samples: dict[str, list[float]] = {}
@@ -145,10 +145,7 @@ def test_two_threads_beside_each_other(words: np.ndarray, benchmark: Any) -> Non
             other()
             beside.result()
 
-        for name, make in work.items():
-            pair = make()
-            for each in pair:
-                each()
+        for name, pair in work.items():
             alone, both = f"{name} by one thread", f"{name} by each of two"
             sides = {alone: pair[0], both: partial(together, *pair)}
             samples |= alternate(benchmark, sides, 5 * ROUNDS)

@@ -114,6 +114,7 @@ def grow(
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
     of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
+    ``scratch`` (SCRATCH,): the thread's own, zeros before and after but for the last seven.
     ``board``: where others help, else (0,). They call the same with ``helping``, which compiles no
     second kernel, and have a share in the work until the board says that no more will come.
     """

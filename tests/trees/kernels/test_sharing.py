@@ -26,6 +26,14 @@ from numba import njit
 
 
 @njit(nogil=True)
+def wait(board: Any, pieces: int) -> None:
+    waited = 0
+    while not _all_done(board, pieces):
+        _rest(waited)
+        waited += 1
+
+
+@njit(nogil=True)
 def tasks(board: Any, done: Any, kinds: Any) -> None:
     """A task for every row of ``done``, of so many pieces; each piece adds 1 to its place."""
     for i in range(len(done)):
@@ -37,8 +45,7 @@ def tasks(board: Any, done: Any, kinds: Any) -> None:
             kinds[i, piece] = _kind(board)
             _finished(board)
             piece = _take(board)
-        while not _all_done(board, pieces):
-            _rest(0)
+        wait(board, pieces)
         for k in range(pieces):
             if done[i, k] != 1:  # seen by now, whoever did it
                 done[i, k] = -1
@@ -93,8 +100,7 @@ def test_a_helper_alone_does_a_whole_task() -> None:
 @njit(nogil=True)
 def post_and_wait(board: Any, pieces: int) -> None:
     _post(board, 0, pieces)
-    while not _all_done(board, pieces):
-        _rest(0)
+    wait(board, pieces)
 
 
 def test_a_board_with_nothing_posted_or_ended_has_no_piece() -> None:
