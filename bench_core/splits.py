@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import cast
+
+import numpy as np
 
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
@@ -16,7 +19,8 @@ SPLITS = ("train", "valid", "test")
 class Splits:
     """What a data set prepares: three splits, their costs, and what they are.
 
-    Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
+    ``Splits(train, valid, test, prices)`` is enough: ``task`` and ``classes`` come from the data
+    set's class and the labels, unless they are given. Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
     say it, and ``prices`` are then its surrogate. ``costs_assumed``: nobody gave any costs.
     ``fingerprint`` is a sha256 over all arrays, costs left out (filled in by the prepared-data
     cache); ``origins``: the column of a user's table that each feature is made of, () where
@@ -27,7 +31,7 @@ class Splits:
     valid: Examples
     test: Examples
     prices: SensorPrices
-    task: Task
+    task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` has filled it in
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False
@@ -36,6 +40,16 @@ class Splits:
     cost_model: CostModel | None = None
     costs_assumed: bool = False
     origins: tuple[str, ...] = ()
+
+    def complete(self, task: Task) -> Splits:
+        """The same data with a task, this one unless it has one, and the number of classes."""
+        task, classes = self.task or task, self.classes
+        if not classes and task is Task.BINARY:
+            classes = 2
+        elif not classes and task is Task.MULTICLASS:
+            y = np.concatenate([part.y for part in (self.train, self.valid, self.test)])
+            classes = int(y.max()) + 1 if np.isfinite(y).all() else 0
+        return replace(self, task=task, classes=classes)
 
     @property
     def costs(self) -> CostModel:

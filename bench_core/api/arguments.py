@@ -13,7 +13,7 @@ from bench_core.api.words import in_python
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
-from bench_core.datasets.groups import under_groups
+from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner

@@ -17,7 +17,7 @@ from typing import Any
 from bench_core._io.namespaces import check_possible, why_impossible
 from bench_core._io.plugin_folders import code_folders
 from bench_core.datasets.cache import cache_folder, files_of
-from bench_core.datasets.search import data_folder
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_datasets import FILE, read_entries
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.request import RunRequest

@@ -19,7 +19,7 @@ from sklearn.datasets import load_breast_cancer
 import bench_core
 from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
 from bench_core.api.arguments import costs_of, request_of
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
 
 N = 60

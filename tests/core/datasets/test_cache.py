@@ -26,7 +26,7 @@ from bench_core.datasets.cache import (
     open_prepared,
     prepare,
 )
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 from bench_core.protocols import Source
 from bench_core.splits import Splits

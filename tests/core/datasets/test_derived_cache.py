@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench_core.datasets.cache import kept_arrays, kept_text
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
 

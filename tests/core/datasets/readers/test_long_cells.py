@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bench_core.datasets.readers.tables import read_table
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError

@@ -14,7 +14,7 @@ import pytest
 
 from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder
 from bench_core.datasets.splitting import (
     cut,
     cut_by_class,
