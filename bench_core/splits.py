@@ -20,11 +20,12 @@ class Splits:
     """What a data set prepares: three splits, their costs, and what they are.
 
     ``Splits(train, valid, test, prices)`` is enough: ``task`` and ``classes`` come from the data
-    set's class and the labels, unless they are given. Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
-    say it, and ``prices`` are then its surrogate. ``costs_assumed``: nobody gave any costs.
-    ``fingerprint`` is a sha256 over all arrays, costs left out (filled in by the prepared-data
-    cache); ``origins``: the column of a user's table that each feature is made of, () where
-    features are columns; ``notes`` are one-line notes for the user (a sample, what was left out).
+    set's class and the labels, unless they are given. Learners train on ``prices``; bills are made
+    by ``cost_model`` where prices that add up cannot say it, and ``prices`` are then its surrogate.
+    ``costs_assumed``: nobody gave any costs. ``fingerprint`` is a sha256 over all arrays, costs
+    left out (filled in by the prepared-data cache); ``origins``: the column of a user's table that
+    each feature is made of, () where features are columns; ``notes`` are one-line notes for the
+    user (a sample, what was left out).
     """
 
     train: Examples

@@ -370,7 +370,7 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     Without ids all rows are one query.
     """
     try:
-        order, groups, _ = grouped_rows(queries, n)
+        order, groups = grouped_rows(queries, n)
     except BenchError as error:
         raise ValueError(str(error)) from None
     return order, groups or Queries(np.array([0, n]))

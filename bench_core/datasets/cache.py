@@ -35,17 +35,16 @@ from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Frames, Queries, Task
-from bench_core.datasets.pricing import from_json, to_json
 from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import from_json, to_json
 from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
 FORMAT = 3
 META, SHARED = "meta.json", "shared"
-LISTS = ("feature_names", "notes", "origins")
-PLAIN = ("classes", "stand_in", "costs_assumed", "fingerprint")
-"""What meta.json keeps of ``Splits`` as it is: tuples, and other values."""
+PLAIN = ("task", "classes", "feature_names", "notes", "origins", "stand_in", "costs_assumed")
+"""What ``META`` keeps of ``Splits`` as it is."""
 _OURS = ("pricing", "readers", "splitting", "user_data", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
@@ -170,8 +169,13 @@ def open_prepared(
             prices,
             Task(meta["task"]),
             cost_model=from_json(meta["cost_model"]) if meta["cost_model"] else None,
-            **{name: tuple(meta[name]) for name in LISTS},
-            **{name: meta[name] for name in PLAIN},
+            classes=meta["classes"],
+            feature_names=tuple(meta["feature_names"]),
+            notes=tuple(meta["notes"]),
+            origins=tuple(meta["origins"]),
+            stand_in=meta["stand_in"],
+            costs_assumed=meta["costs_assumed"],
+            fingerprint=meta["fingerprint"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -184,6 +188,15 @@ def _whole(path: Path) -> Splits | None:
         with suppress(InputError):
             return open_prepared(path)
     return None
+
+
+def files_of(path: Path, rows: Sequence[str], labels: Sequence[str]) -> Iterator[Path]:
+    """The files that ``open_prepared`` opens."""
+    yield path / META
+    for file in path.glob("*.npy"):
+        split, what = file.name.split(".")[:2]
+        if split in rows and (what != "y" or split in labels):
+            yield file
 
 
 def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) -> Examples:
@@ -252,12 +265,11 @@ def _write(path: Path, splits: Splits) -> None:
         arrays = dict(_arrays(splits))
         for name, array in arrays.items():
             np.save(new / f"{name}.npy", array, allow_pickle=False)
-        meta = {name: getattr(splits, name) for name in (*LISTS, *PLAIN)} | {
+        meta = {name: getattr(splits, name) for name in PLAIN} | {
             "arrays": [*arrays],
             "features": splits.train.X.shape[1],
             "prices": to_json(splits.prices),
             "cost_model": to_json(splits.cost_model) if splits.cost_model else None,
-            "task": splits.task,
             "fingerprint": fingerprint(splits),
         }
         (new / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")

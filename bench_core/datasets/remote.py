@@ -1,8 +1,8 @@
-"""Files by URL (``file``, ``s3``, ``gs``, ``http(s)``, ``memory``), brought into the cache by fsspec.
+"""Files by URL (``s3``, ``gs``, ``http(s)``, ``file``, ``memory``), brought into the cache.
 
 A file is fetched once per machine and again where the server says that it is another (length,
 entity tag, time). ``URL#sha256=SUM`` is checked, whenever it is fetched; what was prepared from a
-file is checked by its fingerprint.
+file is checked by its fingerprint. All goes through fsspec (extra ``remote``).
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _part(
     n = len(frame)
     order = np.arange(n) if queries is None else grouped_rows(queries, n)[0]
 
-    def column(values: Any, called: str) -> Column:
+    def listed(values: Any, called: str) -> Column:
         series = _series(values, called, n).iloc[order]
         return Column(series, "", called, lambda row: f"{called}, row {order[row]}")
 
@@ -146,9 +146,9 @@ def _part(
     return Part.of_table(
         table,
         table.names,
-        column(y, label),
-        None if queries is None else column(queries, "queries"),
-        None if split is None else column(split, "split"),
+        listed(y, label),
+        None if queries is None else listed(queries, "queries"),
+        None if split is None else listed(split, "split"),
     )
 
 

@@ -124,6 +124,7 @@ def _row_numbers(table: Table, X: Float32Array, names: Sequence[str]) -> Iterato
         if len(X) > SMALLEST and np.array_equal(np.sort(column), column.min() + np.arange(len(X))):
             yield f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
 
+
 def splits_of(
     parts: dict[str, Part],
     task: str,

@@ -46,7 +46,7 @@ def compiled(path: Path) -> Any:
 
 def numbers(path: Path) -> Any:
     table = read_table(path)
-    return [table.numbers(name) for name in table.names if not table.is_text(name)]
+    return [table.numbers(name) for name in table.names if not table.column(name).is_text]
 
 
 def costs(path: Path) -> Any:

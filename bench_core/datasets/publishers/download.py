@@ -1,4 +1,4 @@
-"""A publisher's files: downloaded by pooch (verified, whole or not at all), and taken out of archives.
+"""A publisher's files: downloaded (verified, whole or not at all), and taken out of archives.
 
 Where a member of an archive is written is decided here, never by the archive: paths in it are
 compared, not followed, and links are refused.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 
@@ -79,7 +80,7 @@ def fetch(
                     to.unlink()
                     raise
     except RequestException as error:
-        reason = str(getattr(error.args[0], "reason", error)) if error.args else repr(error)
+        reason = _reason(error)
     except ValueError as error:
         reason = f"not the expected file ({error})"
     except OSError as error:
@@ -90,9 +91,16 @@ def fetch(
     return to
 
 
+def _reason(error: Exception) -> str:
+    """The words of an error of requests, without those of the libraries below that wrap it."""
+    inner = error.args[0] if error.args else error
+    inner = getattr(inner, "reason", None) or inner
+    return str(inner.args[0] if isinstance(inner, Exception) and inner.args else inner)
+
+
 def _transfer(url: str, to: str, _: Any, *, part: Path, progress: Progress) -> None:
     """Fetch a file (a downloader of pooch). What has come is kept in ``part`` for the next try."""
-    from requests import ConnectionError, HTTPError, Timeout, codes
+    from requests import ConnectionError, HTTPError, Timeout
     from requests.exceptions import ChunkedEncodingError
 
     for tried in range(1, TRIES + 1):
@@ -103,10 +111,10 @@ def _transfer(url: str, to: str, _: Any, *, part: Path, progress: Progress) -> N
             if tried == TRIES:
                 raise
         except HTTPError as error:
-            status = error.response.status_code
-            if status == codes.requested_range_not_satisfiable:  # another file than before
+            status = 0 if error.response is None else error.response.status_code
+            if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # another file than before
                 part.unlink(missing_ok=True)
-            elif tried == TRIES or status < codes.server_error:
+            elif tried == TRIES or status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
         time.sleep(tried * PAUSE)
     shutil.move(part, to)
@@ -121,7 +129,7 @@ def _continue(url: str, part: Path, progress: Progress) -> None:
         headers["Range"] = f"bytes={done}-"
     with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
         answer.raise_for_status()
-        done = done if answer.status_code == requests.codes.partial_content else 0
+        done = done if answer.status_code == HTTPStatus.PARTIAL_CONTENT else 0
         length = int(answer.headers.get("Content-Length", 0))
         total = done + length if length else 0
         with part.open("ab" if done else "wb") as out:
@@ -187,7 +195,7 @@ def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes
         names = (i.filename for i in z.infolist() if not i.is_dir())
         return {n: (lambda: None) if n in links else partial(z.open, n) for n in names}
     if tarfile.is_tarfile(archive):
-        tar = held.enter_context(tarfile.open(archive))
+        tar = held.enter_context(tarfile.TarFile.open(archive))
         entries = (e for e in tar.getmembers() if not e.isdir())
         return {
             e.name: partial(tar.extractfile, e) if e.isreg() else (lambda: None) for e in entries

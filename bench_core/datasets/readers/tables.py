@@ -1,4 +1,4 @@
-"""Tables: CSV with a header line, Parquet, data frames, and the bare number files of older publishers.
+"""Tables: CSV with a header line, Parquet, and the bare number files of older publishers.
 
 Missing cells (empty, ``NA``, ``nan``, ``?``) are NaN. Columns of text are refused where numbers are
 wanted. Line numbers count lines as an editor does, provided no quoted cell holds a line break.
@@ -67,7 +67,7 @@ class Column:
 
         if isinstance(self.values.dtype, pd.CategoricalDtype):
             return "categorical"
-        return pd.api.types.infer_dtype(self.values, skipna=True)
+        return str(pd.api.types.infer_dtype(self.values, skipna=True))
 
     @property
     def is_number(self) -> bool:
@@ -181,7 +181,8 @@ class Column:
         wrong = ~_numeric(texts) & (texts != "")
         if not wrong.any():
             first = next(iter(different_texts(texts)), "")
-            return f"{self._whole} holds numbers as text ({first!r:.60}): pandas.to_numeric reads them"
+            what = f"numbers as text ({first!r:.60}): pandas.to_numeric reads them"
+            return f"{self._whole} holds {what}"
         row = int(np.argmax(wrong))
         kind = "holds text" if wrong.sum() * 2 > len(texts) else "has a cell that is no number"
         remedy = "correct it, encode the column as numbers, or remove it"
@@ -367,8 +368,11 @@ def _parquet(path: Path) -> pd.DataFrame:
                 )
         is_text = (pa.types.is_string, pa.types.is_large_string)
         text = [field.name for field in schema if any(test(field.type) for test in is_text)]
-        with pq.ParquetFile(path, read_dictionary=text) as file:
-            frame: pd.DataFrame = file.read().to_pandas(ignore_metadata=True)
+        try:
+            found = pq.ParquetFile(path, read_dictionary=text).read()
+        except OSError:  # pyarrow makes no dictionaries of text by differences (DELTA_BYTE_ARRAY)
+            found = pq.ParquetFile(path).read()
+        frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
         index = (schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]

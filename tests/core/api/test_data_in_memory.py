@@ -346,9 +346,10 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no categories": (
         (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X: column 'on' holds values of type datetime64: give numbers, text or categories; 'name' "
-        "holds 60 different texts, as 'n0': too many for categories; 'z' holds values of type "
-        "complex: give numbers, text or categories; or leave them out: drop=[...]",
+        "X, column 'on' holds values of type datetime64: give numbers, text or categories; column "
+        "'name' holds 60 different texts, as 'n0': too many for categories; column 'z' holds "
+        "values of type complex: give numbers, text or categories; or leave them out: "
+        "drop=['on', 'name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
@@ -366,7 +367,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "short y": ((X, Y[:5]), {}, "y has 5 values for 60 rows"),
     "wide y": ((X, np.stack([Y, Y], axis=1)), {}, "y has shape (60, 2)"),
-    "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the label is missing"),
+    "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the value is missing"),
     "one label": ((X, np.ones(N)), {}, "all labels of the training rows are 1"),
     "unknown column": ((FRAME.assign(ill=Y), "il"), {}, "unknown column 'il': did you mean ill?"),
     "column of an array": ((X, "ill"), {}, "y='ill' names a column, and X has no names"),

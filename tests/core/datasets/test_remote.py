@@ -121,13 +121,6 @@ def test_own_files_with_their_side_cars_and_costs_may_be_urls() -> None:
     assert len(data.files) == 3
 
 
-def test_what_unpacks_beyond_reason_is_refused_as_from_a_disk() -> None:
-    with fsspec.open("memory://bomb.svm.gz", "wb") as file:
-        file.write(gzip.compress(bytes(30 << 20)))
-    with pytest.raises(InputError, match=r"bomb\.svm\.gz"):
-        FileData("memory://bomb.svm.gz").prepare(DataFolder(None), "quick", 0, 0)
-
-
 def test_a_publishers_folder_may_be_a_url(tmp_path: Path) -> None:
     put("published/set/a.txt", "plain")
     with fsspec.open("memory://published/b.txt.gz", "wb") as file:
