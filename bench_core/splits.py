@@ -49,7 +49,8 @@ class Splits:
             classes = 2
         elif not classes and task is Task.MULTICLASS:
             y = np.concatenate([part.y for part in (self.train, self.valid, self.test)])
-            classes = int(y.max()) + 1 if np.isfinite(y).all() else 0
+            sound = y.dtype.kind in "biuf" and np.isfinite(y).all()
+            classes = int(y.max()) + 1 if sound else 0
         return replace(self, task=task, classes=classes)
 
     @property
