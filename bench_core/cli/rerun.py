@@ -36,7 +36,8 @@ def command(trial: str, **given: Any) -> int:
     from bench_core.api.rerun import rerun
     from bench_core.results.store import Store
 
-    then = Store(given["store"]).trial(trial).request
+    store = Store(given["store"])
+    then = store.request_for(store.trial(trial).key)
     options.find_plugins_here(given["plugins"], then.get("isolate"))
     with doing_again("", **given) as asked:
         found = rerun(trial, **asked)

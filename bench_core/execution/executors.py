@@ -27,7 +27,7 @@ from bench_core.execution.isolation import Isolation, View
 from bench_core.execution.messages import ForeignAnswerError, progress_of, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
-from bench_core.results.records import MORE_THREADS, FitResult, Job, Outcome, Status, TrialResult
+from bench_core.results.records import MORE_THREADS, FitResult, Job, Outcome, Status, Trial
 
 UNSEEN_SECONDS = 10.0
 """So long may the job of a stranger's fit take beyond what it says that the fit took: for imports
@@ -220,7 +220,7 @@ class LocalExecutor:
         found = Outcome(job, status, "", "", result, seconds, output, waited)
         if (busy := worker.busy_threads()) <= self.threads + 0.5:
             return found
-        if isinstance(result, TrialResult):
+        if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
 

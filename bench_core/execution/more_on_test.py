@@ -22,7 +22,7 @@ from bench_core.arrays import BoolArray, FloatArray
 from bench_core.data import Examples
 from bench_core.execution.predict import Path
 from bench_core.execution.score import SplitScore
-from bench_core.results.records import PointRow
+from bench_core.results.records import OperatingPoint
 from bench_core.splits import Splits
 
 LEVEL, DRAWS = 0.001, 1999
@@ -100,7 +100,7 @@ def as_on_test(scores: Mapping[str, SplitScore]) -> SplitScore:
     return replace(valid, rows=tuple(_raised(valid, test)), raised=np.array(raised))
 
 
-def _raised(valid: SplitScore, test: SplitScore) -> Iterator[PointRow]:
+def _raised(valid: SplitScore, test: SplitScore) -> Iterator[OperatingPoint]:
     for own, shown in zip(valid.rows, test.rows, strict=True):
         more = shown if shown.total_cost > own.total_cost else own
         yield replace(

@@ -14,7 +14,8 @@ from bench_core.execution.predict import Path, in_order
 from bench_core.execution.rounding import levelled
 from bench_core.metrics import Labels, evaluate
 from bench_core.protocols import Metric, MetricValues
-from bench_core.results.records import PointRow
+from bench_core.results.budgets import CAP
+from bench_core.results.records import OperatingPoint
 
 VALUE_UNITS = 10_000
 """More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,
@@ -26,7 +27,7 @@ class SplitScore:
     """The rows of one split's path by point, and the units' values of every point. ``raised`` is
     what a row is billed there beyond its own cost (``more_on_test.as_on_test``); empty: nothing."""
 
-    rows: tuple[PointRow, ...]
+    rows: tuple[OperatingPoint, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
@@ -63,8 +64,8 @@ def score_split(
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)
         rows.append(
-            PointRow(
-                index=p,
+            OperatingPoint(
+                number=p,
                 point=point,
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
@@ -73,6 +74,7 @@ def score_split(
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
+                cap=point.get(CAP),
                 features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )

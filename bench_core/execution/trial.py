@@ -47,7 +47,7 @@ from bench_core.results.records import (
     Sensors,
     Stages,
     StoredValues,
-    TrialResult,
+    Trial,
     TrialSpec,
     Verdict,
 )
@@ -131,7 +131,7 @@ def run_trial(
     spec: TrialSpec,
     progress: Progress = lambda done, total: None,
     apart: bool = False,
-) -> TrialResult:
+) -> Trial:
     """Predict, meter, score and audit one fitted model.
 
     The model of a stranger, if ``apart``, lives in a process of its own, and so do the instances
@@ -151,17 +151,17 @@ def run_trial(
         if spec.origin and not hosted and verdict.word != "failed":
             verdict = Verdict("declared")
         values = _values(splits, paths, scores, metrics[0])
-        return TrialResult(
-            rows=tuple(row for score in scores.values() for row in score.rows),
+        return Trial.of(
+            spec,
+            points=tuple(row for score in scores.values() for row in score.rows),
             values=values,
             audit=verdict.word,
-            audit_error=verdict.reason,
+            error=verdict.reason,
             predict_seconds=paths["valid"].seconds + paths["test"].seconds,
             peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
             marks=(*_marks(spec, splits, model), *([MORE_ON_TEST] if more else ())),
             sensors=sensors_of(splits),
             stages=_stages(model, paths["test"], values[0].points if values else ()),
-            load_seconds=model.load_seconds if hosted else 0.0,
         )
 
 
@@ -221,7 +221,7 @@ def _audited(
 ) -> Verdict:
     """What a stranger's audit looks at is drawn by a secret that no fit could know; of a model that
     comes with bench by the key, so that its verdict is always the same."""
-    if spec.audit == "off":
+    if spec.audit_mode == "off":
         return Verdict("declared")
     second = None if isinstance(model, Hosted) else _loaded(spec, apart)
     return replay(
@@ -229,7 +229,7 @@ def _audited(
         splits.test,
         splits.costs,
         splits.classes,
-        spec.audit,
+        spec.audit_mode,
         seed=secrets.token_hex(16) if spec.origin else spec.key,
         aim=bool(spec.origin),
         path=path,
@@ -263,7 +263,7 @@ def _values(
     points = choosable(cost, p95, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
-    caps = (row.index for row in scores["valid"].rows[len(valid) :])
+    caps = (row.number for row in scores["valid"].rows[len(valid) :])
     kept = (*map(int, points), *caps)
     return tuple(
         _stored(name, getattr(splits, name), paths[name], scores[name], kept)

@@ -21,11 +21,9 @@ import types
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array
 from bench_core.results.records import (
@@ -94,22 +92,26 @@ def _packed(values: Float32Array) -> bytes:
     return packed if len(packed) < _WORTH * len(raw) else zlib.compress(raw, 0)
 
 
-@cache
+_known: dict[type, tuple[Column, ...]] = {}
+
+
 def columns_of(record: type) -> tuple[Column, ...]:
     """The columns of a record, in the order of its fields."""
-    hints = get_type_hints(record)
-    return tuple(
-        Column(
-            field.name,
-            _kind(hints[field.name]),
-            bool(field.metadata.get("spread")),
-            bool(field.metadata.get("frame", True)),
-            field.metadata.get("to_text"),
-            field.metadata.get("of_text"),
+    if record not in _known:
+        hints = get_type_hints(record)
+        _known[record] = tuple(
+            Column(
+                field.name,
+                _kind(hints[field.name]),
+                bool(field.metadata.get("spread")),
+                bool(field.metadata.get("frame", True)),
+                field.metadata.get("to_text"),
+                field.metadata.get("of_text"),
+            )
+            for field in fields(record)
+            if field.metadata.get("column", True)
         )
-        for field in fields(record)
-        if field.metadata.get("column", True)
-    )
+    return _known[record]
 
 
 def _kind(hint: Any) -> Any:
@@ -206,14 +208,3 @@ def select(db: sqlite3.Connection, query: str, *values: Any) -> Iterator[dict[st
     names = [about[0] for about in cursor.description]
     for row in cursor:
         yield dict(zip(names, row, strict=True))
-
-
-def shaped(values: StoredValues) -> StoredValues:
-    """Stored values whose arrays were flat, with a row for each point."""
-    arrays: dict[str, NDArray[Any]] = {
-        name: getattr(values, name).reshape(len(values.points), -1)
-        for name in ("metric", "cost", "bought")
-    }
-    return StoredValues(
-        values.split, values.points, weights=values.weights, rows=values.rows, **arrays
-    )

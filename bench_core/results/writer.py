@@ -156,8 +156,8 @@ class Writer:
             known = db.execute("SELECT number, created_at FROM run WHERE run = ?", [run])
             count = db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()[0]
             number, begun = known.fetchone() or (count + 1, moment)
-            times = {"created_at": begun, "updated_at": moment}
-            info = RunInfo(run=run, number=number, state="running", **times, **with_tuples(about))
+            said = with_tuples(about) | {"created_at": begun, "updated_at": moment}
+            info = RunInfo(run=run, number=number, state="running", **said)
             put(db, "run", row_of(info))
             list_trials(db, run, trials)
             add_metrics(db, info.metrics)
@@ -282,8 +282,7 @@ def list_trials(db: sqlite3.Connection, run: str, trials: Sequence[str]) -> None
 def _with_mark_of_fit(db: sqlite3.Connection, trial: Trial) -> tuple[str, ...]:
     """The marks of a trial, with that of its fit."""
     last = (
-        "SELECT error FROM attempt WHERE kind = 'fit' AND key = ? "
-        "ORDER BY created_at DESC LIMIT 1"
+        "SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY created_at DESC LIMIT 1"
     )
     row = db.execute(last, [trial.fit]).fetchone()
     own = (MORE_THREADS,) if row and row[0] else ()

@@ -13,7 +13,7 @@ import pandas as pd
 from bench_core._io.digests import canonical
 from bench_core.results.budgets import Budget
 from bench_core.results.records import Bought, RunInfo, Sensors, Stages
-from bench_core.results.trial_values import TrialValues
+from bench_core.results.values import TrialValues
 from helpers import example
 
 
