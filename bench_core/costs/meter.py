@@ -6,7 +6,6 @@ agrees bit for bit with ``Acquired.cost``. Where float64 sums of the prices are 
 are summed again in the order of ``Acquired.cost``.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,14 +57,6 @@ def buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
     else:  # one row of bits for all
         _count(bits, np.full(1, float(copies.sum())), found)
     return found[: acquired.sensors]
-
-
-def compiled_before() -> bool:
-    """Whether numba's cache has kernels of this file, which every run compiles or finds there."""
-    stats = getattr(_add_new, "stats", None)  # none as plain Python
-    if stats is None:
-        return True
-    return stats.cache_path is not None and any(Path(stats.cache_path).glob("meter.*.nbi"))
 
 
 def sums_exactly(price: FloatArray) -> bool:
