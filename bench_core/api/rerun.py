@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import RunResult, carry_out
 from bench_core.planning.commands import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
+from bench_core.plugins import load_registry
 from bench_core.results.differences import differences
 from bench_core.results.records import Trial, TrialSpec, with_tuples
 from bench_core.results.store import Store
@@ -78,8 +77,8 @@ def rerun(
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
         request = _request(then, asked, path, plugins, str(data_dir or ""))
-        with closing(plugins_for(request)) as registry:
-            plan = make_plan(request, registry)
+        registry = load_registry(request.plugins)
+        plan = make_plan(request, registry)
         spec = _again(then, plan)
         plan = _alone(plan, spec)
         with open_writer(path) as writer:
@@ -120,8 +119,8 @@ def _again(then: Trial, plan: Plan) -> TrialSpec:
         if all(getattr(spec, name) == getattr(then, name) for name in _SAME):
             return spec
     raise UsageError(
-        f"the run's request no longer makes {then.title}: its suite, or "
-        "the learner's parameters changed"
+        f"the run's request no longer makes {then.title}: its suite, or the learner's parameters "
+        "changed"
     )
 
 

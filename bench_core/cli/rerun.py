@@ -34,11 +34,8 @@ differs.""",
 def command(trial: str, **given: Any) -> int:
     """Train and score TRIAL anew: the same bits, or what differs and which ingredient changed."""
     from bench_core.api.rerun import rerun
-    from bench_core.results.store import Store
 
-    store = Store(given["store"])
-    then = store.request_for(store.trial(trial).key)
-    options.find_plugins_here(given["plugins"], then.get("isolate"))
+    options.find_plugins_here(given["plugins"])
     with doing_again("", **given) as asked:
         found = rerun(trial, **asked)
     word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
