@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
@@ -13,6 +14,8 @@ from bench_core.data import Examples, Task
 from bench_core.errors import UsageError
 
 SPLITS = ("train", "valid", "test")
+MOST_CLASSES = 20
+"""More different whole numbers are a target of regression, where no task is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +45,12 @@ class Splits:
     costs_assumed: bool = False
     origins: tuple[str, ...] = ()
 
-    def complete(self, task: Task) -> Splits:
-        """The same data with a task, this one unless it has one, and the number of classes."""
+    def complete(self, task: Task | None = None) -> Splits:
+        """The same data with task and number of classes: its own, else ``task``, else by labels."""
         task, classes = self.task or task, self.classes
+        if not task:
+            queries = self.train.queries is not None
+            task = Task.RANKING if queries else task_of_labels(self.train.y)[0]
         if not classes and task is Task.BINARY:
             classes = 2
         elif not classes and task is Task.MULTICLASS:
@@ -89,3 +95,15 @@ class Splits:
         prices = costs.surrogate(self.train)
         other = None if prices is costs else costs
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)
+
+
+def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
+    """The task that labels (n,) without queries belong to, and why."""
+    values = np.unique(labels)
+    if len(values) == 2:
+        return Task.BINARY, "there are two different labels"
+    if labels.dtype.kind not in "fiu":
+        return Task.MULTICLASS, "labels are text"
+    if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
+        return Task.MULTICLASS, f"there are {len(values)} different whole labels"
+    return Task.REGRESSION, "labels are numbers"

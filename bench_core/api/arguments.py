@@ -94,7 +94,9 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     for field in (*_ROWS, "task", "drop", "groups", "cv", "share"):
         if _is_given(rows.get(field, given.get(field))):
             raise UsageError(f"{field} means nothing beside Splits, which hold it")
-    if fault := shapes_fault(X) or labels_fault(X.task, X):
+    fault = shapes_fault(X)
+    X = X if fault else X.complete()
+    if fault := fault or labels_fault(X.task, X):
         raise InputError(f"X: {fault}; correct the Splits")
     return InMemory(name, X)
 

@@ -190,15 +190,6 @@ def _whole(path: Path) -> Splits | None:
     return None
 
 
-def files_of(path: Path, rows: Sequence[str], labels: Sequence[str]) -> Iterator[Path]:
-    """The files that ``open_prepared`` opens."""
-    yield path / META
-    for file in path.glob("*.npy"):
-        split, what = file.name.split(".")[:2]
-        if split in rows and (what != "y" or split in labels):
-            yield file
-
-
 def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) -> Examples:
     def array(name: str) -> Any:
         name = f"{split}.{name}"

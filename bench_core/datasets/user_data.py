@@ -37,13 +37,12 @@ from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import Column, Table, TextArray, different_texts
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import SPLITS, Splits, task_of_labels
 
 CUT = "split: "
 """How the note begins that says which parts were cut off, and how."""
 
 ONE_HOT = 12
-MOST_CLASSES = 20
 LARGEST_GRADE = 1000.0
 """The gain 2^grade of a larger one is no float64."""
 SMALLEST = 50
@@ -319,7 +318,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
     else:
         task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):
-            task, reason = _task_of_labels(parts["train"].labels)
+            task, reason = task_of_labels(parts["train"].labels)
         notes.append(f"task: {task}, because {reason}; --task changes it")
     if task is Task.RANKING and without:
         raise InputError(
@@ -327,17 +326,6 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
             "or --query COLUMN"
         )
     return task
-
-
-def _task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
-    values = np.unique(labels)
-    if len(values) == 2:
-        return Task.BINARY, "there are two different labels"
-    if labels.dtype.kind not in "fiu":
-        return Task.MULTICLASS, "labels are text"
-    if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
-        return Task.MULTICLASS, f"there are {len(values)} different whole labels"
-    return Task.REGRESSION, "labels are numbers"
 
 
 def _numbered(

@@ -174,6 +174,7 @@ def test_whole_numbers_count_the_columns_of_an_array_from_0(home: Path) -> None:
 
 def test_splits_are_taken_as_they_are(home: Path) -> None:
     splits = array_splits(X, Y)
+    splits = Splits(splits.train, splits.valid, splits.test, splits.prices)
     made = plan(splits, costs=[1, 2, 3], name="mine")
     assert (made.datasets[0].name, made.datasets[0].task) == ("mine", "binary")
     assert made.datasets[0].rows["train"] == len(splits.train)
@@ -412,7 +413,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "y beside splits": ((_splits(), Y), {}, "y means nothing beside Splits"),
     "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not of 3"),
-    "labels of splits": ((_splits(classes=0),), {}, "X: binary with 0 classes"),
+    "labels of splits": ((_splits(task=Task.RANKING),), {}, "X: ranking with 2 classes"),
     "a registered name": ((X, Y), {"name": "letters"}, "'letters' is the name of a registered"),
     "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word for the data"),
     "learners as numbers": ((X, Y), {"learners": {"toy-prefix": 3}}, "'toy-prefix' is given 3"),
