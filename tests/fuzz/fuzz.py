@@ -33,7 +33,6 @@ READERS = [
     "bench_core.costs.cost_file",
     "bench_core.costs.model",
     "bench_core.datasets.readers.svmlight",
-    "bench_core.datasets.readers.svmlight_grammar",
     "bench_core.datasets.readers.tables",
     "bench_core.datasets.user_datasets",
     "bench_core.parameters",
