@@ -124,7 +124,7 @@ def table(data: bytes) -> bool:
     lines = list(_records(re.sub(r"^(?:[ \t]*\n)*", "", text), mark))
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
-        if found.is_text(name):
+        if found.column(name).is_text:
             continue
         try:
             values = found.numbers(name, np.float32)
