@@ -168,6 +168,8 @@ def _document(file: CostFile) -> Any:
     except json.JSONDecodeError as error:
         place = f"{file.path}, line {error.lineno}"
         raise InputError(f"{place}: not JSON ({error.msg}); correct it") from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{file.path}: not costs ({error}); correct it") from error
 
 
 def _repeated(place: str, name: str) -> InputError:

@@ -237,16 +237,16 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
 
 def _numbers(name: str, given: Any, single: bool = False) -> int:
     """How many numbers an extractor or output returned. Raises InputError for other values."""
+    what = f"{'output' if single else 'extractor'} {name!r}"
     try:
         size = np.asarray(given, dtype=np.float64).size
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"extractor {name!r} returned {type(given).__name__}, not numbers; return a number, "
+            f"{what} returned {type(given).__name__}, not numbers; return a number, "
             "a vector or a mapping of names to numbers"
         ) from error
     if not size or (single and size > 1):
-        what = "no number at all; return at least one" if not size else f"{size}; return one"
-        raise InputError(f"extractor {name!r} returned {what}")
+        raise InputError(f"{what} returned {size} numbers; return {'one' if single else 'some'}")
     return size
 
 
