@@ -1,7 +1,7 @@
 """Metrics and cost statistics of every operating point of a predicted path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,7 @@ from bench_core.arrays import FloatArray
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
-from bench_core.execution.predict import Path, in_order
-from bench_core.execution.rounding import levelled
+from bench_core.execution.predict import PredictedPath, in_order
 from bench_core.metrics import Labels, evaluate
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.records import PointRow
@@ -23,40 +22,34 @@ and a store of many trials stays small."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """The rows of one split's path by point, and the units' values of every point. ``raised`` is
-    what a row is billed there beyond its own cost (``more_on_test.as_on_test``); empty: nothing."""
+    """The rows of one split's path by point, and the units' values of every point."""
 
     rows: tuple[PointRow, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
-    raised: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def score_split(
-    path: Path,
+    path: PredictedPath,
     examples: Examples,
     costs: CostModel,
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
-    level: bool = False,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path, and under every cap; with ``level`` scores that
-    differ by rounding count as equal."""
+    """Metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
-    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
-        of, k = path.at(p)
-        scores = levelled(of.scores[k]) if level else of.scores[k]
-        values = evaluate(metrics, scores, labels)
+    def judged(place: tuple[PredictedPath, int]) -> tuple[dict[str, MetricValues], CostSummary]:
+        of, k = place
+        values = evaluate(metrics, of.scores[k], labels)
         return values, summarise_cost(of.cost[k], examples.multiplicity)
 
-    found = in_order(judged, range(len(path.all_points)), threads)
-    for (p, point), (values, cost) in zip(enumerate(path.all_points), found, strict=True):
-        of, k = path.at(p)
+    found = in_order(judged, path.places, threads)
+    for p, ((of, k), (values, cost)) in enumerate(zip(path.places, found, strict=True)):
         first = values[metrics[0].name]
         path.forget()
         units = len(first.values)
@@ -65,7 +58,7 @@ def score_split(
         rows.append(
             PointRow(
                 index=p,
-                point=point,
+                point=of.points[k],
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
                 feature_cost=float(of.feature_cost[k]),
