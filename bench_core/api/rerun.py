@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import RunResult, carry_out
 from bench_core.planning.commands import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
+from bench_core.plugins import load_registry
 from bench_core.results.provenance import StoredTrial
 from bench_core.results.records import TrialSpec, with_tuples
 from bench_core.results.store import Store
@@ -73,8 +72,8 @@ def rerun(
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
         request = _request(then, path, plugins, str(data_dir or ""))
-        with closing(plugins_for(request)) as registry:
-            plan = make_plan(request, registry)
+        registry = load_registry(request.plugins)
+        plan = make_plan(request, registry)
         spec = _again(then, plan)
         plan = _alone(plan, spec)
         with open_writer(path) as writer:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,20 +66,22 @@ def replay(
     *,
     seed: str = "",
     path: PredictedPath | None = None,
+    accounting: str = "path",
     fresh: Callable[[], Any] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
-    ``path`` is the trial's own prediction of the split by the bill ``path``; it is made where it is
-    not given. ``fresh`` loads the model again.
+    ``path`` is the trial's own prediction of the split, its costs by ``accounting``; it is made
+    where it is not given. ``fresh`` loads the model again.
     """
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
     try:
+        fresh, priced = fresh or (lambda: model), path is None or accounting == "path"
         path = path or predict_split(model, examples, costs, classes)
-        audit = _Audit(model, fresh or (lambda: model), examples, costs, classes, path, rng)
+        audit = _Audit(model, fresh, examples, costs, classes, path, priced, rng)
         audit.sample()
         if mode == "full":
             audit.whole(progress)
@@ -122,8 +125,8 @@ class _Answer:
 
     def of_rows(self, those: IntArray) -> _Answer:
         """The answer for some of the rows, without its order."""
-        arrays = (getattr(self, name)[those] for name in ("scores", "bits", "splits", "trees"))
-        return _Answer(self.bill, *arrays, None)
+        scores, bits = self.scores[those], self.bits[those]
+        return _Answer(self.bill, scores, bits, self.splits[those], self.trees[those], None)
 
     def differs(self, other: _Answer, rows: IntArray) -> tuple[str, int] | None:
         """What is not the same on these rows, and the first row where it is not."""
@@ -139,9 +142,9 @@ class _Answer:
 
     def buys_like(self, other: _Answer) -> bool:
         """Whether all rows buy the same, in the same order."""
-        orders = self.order, other.order
-        same = orders[0] is orders[1] or (None not in orders and np.array_equal(*orders))
-        return same and np.array_equal(self.bits, other.bits)
+        if self.order is None or other.order is None:
+            return self.order is other.order and np.array_equal(self.bits, other.bits)
+        return np.array_equal(self.order, other.order)
 
 
 Judged = Sequence[tuple[int, IntArray]]
@@ -165,9 +168,10 @@ class _Block:
         return AuditError(f"{unit} {self.chosen[self.own[row]]} at {dict(point)}: {what}")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _Audit:
-    """``unproven`` are the points at which costs are only declared."""
+    """``priced``: whether the costs and purchases of ``path`` are those of the audited bill.
+    ``unproven`` are the points at which costs are only declared."""
 
     model: Any
     fresh: Callable[[], Any]
@@ -175,9 +179,9 @@ class _Audit:
     costs: CostModel
     classes: int
     path: PredictedPath
+    priced: bool
     rng: np.random.Generator
     unproven: set[int] = field(default_factory=set)
-    _blind: Any = None
 
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
@@ -220,7 +224,8 @@ class _Audit:
             if not (same := close(answer.scores, self.path.scores[p][rows])).all():
                 what = "its scores depend on the rows beside the query, on their order or on chance"
                 raise block.refuse(point, what, int(np.argmin(same)))
-            if not (same := np.abs(now - spent) <= TOLERANCE * spent).all():
+            same = np.abs(now - spent) <= TOLERANCE * spent
+            if self.priced and not same.all():
                 what = "its costs depend on the rows beside the query, on their order or on chance"
                 raise block.refuse(point, what, int(np.argmin(same)))
         self.path.forget()
@@ -278,13 +283,20 @@ class _Audit:
                 self._ask(block, p, rows, program)
                 continue
             hidden.append((p, rows))
-            alike = bool(np.isin(self.path.bought[p], (0.0, 1.0)).all())
+            alike = np.isin(self._bought[p], (0.0, 1.0)).all()
             if not alike and block.answers[p].order is None:
                 self.unproven.add(p)
         if hidden:
             self._hide(block, hidden)
         if ordered := [(p, rows) for p, rows in hidden if block.answers[p].order is not None]:
             self._follow(block, ordered)
+
+    @cached_property
+    def _bought(self) -> FloatArray:
+        """The share of all rows that buy each sensor at each point, (p, s)."""
+        if self.priced:
+            return self.path.bought
+        return predict_split(self.model, self.examples, self.costs, self.classes).bought
 
     def _program(self, p: int) -> Program | None:
         if not isinstance(self.model, Exportable):
@@ -351,13 +363,16 @@ class _Audit:
                     what = f"{doing}, it buys other sensors next"
                     raise block.refuse(self.path.points[p], what, int(rows[np.argmin(same)]))
 
+    @cached_property
+    def _blind(self) -> Any:
+        """The instance that is shown replaced cells."""
+        return self.fresh()
+
     def _replaced(
         self, block: _Block, seen: BoolArray, what: str
     ) -> Iterator[tuple[str, list[_Answer]]]:
         """The answers of an instance of its own where rows are shown what sensors ``seen`` (n, s)
         tell, and in words by what the rest is replaced."""
-        if self._blind is None:
-            self._blind = self.fresh()
         features, hidden = block.features, ~readable(seen, self.costs)
         others = self.rng.permuted(features.X, axis=0)  # mixed by column: no row is shown whole
         for by, values in (("NaN", np.float32(np.nan)), ("other rows' values", others)):

@@ -159,7 +159,7 @@ def _check_bill(bill: Bill, n: int, costs: CostModel, at: str) -> None:
     if bill.order is not None:
         if bill.order.shape not in ((1, sensors), (n, sensors)):
             raise ContractError(f"{at}: order is {bill.order.shape}, not ({n} or 1, {sensors})")
-        if not np.array_equal(*np.broadcast_arrays(bill.order >= 0, bill.acquired.unpack())):
+        if ((bill.order >= 0) != bill.acquired.unpack()).any():
             raise ContractError(f"{at}: order must be >= 0 for the sensors bought, -1 for others")
 
 

@@ -166,8 +166,7 @@ _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max
 def _check_trial(spec: TrialSpec, result: TrialResult) -> None:
     _need(result.audit in _WORDS[spec.audit], f"verdict {result.audit!r}")
     _need(isinstance(result.audit_error, str), "a verdict's reason")
-    seconds = result.predict_seconds, result.load_seconds
-    _need_numbers((*seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
+    _need_numbers((result.predict_seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
     _need(all(isinstance(mark, str) for mark in result.marks), "marks")
     points: dict[str, list[Any]] = {name: [] for name in spec.splits}
     for row in result.rows:

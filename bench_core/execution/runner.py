@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.machine import memory
-from bench_core._io.processes import unreadable
 from bench_core.datasets.cache import check_prepared
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
 from bench_core.results.records import (
-    NOT_PRIVATE,
     FitSpec,
     Job,
     Outcome,
@@ -29,7 +26,7 @@ from bench_core.results.records import (
     with_tuples,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder, store_path
+from bench_core.results.store_files import states_folder
 from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
@@ -194,9 +191,8 @@ def _jobs(plan: Plan) -> list[Job]:
     def rank(fit: FitSpec) -> int:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
-    def place(fit: FitSpec) -> tuple[int, str, str, float]:
-        data = fit.data if fit.origin else ""  # each new origin, or data, starts its own workers
-        return rank(fit), fit.origin, data, -plan.expected.get(fit.key, 0.0)
+    def place(fit: FitSpec) -> tuple[int, float]:
+        return rank(fit), -plan.expected.get(fit.key, 0.0)
 
     jobs = []
     for fit in sorted(left, key=place):
@@ -214,15 +210,10 @@ def carry_out_audit(
     request: RunRequest,
     writer: Writer,
     emit: OnEvent,
-    judges: tuple[str, ...] = (),
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    trusted = {
-        "plugins": request.plugins,
-        "modules": (),
-        "judges": judges,
-    }  # not what the store names
+    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
     specs = [TrialSpec(**with_tuples({**spec, **trusted})) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
@@ -243,8 +234,7 @@ def carry_out_audit(
         verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
         if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
             verdict = Verdict("failed", wrong)
-        shared = [mark for mark in outcome.result.marks if mark == NOT_PRIVATE]
-        verdict = writer.audit(key, verdict, shared)
+        verdict = writer.audit(key, verdict)
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
@@ -281,12 +271,8 @@ def _perform(
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
     idle workers that are ``kept``."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
-    from bench_core.execution.isolation import Isolation, is_refused, not_private
 
     ended: set[str] = set()
-    told = False
-    if request.isolate is False:
-        jobs = [_open(job) for job in jobs]
 
     def count(event: Event) -> None:
         emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
@@ -302,32 +288,19 @@ def _perform(
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
-        if request.isolate:  # so that it is hidden from the first fit of a new store on
-            states_folder(store_path(request.store)).mkdir(parents=True, exist_ok=True)
-        isolation = Isolation.of_request(request) if request.isolate else None
-        executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
+        executor = LocalExecutor(*cores, count, request.timeout, limit, most)
     try:
-        with nullcontext() if isinstance(executor, InlineExecutor) else unreadable():
-            for outcome in run_jobs(jobs, executor, request.retries):
-                keep(outcome)
-                ended.add(outcome.job.key)
-                texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-                seconds, status = outcome.seconds, str(outcome.status)
-                count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-                if not told and is_refused(outcome):
-                    told = True
-                    count(Event("note", not_private(), warning=True))
+        for outcome in run_jobs(jobs, executor, request.retries):
+            keep(outcome)
+            ended.add(outcome.job.key)
+            texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+            seconds, status = outcome.seconds, str(outcome.status)
+            count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
         if kept and isinstance(executor, LocalExecutor):
             kept.executor = executor
     finally:
         if not (kept and kept.executor):
             executor.close()
-
-
-def _open(job: Job) -> Job:
-    """The same, with a stranger's model in processes like any other of the user."""
-    spec = job.spec
-    return replace(job, spec=replace(spec, private=False)) if isinstance(spec, TrialSpec) else job
 
 
 def run_jobs(

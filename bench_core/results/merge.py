@@ -20,7 +20,7 @@ from typing import Any
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
-from bench_core.results.records import MORE_THREADS, NOT_PRIVATE, VALUE_ARRAYS
+from bench_core.results.records import MORE_THREADS, VALUE_ARRAYS
 from bench_core.results.rows import DAMAGE, OF_TRIAL, DamageError, checked, of_trials
 from bench_core.results.shards import check_seal
 from bench_core.results.store_files import check_store, models_in, same_model, states_folder
@@ -311,7 +311,7 @@ def _moment(row: sqlite3.Row) -> tuple[Any, ...]:
 
 def _lasting(marks: str) -> list[str]:
     """The marks that doing a trial again would give."""
-    return [mark for mark in marks.split(", ") if mark not in ("", MORE_THREADS, NOT_PRIVATE)]
+    return [mark for mark in marks.split(", ") if mark not in ("", MORE_THREADS)]
 
 
 def _verdict(row: sqlite3.Row) -> tuple[int, str]:

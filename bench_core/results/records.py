@@ -56,11 +56,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
-    ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
-    come from.
     ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
-    only ones, beside installed plugins, whose classes a state may name. ``judges`` are those of
-    the plugins that bring its metric.
+    only ones, beside installed plugins, whose classes a state may name.
     """
 
     key: str
@@ -76,20 +73,17 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
-    origin: str = ""
     modules: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs``, ``origin``, ``modules`` and ``judges`` as in ``FitSpec``; ``surrogate``: the learner
-    trained on other prices than those; ``caps``: what no row may cost, each a further point;
-    ``workers``: how many jobs run at the same time; ``private``: a stranger's model gets private
-    processes where the system has such. ``code`` is a digest of the learner's source,
-    ``libraries`` what decides beside it (``Facts.libraries``).
+    ``costs`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``caps``: what no row may cost, each a further point; ``workers``: how many jobs run
+    at the same time. ``code`` is a digest of the learner's source, ``libraries`` what decides
+    beside it (``Facts.libraries``).
     """
 
     key: str
@@ -118,12 +112,9 @@ class TrialSpec:
     plugins: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
-    origin: str = ""
     workers: int = 1
     code: str = ""
     libraries: str = ""
-    private: bool = True
-    judges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +180,7 @@ class TrialResult:
     """The rows of a trial, values per unit at its choosable points, and the audit.
 
     ``marks`` and ``stages`` (the fields of ``Stages``) are the model's. ``predict_seconds`` leaves
-    training rows out, which only the reference is scored on. ``load_seconds`` is what a stranger's
-    model took to be rebuilt.
+    training rows out, which only the reference is scored on.
     """
 
     rows: tuple[PointRow, ...]
@@ -202,18 +192,10 @@ class TrialResult:
     marks: tuple[str, ...] = ()
     sensors: Sensors = field(default_factory=Sensors)
     stages: Mapping[str, Any] = field(default_factory=dict)
-    load_seconds: float = 0.0
 
 
 MORE_THREADS = "more threads than granted"
 """The mark of a trial whose fit or model kept more threads busy than it was to have."""
-
-MORE_ON_TEST = "costs more on test"
-"""The mark of a trial whose rows cost more on test than on validation, by more than chance: its
-points cost on validation what they cost on test."""
-
-NOT_PRIVATE = "not in private processes"
-"""The mark of a stranger's model that could leave notes where its next process reads them."""
 
 
 @dataclass(frozen=True, slots=True)

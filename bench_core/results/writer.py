@@ -297,8 +297,6 @@ class Writer:
         with self.transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
-            if result and fit_seconds is not None:  # what was put off until loading is training
-                fit_seconds += result.load_seconds
             peak = max((p for p in (fit_peak, result and result.peak_rss_mb) if p), default=None)
             for table in OF_TRIAL:
                 db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])

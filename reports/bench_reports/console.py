@@ -12,7 +12,6 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import LOST, SHARE, Board, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
-from bench_core.results.records import MORE_ON_TEST
 from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.terminal.tables import PLAIN_WIDTH, Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import count, duration
@@ -247,11 +246,6 @@ def explained_marks(board: Board) -> list[str]:
         lines.append(
             f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
             f"saving is measured against {one_line(board.reference)} where it {DIVERGED}."
-        )
-    if any(MORE_ON_TEST in row.marks for row in board.rows):
-        lines.append(
-            f"{MORE_ON_TEST}: rows cost more on test than on validation, by more than chance; a "
-            "budget bounds what they cost on test."
         )
     if any(row.baseline for row in board.rows):
         lines.append("baseline: trivial methods, listed last for comparison.")

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from markupsafe import Markup
 
-    from bench_core.plugins import PluginInfo, Registry
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
@@ -252,14 +250,10 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _sources(info: RunInfo) -> list[str]:
-    """Where a person gets the data, of the data sets whose plugins are here and say so. No plugin
-    of others is imported for that, and no learner."""
+    """Where a person gets the data, of the data sets whose plugins are here and say so."""
     from bench_core.plugins import load_registry
 
-    def absent(it: PluginInfo, _: Registry) -> bool:
-        return it.module.partition(":")[0] not in sys.modules
-
-    known = load_registry((), absent, without=["bench_methods"]).datasets
+    known = load_registry(without=["bench_methods"]).datasets
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
     there = ((name, known[name].homepage) for name in names if name in known)
     return [f"{name} {where}" for name, where in there if where]
