@@ -31,8 +31,8 @@ Examples:
   bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
 
 \b
-Takes the options of 'bench run'. Data is prepared, nothing is trained. The time is foreseen from
-earlier fits in the store, from sizes where there are none, with the load as it is now.""",
+Takes the options of 'bench run'. Data is prepared, nothing is trained. The time comes from the
+durations in the store of the same learners on the same data; without them jobs are counted.""",
 )
 @request_options
 @options.count_option(
@@ -75,7 +75,6 @@ def command(
         made = api.plan(request=asked, on_event=show)
     asked = replace(asked, executor=made.executor)
     if jobs and output:
-        made = replace(made, foresight=made.foresight and made.foresight.elsewhere)
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
     else:
         deliver(table(made, core_hour), output)
@@ -89,9 +88,11 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     jobs = write_jobs(plan, request, folder, count)
     cores = (request.workers or 1) * (request.threads or 1)
     n, place = len(jobs), shell_word(str(folder))
+    known = plan.estimate.recorded == plan.estimate.jobs
+    longest = f", the longest about {duration(jobs[0])}" if known else ""
     in_array = shell_word(f"bench work {place}/$SLURM_ARRAY_TASK_ID")
     return [
-        f"{n} job files in {one_line(str(folder))}, the longest about {duration(jobs[0])}",
+        f"{n} job files in {one_line(str(folder))}{longest}",
         f"one machine:  seq {n} | xargs -P 2 -I{{}} bench work {place}/{{}}",
         f"SLURM:        sbatch --array=1-{n} --cpus-per-task={cores} --wrap {in_array}",
         f"then:         bench merge {place}/*.db{options.store_words(request.store)}",
@@ -126,30 +127,20 @@ def _footer(plan: Plan, core_hour: float | None) -> list[str]:
 
 
 def spent(plan: Plan, core_hour: float | None) -> list[str]:
-    """What the plan may take: its time, core hours, memory and money, and on what that rests."""
-    seen = plan.foresight
-    if seen is None or not seen.jobs:
+    """The time and the price of a plan as far as recorded durations tell."""
+    known = plan.estimate
+    if not known.jobs:
         return []
-    hours = [seconds / 3600 for seconds in seen.core]
+    if not known.recorded:
+        return [f"time: unknown, as none of the {known.jobs} jobs' learners ran on these data yet"]
+    hours = known.work * plan.threads / 3600
     lines = [
-        f"time: about {duration(seen.wall[0])}, 9 times in 10 at most {duration(seen.wall[1])}",
-        f"core hours: {hours[0]:.2g}, at most {hours[1]:.2g}; memory: {seen.memory[0]:.0f} MiB, "
-        f"at most {seen.memory[1]:.0f} MiB",
+        f"time: about {duration(known.wall)} with {count(plan.workers, 'worker')} "
+        f"({hours:.2g} core hours), from the medians of recorded durations"
     ]
     if core_hour is not None:
-        lines.append(f"price: {cost(hours[0] * core_hour)}, at most {cost(hours[1] * core_hour)}")
-    machine = seen.machine
-    if machine.compiling:
-        seconds = duration(machine.compiling)
-        lines.append(f"no kernel is compiled here yet: {seconds} of that, by the first run alone")
-    if machine.contention > 1.2:
-        lines.append(
-            f"others use this machine: {machine.contention:.1f} times what it would take if idle"
-        )
-    if seen.recorded < seen.jobs:
-        unknown = seen.jobs - seen.recorded
-        lines.append(
-            f"of {unknown} of {seen.jobs} jobs nothing like it was timed yet: judged by other data "
-            "or by size"
-        )
+        lines.append(f"price: {cost(hours * core_hour)}")
+    if known.recorded < known.jobs:
+        unknown = known.jobs - known.recorded
+        lines.append(f"not counted: {unknown} of {known.jobs} jobs, of learners never timed here")
     return lines

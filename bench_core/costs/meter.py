@@ -4,7 +4,6 @@ Along a path a row buys little that is new, so only new purchases are priced. A 
 what it had bought is summed again: subtracting would leave the rounding of a larger sum.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,14 +35,6 @@ class Meter:
         bits.flags.writeable = False  # one kind of argument: compiled once
         _charge(bits, self._price, self._known, self._total, self._copies, self._buyers)
         return self._total.copy(), self._buyers[: self._sensors].copy()
-
-
-def compiled_before() -> bool:
-    """Whether numba's cache has kernels of this file, which every run compiles or finds there."""
-    stats = getattr(_charge, "stats", None)  # none as plain Python
-    if stats is None:
-        return True
-    return stats.cache_path is not None and any(Path(stats.cache_path).glob("meter.*.nbi"))
 
 
 @njit(cache=True, nogil=True)

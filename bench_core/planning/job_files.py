@@ -126,6 +126,7 @@ class Cutter:
         self.fits = {fit.key: fit for fit in plan.fits}
         self._plan = plan
         self._place = {key: number for number, key in enumerate(self.fits)}
+        self._seconds = expected_seconds(plan)
         self._same: dict[str, Any] = {
             "bench": __version__,
             "scoring": SCORING,
@@ -142,7 +143,7 @@ class Cutter:
         """The fits of these ``keys`` and ``trials``, which stand on them and on ``finished``
         ones."""
         ready = self._ready(keys, trials, finished)
-        expected = self._plan.expected
+        expected = self._seconds
         modules = self._modules(self.fits[key].learner for key in keys)
         job = JobFile(
             **self._same,
@@ -192,9 +193,19 @@ class Group:
     seconds: float = 0.0
 
 
+def expected_seconds(plan: Plan) -> dict[str, float]:
+    """Seconds of each job by its key: a job that nothing like it was timed before counts as the
+    mean of those known, or as a second."""
+    known = plan.expected
+    usual = sum(known.values()) / len(known) if known else 1.0
+    jobs: list[FitSpec | TrialSpec] = [*plan.fits, *plan.trials]
+    return {job.key: known.get(job.key, usual) for job in jobs}
+
+
 def groups_of(plan: Plan) -> list[Group]:
     """What is left, cut where nothing is shared; in each group the longest trial first."""
     root: dict[str, str] = {}
+    expected = expected_seconds(plan)
 
     def find(key: str) -> str:
         while (above := root.setdefault(key, key)) != key:
@@ -210,11 +221,11 @@ def groups_of(plan: Plan) -> list[Group]:
     for fit in left:
         group = groups.setdefault(find(fit.key), Group([], []))
         group.fits.append(fit)
-        group.seconds += plan.expected[fit.key]
+        group.seconds += expected[fit.key]
     for trial in trials_left(plan):
         group = groups.setdefault(find(trial.fit), Group([], []))
         group.trials.append(trial)
-        group.seconds += plan.expected[trial.key]
+        group.seconds += expected[trial.key]
     return list(groups.values())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench_core.costs.model import CostModel
 from bench_core.planning.commands import FROM_PYTHON
-from bench_core.planning.foresight import Foresight
+from bench_core.planning.duration import NOTHING_TO_DO, Estimate
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store_files import is_whole, state_path
@@ -59,9 +59,9 @@ class Plan(RunRecord):
 
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
     keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
-    and trials. ``foresight`` says how long what is left may take, ``expected`` the seconds of each
-    fit and trial by its key, ``modules`` those that the source of each class of learners begins
-    with.
+    and trials. ``estimate`` is the time that the jobs left may take, ``expected`` the seconds of
+    each whose like is recorded, by its key, ``modules`` those that the source of each class of
+    learners begins with.
     """
 
     run: str
@@ -71,7 +71,7 @@ class Plan(RunRecord):
     costs: Mapping[str, CostModel] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
-    foresight: Foresight | None = None
+    estimate: Estimate = NOTHING_TO_DO
     expected: Mapping[str, float] = field(default_factory=dict)
     modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
@@ -83,8 +83,8 @@ class Plan(RunRecord):
         """One line: what is to be done, on which data, and how long it may take."""
         names = ", ".join(dict.fromkeys(use.name for use in self.datasets))
         todo = f"{len(trials_left(self))} of {len(self.trials)} trials to do on {names}"
-        wall = self.foresight.wall if self.foresight else None
-        time = f", about {wall[0]:.0f} s, 9 times in 10 at most {wall[1]:.0f} s" if wall else ""
+        known = self.estimate.recorded and self.estimate.recorded == self.estimate.jobs
+        time = f", about {self.estimate.wall:.0f} s" if known else ""
         return f"Plan({self.run}: {todo}{time})"
 
 

@@ -1,9 +1,8 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -18,8 +17,7 @@ from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_files import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
-from bench_core.planning.foresight import Durations, foresee
-from bench_core.planning.job_seconds import IDLE, Kind, machine_now, size_of
+from bench_core.planning.duration import estimate, job_seconds, median_seconds
 from bench_core.planning.keys import Specifications
 from bench_core.planning.plan import (
     DatasetUse,
@@ -275,7 +273,7 @@ class _Planner:
             self.notify(line, False)
         workers, threads = cores_for(request, len(trials_left(plan)))
         plan = replace(plan, workers=workers, threads=threads)
-        return _foreseen(plan, store)
+        return _estimated(plan, store)
 
     def all_metrics(self) -> dict[str, bool]:
         """All metrics of the run, in the order in which they were asked for, and whether more of
@@ -286,21 +284,12 @@ class _Planner:
         return {metric.name: metric.higher_is_better for metric in metrics}
 
 
-def _foreseen(plan: Plan, store: Store | None) -> Plan:
-    """The plan with what its jobs may take, on this machine as it is now, or on an idle one where
-    others do them."""
-    taken, uses = store.durations() if store else ({}, {})
-    uses |= {use.name: asdict(use) for use in plan.datasets}
-    sizes = {k: size_of(v["features"], v["classes"], v["rows"]) for k, v in uses.items()}
+def _estimated(plan: Plan, store: Store | None) -> Plan:
+    """The plan with the time of its jobs, from recorded durations."""
+    recorded, _ = store.durations() if store else ({}, {})
     left: list[FitSpec | TrialSpec] = [*fits_left(plan), *trials_left(plan)]
-    here = left and plan.executor in ("local", "inline")
-    machine = machine_now(plan.workers * plan.threads) if here else IDLE
-    known: dict[Kind, list[tuple[float, float, float]]] = {}
-    for (name, learner, params), rows in taken.items():
-        known.setdefault(Kind.of(name, learner, json.loads(params)), []).extend(rows)
-    durations = Durations(known, sizes, machine)
-    foresight = foresee(durations, left, plan.workers, plan.threads)
-    return replace(plan, foresight=foresight, expected=durations.expected(left))
+    expected = job_seconds(left, median_seconds(recorded))
+    return replace(plan, expected=expected, estimate=estimate(len(left), expected, plan.workers))
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from bench_core.annotations import members
 from bench_core.arrays import FloatArray
 from bench_core.parameters import Parameter, Registry, Search, expand, held, is_grid, parameters
-from bench_core.planning.sobol import sobol
 
 FIRST = ("tradeoff", "learning_rate")
 """Parameters that have dimensions of their own, so that learners which share them try the same."""
@@ -172,4 +173,9 @@ def _draws(dimensions: int, count: int) -> Iterator[FloatArray | None]:
     """None, for the default setting, then points (dimensions,) of the sequence after its first,
     which is 0."""
     yield None
-    yield from sobol(dimensions, count)
+    if not dimensions:
+        yield from np.zeros((count, 0))
+        return
+    from scipy.stats.qmc import Sobol
+
+    yield from Sobol(dimensions, scramble=False).fast_forward(1).random(count)

@@ -81,16 +81,16 @@ def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
     slow = {**SMALL, "settings": ["toy-prefix.tradeoff=[0.1, 1.0]", "toy-prefix.seconds=0.2"]}
     run(**slow)
     made = plan(**{**slow, "seeds": [0, 1, 2]})
-    assert made.foresight.recorded == made.foresight.jobs == 8  # two seeds of two trials are left
-    assert 4 * 0.2 * 0.8 <= made.foresight.core[0] < 4 * 0.2 + 4
+    assert made.estimate.recorded == made.estimate.jobs == 8  # two seeds of two trials are left
+    assert 4 * 0.2 * 0.8 <= made.estimate.work < 4 * 0.2 + 4
     assert len(made.finished) == 2
-    assert plan(**slow).foresight.jobs == 0
+    assert plan(**slow).estimate.jobs == 0
 
 
 def test_fits_that_no_unfinished_trial_needs_are_not_in_the_estimate(home: Path) -> None:
     run(**SMALL)
     shutil.rmtree("results/bench.fits")
-    assert plan(**SMALL).foresight.jobs == 0
+    assert plan(**SMALL).estimate.jobs == 0
 
 
 def test_a_single_trial_that_is_left_has_all_cores(home: Path) -> None:

@@ -8,11 +8,11 @@ expressions for seconds.
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
+from bench_trees.kernels.compiling import inner
 from numba import njit
 from numpy.typing import NDArray
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
-from bench_core.traversal.calling import inner
 
 Codes = NDArray[np.uint8]
 Bag = tuple[Int32Array, Int32Array, Int32Array]

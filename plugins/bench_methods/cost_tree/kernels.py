@@ -6,11 +6,11 @@ unequal shapes, which takes seconds.
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
+from bench_trees.kernels.compiling import inner
 from numba import njit
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.traversal.calling import inner
 
 
 @inner

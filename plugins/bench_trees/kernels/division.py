@@ -5,8 +5,8 @@ One array of row numbers holds the rows of all leaves, a range of it for each.
 
 import numpy as np
 
-from bench_core.traversal.calling import inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.intrinsics import prefetch
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 

@@ -8,8 +8,8 @@ from row to row and no check for quotients by zero, so that they are done severa
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import inner
 from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.kernels.compiling import inner
 
 TILE = 256  # rows at a time: what a loop reads stays in the nearest cache
 _LOG2_E = 1.4426950408889634

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import calling, inner_dividing
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels import intrinsics, splitting
+from bench_trees.kernels.compiling import calling, inner_dividing
 from bench_trees.kernels.growth import BEGIN, COUNT, END, HESSIAN, PACKED, SLOT, Sums
 from bench_trees.kernels.intrinsics import add_pair
 from bench_trees.kernels.packed_codes import CODES_PER_WORD

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from bench_core.traversal.calling import inner
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
+from bench_trees.kernels.compiling import inner
 
 FINEST = 1000  # exponent of a unit
 NEAR = 1 << 15  # rows whose numbers stay in the second cache

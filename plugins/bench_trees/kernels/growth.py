@@ -13,7 +13,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from bench_core.traversal.calling import calling, inner
 from bench_trees.arrays import (
     BoolArray,
     Float32Array,
@@ -21,6 +20,7 @@ from bench_trees.arrays import (
     Int32Array,
     Int64Array,
 )
+from bench_trees.kernels.compiling import calling, inner
 
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity

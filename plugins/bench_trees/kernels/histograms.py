@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import calling, inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels import intrinsics
+from bench_trees.kernels.compiling import calling, inner
 from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 
 AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;

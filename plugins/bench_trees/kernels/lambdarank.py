@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench_core.traversal.calling import calling, inner, inner_dividing
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import exponentials
+from bench_trees.kernels.compiling import calling, inner, inner_dividing
 from bench_trees.kernels.exponentials import TILE, _exponentials
 
 LANES = 16  # queries at a time

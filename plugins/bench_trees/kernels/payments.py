@@ -6,8 +6,8 @@ paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of s
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import inner
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.compiling import inner
 
 
 @njit(cache=True, nogil=True)

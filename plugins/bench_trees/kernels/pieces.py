@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import inner_borrowing
 from bench_trees.arrays import (
     Float32Array,
     Float64Array,
@@ -19,6 +18,7 @@ from bench_trees.arrays import (
     UInt64Array,
 )
 from bench_trees.kernels import histograms
+from bench_trees.kernels.compiling import inner_borrowing
 from bench_trees.kernels.division import _partition, _settle
 from bench_trees.kernels.gradients import _add_steps, _add_up, _sum_of_sizes, _write_integers
 from bench_trees.kernels.growth import GrownTree, Nodes, Sums

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench_core.traversal.calling import calling, inner, inner_dividing
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array
+from bench_trees.kernels.compiling import calling, inner, inner_dividing
 
 
 class Units(NamedTuple):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.traversal.calling import calling
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels import (
     division,
@@ -20,6 +19,7 @@ from bench_trees.kernels import (
     sharing,
     splitting,
 )
+from bench_trees.kernels.compiling import calling
 from bench_trees.kernels.division import _arrange, _cut_up, _partition, _settle
 from bench_trees.kernels.gradients import _collect, _finest_unit
 from bench_trees.kernels.growth import (

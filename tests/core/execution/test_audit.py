@@ -452,6 +452,6 @@ def test_scores_may_differ_by_rounding_and_no_more(size: float) -> None:
 
 def test_scores_are_close_by_their_own_size_or_the_median_of_all() -> None:
     one = np.array([1.0, 1e9, 1e-9, 0.0, 2.0])
-    other = one + [2e-9, 0.5, 5e-10, 0.0, np.nan]
+    other = one + np.array([2e-9, 0.5, 5e-10, 0.0, np.nan])
     assert close(one, other).tolist() == [False, True, True, True, False]
     assert close(np.zeros((2, 3)), np.zeros((2, 3))).all()

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,17 @@ from bench_core import (
 )
 from bench_core._io import large_arrays
 from bench_core.api import plan
-from bench_core.execution import predict
+from bench_core.execution import predict, trial
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.score import condense, readable, score_split, unit_costs
-from bench_core.execution.trial import _values, run_fit, run_trial
+from bench_core.execution.score import (
+    condense,
+    points_to_keep,
+    readable,
+    score_split,
+    unit_costs,
+)
+from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -435,10 +440,8 @@ def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses() 
     path = predict_split(model, part, PRICES, 2)
     accuracy = parse_metric("accuracy")
     score = score_split(path, part, PRICES, [accuracy], "valid")
-    splits: Any = SimpleNamespace(valid=part, test=part)
-    paths, scores = dict.fromkeys(("valid", "test"), path), dict.fromkeys(("valid", "test"), score)
     assert [row.cost_p95 for row in score.rows] == [16.0, 2.0]
-    assert [v.points for v in _values(splits, paths, scores, accuracy)] == [(0, 1), (0, 1)]
+    assert points_to_keep(score.rows, accuracy) == (0, 1)
 
 
 def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:

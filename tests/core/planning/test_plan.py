@@ -407,8 +407,8 @@ def test_the_run_is_named_by_its_content(home: Path) -> None:
 
 
 def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
-    seen = made(data="toy-rank", learners="toy-prefix").foresight
-    assert (seen.jobs, seen.recorded) == (2 * 7, 0)
+    seen = made(data="toy-rank", learners="toy-prefix").estimate
+    assert seen == (2 * 7, 0, 0.0, 0.0)
 
 
 def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home: Path) -> None:

@@ -124,7 +124,7 @@ def test_what_the_store_has_is_finished_unless_all_is_to_be_done_anew(home: Path
     assert (len(further.finished), len(further.finished_fits)) == (1, 1)
     fresh = made(**small, fresh=True)
     assert (fresh.finished, fresh.finished_fits) == (set(), set())
-    assert (fresh.foresight.jobs, fresh.foresight.recorded) == (4, 4)  # by what was recorded
+    assert (fresh.estimate.jobs, fresh.estimate.recorded) == (4, 4)  # by what was recorded
     shutil.rmtree(home / "results/bench.fits")
     p = made(**small)
     assert (len(p.finished), p.finished_fits) == (2, set())

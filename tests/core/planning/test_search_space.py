@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats.qmc import Sobol
 
 from bench_core import BudgetedLearner, Task, among, inside, linear, log, param
 from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest, parse_setting
 from bench_core.planning.resolve_learners import choose_learners
 from bench_core.planning.search_space import configurations, search_ends
-from bench_core.planning.sobol import sobol
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import Registry, load_registry
 
@@ -79,21 +75,6 @@ def test_values_lie_in_the_declared_range_and_spread_evenly_over_it() -> None:
         assert 19 <= sum(low <= one.tradeoff < high for one in found) <= 24
     for rule in "abc":
         assert 19 <= sum(one.rule == rule for one in found) <= 24
-
-
-@pytest.mark.parametrize("dimensions", [0, 1, 2, 7, 16, 17])
-def test_points_are_those_of_scipy(dimensions: int) -> None:
-    found = sobol(dimensions, 3000)
-    assert found.shape == (3000, dimensions)
-    if dimensions:
-        theirs = Sobol(dimensions, scramble=False).fast_forward(1).random(3000)
-        assert np.array_equal(found, theirs)
-
-
-def test_settings_are_drawn_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("scipy.stats", "scipy.stats.qmc"):  # takes longer to import than to plan
-        monkeypatch.setitem(sys.modules, module, None)
-    assert len(settings(20)) == 20
 
 
 def test_a_value_of_the_suite_is_where_the_search_begins() -> None:

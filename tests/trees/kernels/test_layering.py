@@ -67,7 +67,8 @@ def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path: Path) -
     """A kernel that was compiled with another file's is compiled again when that one changes."""
     inner = "from numba import njit\n@njit(cache=True, nogil=True)\ndef number():\n    return {}\n"
     outer = (
-        "import inner\nfrom inner import number\nfrom bench_core.traversal.calling import calling\n"
+        "import inner\nfrom inner import number\n"
+        "from bench_trees.kernels.compiling import calling\n"
         "@calling(inner)\ndef twice():\n    return 2 * number()\n"
         "print(twice())\n"
     )

@@ -1,0 +1,47 @@
+"""Decorators of kernels that call those of other files, and of those that kernels alone call."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from numba import njit
+from numba.core import options
+
+_njit: Any = njit  # whose types lack these options
+_HIDDEN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Whether uses of arrays are counted, which a function else takes over from its caller. numba has no
+# public name for it.
+_KNOWN = hasattr(options.DefaultOptions, "_nrt")
+_COUNTING: dict[str, bool] = {"_nrt": True} if _KNOWN else {}
+_BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
+inner = _njit(**_HIDDEN, **_COUNTING)
+"""``njit`` for a function that kernels alone call: without entry points for Python and C, which
+take as long to compile as a short function."""
+inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
+"""The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
+being vectorised."""
+inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
+"""``inner`` for a function that makes no arrays (``calling``)."""
+
+
+def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], Any]:
+    """``njit`` for a function that calls kernels of these modules, which call none of others.
+
+    numba's cache compares the source of the compiled function's file alone; here it compares the
+    sources of these modules as well. ``borrowing``: the function makes no arrays, so those it is
+    given outlast it and their uses need not be counted. For a function of some dozens of arrays
+    that is a quarter of what there is to compile.
+    """
+
+    def compiled(function: Any) -> Any:
+        how = _BORROWING if borrowing else _COUNTING
+        kernel: Any = _njit(cache=True, nogil=True, **how)(function)
+        if hasattr(kernel, "py_func"):  # not as plain Python
+            index = kernel._cache._cache_file  # numba has no public name for what it compares
+            sources = [Path(str(module.__file__)).read_bytes() for module in modules]
+            index._source_stamp = index._source_stamp, hashlib.sha256(b"".join(sources)).digest()
+        return kernel
+
+    return compiled
