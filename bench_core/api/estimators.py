@@ -39,7 +39,7 @@ from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
-from bench_core.results.records import PointRow
+from bench_core.results.records import OperatingPoint
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Budgeted(BaseEstimator):
             if best is None or rank > best:
                 best = rank
                 self.model_, self.learner_, self.metric_ = model, learner, metric
-                self.position_, self.point_ = rows[chosen].index, dict(rows[chosen].point)
+                self.position_, self.point_ = rows[chosen].number, dict(rows[chosen].point)
                 self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
         if best is None:
             raise ValueError(
@@ -210,7 +210,9 @@ class _Budgeted(BaseEstimator):
         return parts[0], parts[1]
 
 
-def _points(model: Any, splits: Splits, metric: Metric, caps: Caps | None) -> Sequence[PointRow]:
+def _points(
+    model: Any, splits: Splits, metric: Metric, caps: Caps | None
+) -> Sequence[OperatingPoint]:
     """Quality and costs on the validation part of each operating point, or under each cap."""
     path = predict_split(model, splits.valid, splits.costs, splits.classes, caps=caps)
     rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows

@@ -211,7 +211,7 @@ def _fits(store: Path) -> Table:
 
     kept, rows = Store(store), []
     for run in kept.runs():
-        keys = sorted({str(spec["fit"]) for spec in kept.specs(run.run)})
+        keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
         rows.append((str(run.number), run.run, str(len(files)), size(total(files)), size(alone)))

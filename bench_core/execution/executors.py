@@ -26,7 +26,7 @@ from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure, s
 from bench_core.execution.messages import ForeignAnswerError, progress_of, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
-from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, TrialResult
+from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
 
 _LINUX = sys.platform.startswith("linux")
 _POLL = 0.1
@@ -201,7 +201,7 @@ class LocalExecutor:
         found = Outcome(job, status, "", "", result, seconds, output, waited)
         if (busy := worker.busy_threads()) <= self.threads + 0.5:
             return found
-        if isinstance(result, TrialResult):
+        if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
 

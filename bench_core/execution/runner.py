@@ -16,18 +16,16 @@ from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
+from bench_core.results.differences import TOLERANCE, differences
 from bench_core.results.records import (
     FitSpec,
     Job,
     Outcome,
     Status,
-    TrialSpec,
     Verdict,
-    with_tuples,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
-from bench_core.results.stored_rows import unlike_stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,12 +212,14 @@ def carry_out_audit(
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
-    specs = [TrialSpec(**with_tuples({**spec, **trusted})) for spec in store.specs(run)]
+    # not what the store names
+    trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}
+    specs = [replace(spec, **trusted) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     jobs = [
-        Job("audit", replace(spec, audit="full", threads=cores[1], states=states)) for spec in specs
+        Job("audit", replace(spec, audit_mode="full", threads=cores[1], states=states))
+        for spec in specs
     ]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
@@ -232,8 +232,11 @@ def carry_out_audit(
         if outcome.status != Status.OK:
             failures.append((title, str(outcome.status), outcome.error))
             return
-        verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
-        if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
+        verdict = Verdict(outcome.result.audit, outcome.result.error)
+        unlike = next(differences(store.trial(key), outcome.result, TOLERANCE), None)
+        if verdict.word != "failed" and unlike:
+            where, what, then, now = unlike
+            wrong = f"{where}: the store says {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
         verdict = writer.audit(key, verdict)
         if verdict.word == "failed":

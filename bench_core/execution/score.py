@@ -15,7 +15,7 @@ from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Metric, MetricValues
 from bench_core.results.budgets import CAP
-from bench_core.results.records import PointRow, StoredValues
+from bench_core.results.records import OperatingPoint, StoredValues
 
 LARGEST_VALUE = 1e30
 """Of a metric, per unit: what intervals are made of must have sums in float32."""
@@ -29,7 +29,7 @@ and a store of many trials stays small."""
 class SplitScore:
     """The rows of one split's path by point, and the units' values of every point."""
 
-    rows: tuple[PointRow, ...]
+    rows: tuple[OperatingPoint, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
@@ -61,8 +61,8 @@ def score_split(
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)
         rows.append(
-            PointRow(
-                index=p,
+            OperatingPoint(
+                number=p,
                 point=of.points[k],
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
@@ -71,6 +71,7 @@ def score_split(
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
+                cap=of.points[k].get(CAP),
                 features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )
@@ -90,7 +91,7 @@ def readable(mask: NDArray[np.bool_], costs: CostModel) -> NDArray[np.bool_]:
     return result
 
 
-def points_to_keep(valid: Sequence[PointRow], primary: Metric) -> tuple[int, ...]:
+def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
     """The points whose values are stored: those that a budget may choose by their rows on
     validation, and those of caps; none where no point can be chosen."""
     path = [row for row in valid if CAP not in row.point]
@@ -100,7 +101,7 @@ def points_to_keep(valid: Sequence[PointRow], primary: Metric) -> tuple[int, ...
     points = choosable(cost, p95, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
-    return (*map(int, points), *(row.index for row in valid[len(path) :]))
+    return (*map(int, points), *(row.number for row in valid[len(path) :]))
 
 
 def stored_values(

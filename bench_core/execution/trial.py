@@ -36,7 +36,7 @@ from bench_core.results.records import (
     Result,
     Sensors,
     Stages,
-    TrialResult,
+    Trial,
     TrialSpec,
 )
 from bench_core.results.store_files import costs_path, load_model, save_model, state_path
@@ -97,7 +97,7 @@ def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[st
     return shared_arrays(path, build)
 
 
-def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> TrialResult:
+def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
     """Predict, bill, score and audit one fitted model."""
     reset_peak_rss()
     splits = open_splits(spec)
@@ -128,22 +128,23 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         splits.test,
         splits.costs,
         splits.classes,
-        spec.audit,
+        spec.audit_mode,
         seed=spec.key,
         path=paths["test"],
         accounting=spec.accounting,
         fresh=lambda: load_model(state_path(spec.states, spec.fit)),
     )
     kept = points_to_keep(scores["valid"].rows, metrics[0])
-    return TrialResult(
-        rows=tuple(row for score in scores.values() for row in score.rows),
+    return Trial.of(
+        spec,
+        points=tuple(row for score in scores.values() for row in score.rows),
         values=tuple(
             stored_values(name, parts[name], paths[name], scores[name], kept)
             for name in ("valid", "test")
             if kept
         ),
         audit=verdict.word,
-        audit_error=verdict.reason,
+        error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
         marks=plain_marks(model.marks) if isinstance(model, Marked) else (),

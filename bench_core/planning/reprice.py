@@ -38,11 +38,14 @@ def plan_reprice(
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states, as_caps(request.caps))
     note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
-    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
+    trusted: dict[str, Any] = {
+        "plugins": request.plugins,
+        "modules": (),
+    }  # not what the store names
     trials = [
-        billed.anew(TrialSpec(**with_tuples({**spec, **trusted})))
+        billed.anew(replace(spec, **trusted))
         for spec in store.specs(info.run)
-        if spec["dataset"] in chosen
+        if spec.dataset in chosen
     ]
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill anew")
@@ -112,7 +115,9 @@ class _Billed:
             caps=self.caps,
         )
         metrics = (metric_key(name, self.registry.metrics) for name in new.metrics)
-        how = judged(new.dataset, key, metrics, new.accounting, new.audit, new.splits, new.caps)
+        how = judged(
+            new.dataset, key, metrics, new.accounting, new.audit_mode, new.splits, new.caps
+        )
         return replace(new, key=score_key(new.fit, how))
 
     def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:

@@ -21,7 +21,7 @@ from bench_reports.views import View
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.results.trial_values import TrialValues
+    from bench_core.results.values import TrialValues
 
 MOST = 8
 """Learners that are compared by thirds and within budgets: the best ones and the reference."""
