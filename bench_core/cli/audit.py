@@ -20,9 +20,9 @@ Examples:
   bench audit 3 --workers 2
 
 \b
-A trial is verified where each purchase is made from what was bought before it. The model is asked
-again on demand, or cells that it did not buy are replaced; its answers must stay the same. A learner
-that fails leaves the ranking, and the exit status is then 1. docs/trust.md says more.""",
+A trial is verified where each purchase is made from what was bought before it. The model is
+asked again on demand, or cells that it did not buy are replaced; its answers must stay the
+same. A learner that fails leaves the ranking, and the exit status is then 1.""",
 )
 @options.stored_run_options
 def command(run: str, output: Path | None, **given: Any) -> int:

@@ -209,7 +209,7 @@ BAD = {
     "splits must be finite": (good(bills=bills(splits=-1)),),
     "trees must be finite": (good(bills=bills(trees=np.zeros(3))),),
     "'k': a point holds plain numbers": (good(point={"k": "x"}),),
-    "'n': a point holds plain numbers": (good(point={"n": 10**5000}),),
+    "'n': a point holds finite numbers of at most": (good(point={"n": 10**5000}),),
     "'k': a point holds finite numbers": (good(point={"n": 1, "k": np.inf}),),
     "two points of its path are {'k': 1}": (good(), good()),
     "more than 100 points": tuple(good(point={"k": i}) for i in range(101)),
@@ -391,9 +391,9 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     for _ in range(2):
         run_fit(p.fits[0])
         results.append(run_trial(p.trials[0]))
-    assert results[0].rows == results[1].rows
+    assert results[0].points == results[1].points
     assert results[0].audit == "sampled"
-    assert {row.split for row in results[0].rows} == {"valid", "test"}
+    assert {row.split for row in results[0].points} == {"valid", "test"}
     for one, two in zip(results[0].values, results[1].values, strict=True):
         assert np.array_equal(one.metric, two.metric)
         assert one.metric.dtype == np.float32
@@ -419,7 +419,7 @@ def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
     result = run_trial(p.trials[0])
     assert {v.split for v in result.values} == {"valid", "test"}
     for stored in result.values:
-        rows = {r.index: r for r in result.rows if r.split == stored.split}
+        rows = {r.number: r for r in result.points if r.split == stored.split}
         for i, point in enumerate(stored.points):
             mean = np.average(stored.metric[i], weights=stored.weights)
             cost = np.average(stored.cost[i], weights=stored.rows)
@@ -473,7 +473,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
         for key, costs in p.costs.items():
             save_model(costs_path(p.fits[0].states, key), costs)
         run_fit(p.fits[0])
-        rows.append(run_trial(p.trials[0]).rows)
+        rows.append(run_trial(p.trials[0]).points)
     assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
 
 
