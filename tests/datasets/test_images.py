@@ -77,7 +77,7 @@ def few(root: Path, **options: Any) -> ImageFolder:
 
 
 def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) -> Splits:
-    return dataset.prepare(DataFolder(folder), "paper", fold, seed)
+    return dataset.prepare(DataFolder(folder), "paper", fold, seed).complete(dataset.task)
 
 
 # --- descriptors ---------------------------------------------------------------------------------

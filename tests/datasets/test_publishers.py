@@ -6,6 +6,7 @@ import gzip
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from bench_core.errors import InputError
 def prepared(
     dataset: object, folder: Path, size: str = "paper", fold: int = 0, seed: int = 0
 ) -> Splits:
-    splits: Splits = dataset.prepare(DataFolder(folder), size, fold, seed)  # type: ignore[attr-defined]
+    data: Any = dataset
+    splits: Splits = data.prepare(DataFolder(folder), size, fold, seed).complete(data.task)
     return splits
 
 

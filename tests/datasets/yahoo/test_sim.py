@@ -101,7 +101,7 @@ def test_other_seeds_and_splits_give_other_rows(block: dict[str, Examples]) -> N
 
 
 def test_quick_profile_has_its_sizes_prices_and_mark() -> None:
-    splits = YahooSim().prepare(DataFolder("."), "quick", 0, 0)
+    splits = YahooSim().prepare(DataFolder("."), "quick", 0, 0).complete()
     assert [len(s) for s in (splits.train, splits.valid, splits.test)] == [12000, 4000, 6000]
     assert splits.prices.everything == 16948
     assert splits.prices.split == 0.25

@@ -62,7 +62,8 @@ def made(tmp_path: Path) -> dict[str, Made]:
 
 
 def prepared(folder: Path, size: str = "paper", **options: object) -> Splits:
-    return Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+    splits = Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+    return splits.complete(Yahoo.task)
 
 
 def test_the_priced_columns_are_kept_with_their_prices(
