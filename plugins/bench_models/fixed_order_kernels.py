@@ -9,8 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from bench_trees.arrays import frozen
-from bench_trees.kernels.exponentials import logarithm, sigmoid, softplus_and_sigmoid
 from numba import njit
 
 from bench_core.arrays import FloatArray
@@ -20,8 +18,7 @@ WIDE = 512  # rows at a time: what a loop reads stays in the nearest cache
 
 def warm_up(say: Callable[[str], None]) -> None:
     """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
-    products: list[Any] = [combine, project, towards, factor, solve, inverse]
-    kernels = [*products, sigmoid, softplus_and_sigmoid, logarithm]
+    kernels: list[Any] = [combine, project, towards, factor, solve, inverse]
     # as bench_trees.kernels: numba itself says whether what it stored is of this source
     if all(kernel._cache._cache_file._load_index() for kernel in kernels):
         return
@@ -30,9 +27,6 @@ def warm_up(say: Callable[[str], None]) -> None:
     combine(square, square, one)
     project(square, square)
     towards(one, square, square)
-    sigmoid(frozen(one, np.float64), one.copy(), one.copy())
-    softplus_and_sigmoid(one, one.copy(), one.copy())
-    logarithm(one)
     inverse(factor(square))
     solve(square, one, False)
 
