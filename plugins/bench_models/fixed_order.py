@@ -1,9 +1,9 @@
-"""Numerics whose bits no processor, BLAS or number of threads changes: sums in a fixed order.
+"""Numerics whose bits no BLAS or number of threads changes: sums in a fixed order.
 
-NumPy's elementwise +, -, x, /, sqrt and its sums along an axis have one result everywhere. Products
-of matrices (BLAS), ``einsum``, and exponentials and logarithms (loops chosen by the processor) have
-not: they are compiled here (``fixed_order_kernels``), and so is L-BFGS, whose dot products SciPy
-leaves to BLAS.
+NumPy's elementwise +, -, x, /, sqrt and its sums along an axis have one result everywhere; its
+exponentials and logarithms differ between processors in the last bit. Products of matrices (BLAS)
+and ``einsum`` are compiled here (``fixed_order_kernels``), and so is L-BFGS, whose dot products
+SciPy leaves to BLAS.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, frozen
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
