@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_models.fixed_order import project, softplus_and_sigmoid
+from bench_models.logistic import softplus_and_sigmoid
 
 LEAST_SLOPE = 1e-3
 """Log-odds that one standard deviation of the scores is worth at least."""
@@ -75,7 +75,7 @@ def _loss(
     value, p = softplus_and_sigmoid(score)
     loss = float((share * (value - target * score)).sum())
     gradient = (share * (p - target) * Z).sum(axis=1)
-    hessian = project(Z, share * p * (1 - p) * Z)
+    hessian = (share * p * (1 - p) * Z) @ Z.T
     return loss, gradient, hessian
 
 

@@ -137,7 +137,6 @@ def minimise_whitened(
     value and its derivatives by beta and ``last``.
     """
     from scipy.linalg import solve_triangular
-    from scipy.optimize import minimize
 
     def solved(x: FloatArray, trans: str) -> FloatArray:
         if len(x) == 0:
@@ -149,14 +148,34 @@ def minimise_whitened(
         value, by_beta, by_last = loss(solved(x[:-1], "T"), float(x[-1]))
         return value, np.append(solved(by_beta, "N"), by_last)
 
+    start = np.append(root.T @ beta, last)
+    x, _ = lbfgs(value_and_gradient, start, steps=steps, ftol=ftol, gtol=1e-10)
+    return solved(x[:-1], "T"), float(x[-1])
+
+
+def lbfgs(
+    value_and_gradient: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    *,
+    steps: int,
+    ftol: float,
+    gtol: float,
+) -> tuple[FloatArray, float]:
+    """A minimiser of a smooth function by SciPy's L-BFGS-B, and the value there.
+
+    Ends after ``steps``, where a step lowers the value by less than the share ``ftol``, or where
+    no entry of the gradient exceeds ``gtol``.
+    """
+    from scipy.optimize import minimize
+
     result = minimize(
         value_and_gradient,
-        np.append(root.T @ beta, last),
+        start,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": steps, "ftol": ftol, "gtol": 1e-10},
+        options={"maxiter": steps, "ftol": ftol, "gtol": gtol},
     )
-    return solved(result.x[:-1], "T"), float(result.x[-1])
+    return result.x, float(result.fun)
 
 
 def _curvature(objective: GatedObjective, threads: int) -> FloatArray:

@@ -69,13 +69,6 @@ def needed(sensor_cost: FloatArray, needs: FloatArray) -> tuple[FloatArray, Floa
     return sensor_cost[some], needs[some]
 
 
-def sigmoid(z: FloatArray) -> FloatArray:
-    """``1 / (1 + exp(-z))`` without overflow."""
-    tail = np.exp(-np.abs(z))
-    result: FloatArray = np.where(z >= 0, 1.0, tail) / (1.0 + tail)
-    return result
-
-
 def auxiliaries(problem: Problem, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """kappa (T,) and eta (s,), the square roots themselves."""
     return np.sqrt(squares), np.sqrt(problem.needs @ squares)

@@ -78,10 +78,7 @@ bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)
 @hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile what boosting and the steps over q need, where no earlier run has."""
-    from bench_models import fixed_order_kernels
-
     from bench_methods.adapt.kernels import warm_up
 
     boosting.bench_warm_up(say)
-    fixed_order_kernels.warm_up(say)
     warm_up(say)

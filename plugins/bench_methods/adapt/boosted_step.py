@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import binned
-from bench_models.fixed_order import dot
-from bench_models.problem import sigmoid
+from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
@@ -57,8 +56,8 @@ class JointLoss:
     def base(self, labels: Labels) -> FloatArray:
         """The best constants: log-odds of the ones that are kept, and of being sent."""
         kept = labels.mass * (1 - self.q)
-        ones = dot(kept, labels.y) / max(float(kept.sum()), TINY)
-        sent = dot(labels.mass, self.q) / float(labels.mass.sum())
+        ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
+        sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
         share = np.clip(np.array([ones, sent]), TINY, 1 - TINY)
         return np.asarray(np.log(share / (1 - share)), dtype=np.float64)
 

@@ -1,7 +1,6 @@
 """Standardised columns of the training rows, and linear functions of them.
 
 Columns are centred and scaled by their weighted mean and deviation, a missing cell counting as 0.
-All sums are in a fixed order (``fixed_order``).
 """
 
 from __future__ import annotations
@@ -11,13 +10,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
-from bench_models.fixed_order import (
-    cholesky,
-    combine,
-    gram,
-    project,
-    solve_lower,
-)
 
 from bench_core import InputError
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
@@ -53,9 +45,9 @@ class Columns:
                 f"feature {column} holds infinity, which no linear model can read; "
                 "leave the value empty or use adapt-gbrt"
             )
-        centre = project(Z, share[None])[0]
+        centre = Z @ share
         Z -= centre[:, None]
-        scale = np.sqrt(project(Z**2, share[None])[0])
+        scale = np.sqrt(Z**2 @ share)
         varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
         Z = Z[varied] / scale[varied, None]
         return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
@@ -74,7 +66,7 @@ class Columns:
     def gram(self) -> FloatArray:
         """Their correlation matrix (k, k)."""
         if self._gram is None:
-            self._gram = gram(self.values, self.share)
+            self._gram = (self.values * self.share) @ self.values.T
         return self._gram
 
     def only(self, features: IntArray) -> Columns:
@@ -101,7 +93,7 @@ class LinearFunction:
 
     def __call__(self, columns: Columns) -> FloatArray:
         """Its values on all rows (n,)."""
-        return combine(columns.values, self.weights, self.intercept)
+        return self.weights @ columns.values + self.intercept
 
     def only(self, kept: BoolArray) -> LinearFunction:
         """Of the columns ``kept`` (k,) alone."""
@@ -135,14 +127,16 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], LinearPair]) -> L
     k, n = columns.values.shape
     if k <= n:
         return fitted(columns)
-    K = gram(np.ascontiguousarray(columns.values.T), np.ones(k))
+    K = columns.values.T @ columns.values
     K += _JITTER * np.trace(K) / n * np.eye(n)
-    L = cholesky(K)
+    L: FloatArray = np.asarray(np.linalg.cholesky(K), dtype=np.float64)
     every, unit = np.arange(n), np.ones(n)
     pair = fitted(Columns(every, np.ascontiguousarray(L.T), 0 * unit, unit, columns.share))
     return LinearPair(*(_lifted(one, columns, L) for one in pair))
 
 
 def _lifted(function: LinearFunction, columns: Columns, L: FloatArray) -> LinearFunction:
-    v = solve_lower(L, function.weights, transposed=True)
-    return LinearFunction(project(columns.values, v[None])[0], function.intercept)
+    from scipy.linalg import solve_triangular
+
+    v = solve_triangular(L, function.weights, lower=True, trans="T")
+    return LinearFunction(columns.values @ v, function.intercept)

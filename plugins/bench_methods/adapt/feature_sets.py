@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
-from bench_models.fixed_order import softplus_and_sigmoid
+from bench_models.logistic import softplus_and_sigmoid
 
 from bench_core import Prices
 from bench_core.arrays import FloatArray, IntArray

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.calibration import platt
-from bench_models.fixed_order import dot
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -243,7 +242,7 @@ def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedMo
     stage = Stage(
         entries=columns.which,
         weights=weights,
-        bias=np.array([function.intercept - dot(weights, columns.centre)]),
+        bias=np.array([function.intercept - float(weights @ columns.centre)]),
     )
     return StagedModel([stage], [Point(0, {})], prices)
 

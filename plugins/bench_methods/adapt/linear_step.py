@@ -21,13 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.fixed_order import (
-    both,
-    dot,
-    lbfgs,
-    project,
-    softplus_and_sigmoid,
-)
+from bench_models.descent import lbfgs
+from bench_models.logistic import softplus_and_sigmoid
 
 from bench_core import Prices
 from bench_core.arrays import FloatArray, IntArray
@@ -80,7 +75,7 @@ class GroupPenalty:
         total = np.bincount(self.sensor, squares[self.feature], len(self.price))
         root = np.sqrt(total + ROUND**2)
         factor = np.bincount(self.feature, (self.price / root)[self.sensor], self.features)
-        return dot(self.price, root - ROUND), factor.astype(np.float64)
+        return float(self.price @ (root - ROUND)), factor.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +89,10 @@ class Objective:
     def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at m times weights and intercept."""
         weights, intercepts = _unpacked(packed, len(self.columns.which))
-        value, by = self.loss(both(self.columns.values, weights, intercepts))
+        value, by = self.loss(weights @ self.columns.values + intercepts[:, None])
         squares = (weights**2).sum(axis=0)
         cost, factor = self.price(squares)
-        by_weights = project(self.columns.values, by) + (factor + RIDGE) * weights
+        by_weights = by @ self.columns.values.T + (factor + RIDGE) * weights
         value += cost + RIDGE / 2 * float(squares.sum())
         return value, _joined(by_weights, by.sum(axis=1))
 
@@ -124,7 +119,7 @@ class Objective:
 
         weights, intercepts = _unpacked(_packed(start), k)
         begin = _joined(scaling.back(weights), intercepts / _INTERCEPT)
-        u, value = lbfgs(scaled, begin, steps=_STEPS, flat=flat, slope=_TOLERANCE)
+        u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=_TOLERANCE)
         weights, intercepts = _unpacked(plain(u), k)
         return [LinearFunction(weights[i], float(intercepts[i])) for i in range(m)], value
 
@@ -309,5 +304,5 @@ def _steepness(
     """Of the loss at a pair and its q, by the weights of each column: |d/dg, d/df1| (k,)."""
     g, f1 = found.pair
     by = GivenQ(rows, found.q, D)(np.stack([g(columns), f1(columns)]))[1]
-    steep: FloatArray = np.sqrt((project(columns.values, by) ** 2).sum(axis=0))
+    steep: FloatArray = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
     return steep

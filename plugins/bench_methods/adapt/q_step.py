@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from bench_models.calibration import Line
-from bench_models.fixed_order import dot, log, sigmoid, softplus_and_sigmoid
+from bench_models.logistic import sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, Prices
 from bench_core.arrays import BitArray, FloatArray
@@ -67,7 +67,7 @@ class TrainingRows:
         sign = np.where(train.y > 0, 1.0, -1.0)
         right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
         mass = train.weights
-        return cls(sign, mass / mass.sum(), -log(right), np.concatenate(bits), evaluation, line)
+        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
 
     def excess(self, f1: FloatArray) -> FloatArray:
         """l1 - l0 for the scores of f1."""
@@ -75,7 +75,7 @@ class TrainingRows:
 
     def mean(self, values: FloatArray) -> float:
         """Over rows, copies counted."""
-        return dot(self.share, values)
+        return float(self.share @ values)
 
     def premium(
         self, gate: BitArray, kept: BitArray, cost1: FloatArray | float, prices: Prices, tau: float
@@ -135,7 +135,7 @@ class KullbackLeibler(GateDistance):
     def of_q(self, q: FloatArray) -> FloatArray:
         """Minus the entropy of q."""
         inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
-        return q * log(inside) + (1 - q) * log(outside)
+        return q * np.log(inside) + (1 - q) * np.log(outside)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logistic loss on the soft labels q."""
@@ -155,7 +155,7 @@ class SquaredLogOdds(GateDistance):
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
         inside = np.clip(q, 1e-12, 1 - 1e-12)
-        difference = g - (log(inside) - log(1 - inside))
+        difference = g - (np.log(inside) - np.log(1 - inside))
         return difference**2 / 2, difference
 
 
@@ -168,7 +168,7 @@ def smallest_bias(
     """
     from scipy.optimize import brentq
 
-    above = cache(lambda b: dot(share, q(b)) - p_full)
+    above = cache(lambda b: float(share @ q(b)) - p_full)
     step = _NEAR if near else 1.0
     low, high = max(0.0, near - step), near + step
     while low > 0 and above(low) <= 0:
@@ -191,7 +191,7 @@ def sending_price(ahead: FloatArray, share: FloatArray, p_full: float, near: flo
     low, high, b = -1.0, np.inf, near  # below 0: the mean at 0 is not known
     for _ in range(_TRIES):
         q = sigmoid(ahead - b)
-        over, slope = dot(share, q) - p_full, dot(share, q * (1 - q))
+        over, slope = float(share @ q) - p_full, float(share @ (q * (1 - q)))
         if b == 0 and over <= 0:
             break
         low, high = (b, high) if over > 0 else (low, b)

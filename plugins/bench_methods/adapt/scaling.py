@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from bench_models.fixed_order import both, cholesky, gram, inverse_lower, project, solve_lower
 
 from bench_core.arrays import FloatArray
 
@@ -44,19 +43,21 @@ class InColumns:
     @classmethod
     def of(cls, correlation: FloatArray, ridge: FloatArray) -> Self:
         """From the correlation matrix (k, k) of the columns."""
-        return cls(inverse_lower(cholesky(correlation / 4 + np.diag(ridge))))
+        return cls(_inverse(_cholesky(correlation / 4 + np.diag(ridge))))
 
     def forth(self, u: FloatArray) -> FloatArray:
         """C u."""
-        return _product(u, self.lower)
+        return u @ self.lower
 
     def transposed(self, by: FloatArray) -> FloatArray:
         """C' by."""
-        return _product(by, self.lower.T)
+        return by @ self.lower.T
 
     def back(self, weights: FloatArray) -> FloatArray:
         """C^-1 weights."""
-        return np.array([solve_lower(self.lower, one, transposed=True) for one in weights])
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.lower, weights.T, lower=True, trans="T").T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +75,9 @@ class InRows:
         E = 1 / np.sqrt(ridge)
         M = E[:, None] * values * (np.sqrt(share) / 2)
         one = np.eye(len(share))
-        R = cholesky(one + gram(M.T, np.ones(len(M))))
-        outer = inverse_lower(R + one)
-        return cls(E, M, _product(inverse_lower(R).T, outer), outer.T)
+        R = _cholesky(one + M.T @ M)
+        outer = _inverse(R + one)
+        return cls(E, M, _inverse(R).T @ outer, outer.T)
 
     def forth(self, u: FloatArray) -> FloatArray:
         """C u."""
@@ -94,8 +95,15 @@ class InRows:
 
     def _through(self, rows: FloatArray, inner: FloatArray) -> FloatArray:
         """``rows @ M @ inner @ M.T``."""
-        return project(self.M, _product(_product(rows, self.M), inner))
+        product: FloatArray = rows @ self.M @ inner @ self.M.T
+        return product
 
 
-def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    return both(right, left, np.zeros(len(left)))
+def _cholesky(A: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.cholesky(A), dtype=np.float64)
+
+
+def _inverse(lower: FloatArray) -> FloatArray:
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))

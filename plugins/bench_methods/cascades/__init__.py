@@ -51,20 +51,11 @@ Departures
   Platt's line, fitted on the training rows.
 """
 
-from collections.abc import Callable
+from bench_models.boosting import bench_warm_up
 
-from bench_models import boosting
-
-from bench_core import hookimpl, provide_learners
+from bench_core import provide_learners
 from bench_methods.cascades.learner import AndOr, SoftCascade
 
+__all__ = ["bench_learners", "bench_warm_up"]
+
 bench_learners = provide_learners(SoftCascade, AndOr)
-
-
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile what boosting and sums in a fixed order need, where no earlier run has."""
-    from bench_models import fixed_order_kernels
-
-    boosting.bench_warm_up(say)
-    fixed_order_kernels.warm_up(say)

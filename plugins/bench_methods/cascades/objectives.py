@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.descent import cyclic_descent
-from bench_models.fixed_order import cholesky, combine, dot, lbfgs, project, solve_lower, times
+from bench_models.descent import cyclic_descent, minimise_whitened
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
@@ -100,7 +99,7 @@ class Hinges:
         """The objective as printed."""
         errors = np.maximum(0.0, 1.0 - np.where(self.positive, scores, -scores))
         loss = np.where(self.positive, self.nu * errors.max(axis=0), errors.prod(axis=0))
-        return dot(self.share, loss)
+        return float(self.share @ loss)
 
     def stage(self, scores: FloatArray, k: int) -> OneStage:
         """A weighted hinge for negatives, one that begins at the others' largest for positives."""
@@ -112,7 +111,7 @@ class Hinges:
 
         def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             value, slope = hinge(1.0 - side * f - floor, self.width)
-            return dot(weight, value), -side * weight * slope
+            return float(weight @ value), -side * weight * slope
 
         return evaluate
 
@@ -152,17 +151,18 @@ class Design:
     ) -> Design:
         """``columns`` float32 (T, n); ``share`` (n,) sums to 1."""
         own = columns[trees].astype(np.float64)
-        mean = project(own, share[None])[0]
+        mean = own @ share
         own -= mean[:, None]
-        variance = project(own**2, share[None])[0]
+        variance = own**2 @ share
         varies = variance > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
         if not varies.any():
             return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
         scale = float(np.sqrt(variance[varies].mean()))
         own = own[varies] / scale
-        gram = curvature * project(own, own * share)
+        gram = curvature * (own * share) @ own.T
         np.fill_diagonal(gram, gram.diagonal() + ridge)
-        return cls(trees[varies], mean[varies], scale, cholesky(gram))
+        root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+        return cls(trees[varies], mean[varies], scale, root)
 
     def columns(self, columns: Float32Array) -> FloatArray:
         """Centred and scaled, (c, n)."""
@@ -180,11 +180,11 @@ class Linear:
     def on_trees(self, design: Design) -> tuple[FloatArray, float]:
         """Weights (c,) and constant for the trees' plain outputs."""
         plain = self.weights / design.scale
-        return plain, self.bias - dot(plain, design.mean)
+        return plain, self.bias - float(plain @ design.mean)
 
     def scores(self, Z: FloatArray) -> FloatArray:
         """Of the rows whose scaled columns are ``Z`` (c, n)."""
-        return combine(Z, self.weights, self.bias)
+        return np.asarray(self.weights @ Z + self.bias)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +221,7 @@ class Descent:
         if scores is None:
             pairs = zip(stages, self.designs, strict=True)
             scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
-        squares = sum(dot(s.weights, s.weights) for s in stages)
+        squares = sum(float(s.weights @ s.weights) for s in stages)
         loss = self.loss.value(scores) + 0.5 * self.ridge * squares
         return Fitted(tuple(stages), scores, loss)
 
@@ -275,16 +275,12 @@ def minimise(
     In coordinates in which they are round: boosted columns, all alike, take hundreds of steps else.
     """
 
-    def plain(x: FloatArray) -> tuple[FloatArray, float]:
-        return solve_lower(design.root, x[:-1], transposed=True), float(x[-1])
+    def value(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
+        lost, by_score = loss(weights @ Z + bias)
+        total = lost + 0.5 * ridge * float(weights @ weights)
+        return total, Z @ by_score + ridge * weights, float(by_score.sum())
 
-    def value(x: FloatArray) -> tuple[float, FloatArray]:
-        weights, bias = plain(x)
-        lost, by_score = loss(combine(Z, weights, bias))
-        by_weights = project(Z, by_score[None])[0] + ridge * weights
-        total = lost + 0.5 * ridge * dot(weights, weights)
-        return total, np.append(solve_lower(design.root, by_weights), by_score.sum())
-
-    begin = np.append(times(design.root.T, start.weights), start.bias)
     # run to a flat gradient: a stop by small gains would let rounding decide where
-    return Linear(*plain(lbfgs(value, begin, steps=steps, flat=0.0, slope=1e-10, memory=10)[0]))
+    return Linear(
+        *minimise_whitened(value, design.root, start.weights, start.bias, steps, ftol=0.0)
+    )

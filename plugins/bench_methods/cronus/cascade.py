@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from bench_models.descent import Settings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
-from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge, sigmoid
+from bench_models.logistic import sigmoid
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
 from bench_core.arrays import FloatArray, IntArray
 

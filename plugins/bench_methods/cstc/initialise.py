@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 from bench_models.least_squares import NEGLIGIBLE, Normal, normal_equations, solve_positive
-from bench_models.problem import Problem, auxiliaries, quadratic_price, ridge, sigmoid
+from bench_models.logistic import sigmoid
+from bench_models.problem import Problem, auxiliaries, quadratic_price, ridge
 
 from bench_core.arrays import FloatArray
 from bench_methods.cstc.tree import Penalty, Shape, Tree, pass_on

@@ -11,7 +11,8 @@ from itertools import pairwise
 import numpy as np
 from bench_models.descent import Settings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
-from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, sigmoid
+from bench_models.logistic import sigmoid
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_methods.cstc.tree import (

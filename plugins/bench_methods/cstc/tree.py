@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from bench_models.problem import Problem, relaxed_cost, sigmoid
+from bench_models.logistic import sigmoid
+from bench_models.problem import Problem, relaxed_cost
 
 from bench_core.arrays import Float32Array, FloatArray
 

@@ -15,7 +15,8 @@ from bench_methods.cronus.cascade import (
     squared_use,
     stage_objective,
 )
-from bench_models.problem import Problem, sigmoid
+from bench_models.logistic import sigmoid
+from bench_models.problem import Problem
 from helpers.cronus_cases import cascade, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
