@@ -220,8 +220,8 @@ class Grower:
     def _buffers(self, newton: Newton) -> Buffers:
         pool, values = self.pool, (self.fixed.values, self.pool.values)
         cuts = self.nodes, pool.gain, pool.cut, pool.reached
-        room = self.moves, self.work, self.root, self.steps, self.values
-        growing = Growing(self.state, self.sizes, *cuts, *room)
+        room = self.moves, self.work, self.root
+        growing = Growing(self.state, self.sizes, *cuts, *room, self.steps, self.values)
         rows = Rows(self.words, self.rows, self.spare, *values, self.copies)
         usable = UsableFeatures(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
         sums, owed = pool.sums(), self._owed()

@@ -178,7 +178,9 @@ def grow(
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 if _cells(buffers) > extent.cells:
                     return SCORE
-                score(buffers, int(np.int64(0)), len(usable.groups), scratch)
+                if len(usable.groups) > 0:
+                    # no literal, for which it would be compiled once more
+                    score(buffers, int(np.int64(0)), len(usable.groups), scratch)
                 for i in range(state[WAITING]):
                     for column in range(5, 7):
                         if work[i, column] >= 0:
@@ -233,7 +235,7 @@ def grow(
                 return ROOM
 
 
-@calling(histograms, intrinsics, splitting, borrowing=True)
+@calling(gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
 def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
     tree, rows, usable, carried = buffers.tree, buffers.rows, buffers.usable, buffers.carried
@@ -354,7 +356,7 @@ def _begin_rows(buffers: Buffers, begin: int, end: int) -> tuple[int, int]:
     for i in range(len(own)):
         g += own[i, 0]
         h += own[i, last]
-    return g, h
+    return int(g), int(h)
 
 
 @njit(inline="always")
