@@ -1,7 +1,8 @@
 """Three instructions of the processor that numba has no name for.
 
-What they are worth to histograms, which are nine tenths of training, stands in
-docs/performance.md: without requests ahead, counting the rows of a small leaf takes twice as long.
+Without them a tree on one thread takes longer (100000 rows of 136 and of 519 columns, AMD EPYC):
+1.2 to 2.0 times as long without any ``prefetch``, 1.1 to 1.3 times without ``prefetch_early``, and
+where rows have hessians 1.2 times with two adds in place of ``add_pair``.
 """
 
 from typing import TYPE_CHECKING, Any
