@@ -22,7 +22,6 @@ from bench_trees.arrays import (
 )
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
-from bench_trees.growing_tree import Settings
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
@@ -53,6 +52,7 @@ from bench_trees.kernels.tree import (
     score,
 )
 from bench_trees.penalties import Account, Ledger
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 PIECES = 4  # of each thread, as some words take longer than others

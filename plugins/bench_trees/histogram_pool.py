@@ -16,11 +16,11 @@ import numpy as np
 from bench_trees.arrays import Int64Array, UInt64Array, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import SLOT, Sums
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 from bench_trees.kernels.tree import KNOWN, Carried
+from bench_trees.settings import Settings
 
 
 class HistogramPool:

@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, grown
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.payments import count_unpaid, mark_paid
+from bench_trees.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

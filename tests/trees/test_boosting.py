@@ -10,9 +10,9 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
-from bench_trees.growing_tree import Settings
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from helpers.walk import scores_of
 
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)

@@ -48,9 +48,9 @@ def _kernels() -> list[Any]:
 def _use_every_kernel() -> None:
     from bench_trees.binning import find_bins
     from bench_trees.boosting import boost
-    from bench_trees.growing_tree import Settings
     from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
     from bench_trees.penalties import Penalty
+    from bench_trees.settings import Settings
 
     X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
     y = X[:, 0].astype(np.float64)
