@@ -260,7 +260,9 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab: browser.Page) -> Non
     tab.js(f"location.hash = {json.dumps(kept)}")
     tab.wait("document.getElementById('f-scale').getAttribute('aria-pressed') === 'true'")
     assert story(tab) == told
-    assert tab.js("document.querySelectorAll('section.set:not(.off) .chart .ends text').length") == 2
+    assert (
+        tab.js("document.querySelectorAll('section.set:not(.off) .chart .ends text').length") == 2
+    )
     assert tab.js("location.hash") == kept
 
 
