@@ -44,6 +44,7 @@ class RunResult:
     ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
     ``reused`` how many of them were there before; ``failures`` lists title, status and error of
     those that are not ok, ``audit_failures`` the titles of trials that the replay audit refused.
+    After an audit ``failures`` also lists those whose costs stay declared, with the reason.
     """
 
     run: str
@@ -238,6 +239,8 @@ def carry_out_audit(
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
+        elif verdict.word == "declared":
+            failures.append((title, "declared", verdict.reason))
 
     def result(interrupted: bool = False) -> RunResult:
         return RunResult(

@@ -135,9 +135,9 @@ def test_columns_of_tables_are_matched_by_name(tmp_path: Path) -> None:
 def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
     train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
     test = write(tmp_path, "test.csv", "a,y\n1,0\n")
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(train, train, test)
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(test, test, train)
 
 
