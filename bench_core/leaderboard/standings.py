@@ -24,7 +24,6 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.columns import positions, texts
 from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.blocks import effort
@@ -237,11 +236,10 @@ def _limit(budget: Budget | None) -> float:
 def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
-    learners = texts(points["learner"])
     arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
-    for rows in positions(points, ["learner", "fold", "seed"]):
-        path = Path(*(values[rows] for values in arrays))
-        found.setdefault(learners[rows[0]], []).append(path)
+    for rows in selection.groups(points, ["learner", *selection.REPEAT]):
+        learner = str(points["learner"].iloc[rows[0]])
+        found.setdefault(learner, []).append(Path(*(values[rows] for values in arrays)))
     return found
 
 
