@@ -26,17 +26,9 @@ from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
+from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import effort
-from bench_core.statistics.choices import Choose, at_budget
-from bench_core.statistics.comparison import (
-    better_than,
-    interval,
-    rank_intervals,
-    tiers,
-)
-from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import (
+from bench_core.statistics.bootstrap_data import (
     Ask,
     Drawn,
     Repeat,
@@ -48,6 +40,14 @@ from bench_core.statistics.pools import (
     repeats,
     unread,
 )
+from bench_core.statistics.comparison import (
+    better_than,
+    interval,
+    rank_intervals,
+    tiers,
+)
+from bench_core.statistics.intervals import Interval
+from bench_core.statistics.point_selection import Choose, at_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +203,7 @@ class Values:
         higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
         asks = [Ask(choices_within(part, higher), part is tails, priced=0) for part in parts]
         names, found, resamples = self.repeats(resamples, within)
-        drawn = [joined_asks(of) for of in draws(found, asks, higher, resamples)]
+        drawn = [joined_asks(of) for of in draws(found, asks, resamples)]
         places = enumerate(chain(*parts) if drawn else ())
         return {budget: named(names, drawn, place) for place, budget in places}
 
