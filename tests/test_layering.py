@@ -28,7 +28,7 @@ HOMES = {
     "bench_reports": ROOT / "reports/bench_reports",
 }
 MAY_IMPORT = {
-    "bench_core": set(),
+    "bench_core": {"bench_trees"},  # ``bench_core.serving`` alone
     "bench_trees": {"bench_core"},  # its ``traversal`` alone
     "bench_models": {"bench_core", "bench_trees"},
     "bench_methods": {"bench_core", "bench_trees", "bench_models"},
@@ -123,6 +123,15 @@ def test_parts_of_the_core_import_only_what_stands_before_them() -> None:
         f"{name} imports {target}"
         for name, target in edges("bench_core")
         if "." in name and "." in target and place(target) > place(name)
+    ]
+    assert wrong == []
+
+
+def test_of_the_core_serving_alone_uses_the_tree_engine() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, target in edges("bench_core")
+        if target.startswith("bench_trees") and not name.startswith("bench_core.serving.")
     ]
     assert wrong == []
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_core.results.rows import checksum
 from helpers.commands import QUICK, Run
 
 from bench_core.arrays import FloatArray
-from bench_core.results.rows import checksum
 
 INLINE = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
 
