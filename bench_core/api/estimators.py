@@ -23,10 +23,10 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import learner_of
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
-from bench_core.datasets.user_files import LARGEST_GRADE
+from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import predictions
@@ -172,7 +172,7 @@ class _Budgeted(BaseEstimator):
         if self.caps_ is not None:
             unlabelled = Examples(features.X, np.zeros(n), features.queries)
             whole = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
-            answers, place = whole.at(len(whole.points))
+            answers, place = whole.places[-1]
             return answers.scores[place], answers.cost[place]
         path = predictions(self.model_, features, costs, self._classes)
         prediction = next(islice(path, self.position_, None))
@@ -372,7 +372,7 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     Without ids all rows are one query.
     """
     try:
-        order, groups, _ = grouped_rows(queries, n)
+        order, groups = grouped_rows(queries, n)
     except BenchError as error:
         raise ValueError(str(error)) from None
     return order, groups or Queries(np.array([0, n]))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.machine import memory
-from bench_core.datasets.cache import check_prepared
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
@@ -45,6 +44,7 @@ class RunResult:
     ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
     ``reused`` how many of them were there before; ``failures`` lists title, status and error of
     those that are not ok, ``audit_failures`` the titles of trials that the replay audit refused.
+    After an audit ``failures`` also lists those whose costs stay declared, with the reason.
     """
 
     run: str
@@ -147,8 +147,6 @@ def carry_out(
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         jobs = list(map(here, jobs))
         known = kept or Kept()
-        for data in known.new(job.spec.data for job in jobs):
-            check_prepared(data)
         if jobs and (learners := known.new(job.learner for job in jobs if job.kind == "fit")):
             warm_up(learners)
         _perform(jobs, request, (plan.workers, plan.threads), emit, keep, kept)
@@ -241,6 +239,8 @@ def carry_out_audit(
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
+        elif verdict.word == "declared":
+            failures.append((title, "declared", verdict.reason))
 
     def result(interrupted: bool = False) -> RunResult:
         return RunResult(
@@ -255,8 +255,6 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        for data in dict.fromkeys(job.spec.data for job in jobs):
-            check_prepared(data)
         _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None

@@ -9,7 +9,7 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.priced import costs_for, same_sensors
+from bench_core.datasets.pricing import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.keys import judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan

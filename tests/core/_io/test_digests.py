@@ -16,7 +16,7 @@ import pytest
 from bench_core._io import digests
 from bench_core._io.digests import code_key, import_key, look_again, module_digest
 from bench_core.datasets.cache import entry_name
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.planning.keys import learner_key
 from bench_core.plugins import load_registry
@@ -354,7 +354,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
     ("ending", "changes"),
     [
         ("bench_core/datasets/publishers/download.py", set()),
-        ("bench_core/datasets/search.py", set()),
+        ("bench_core/datasets/data_folder.py", set()),
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight_kernel.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),

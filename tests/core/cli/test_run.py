@@ -74,10 +74,10 @@ def test_plan_says_that_kernels_are_still_to_be_compiled(
     bench: Run, material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel = SimpleNamespace(stats=SimpleNamespace(cache_path=str(tmp_path)))
-    monkeypatch.setattr("bench_core.costs.meter._add_new", kernel)
+    monkeypatch.setattr("bench_core.costs.meter._charge", kernel)
     said = "no kernel is compiled here yet"
     assert said in bench("plan", *QUICK, "-l", "toy").out
-    (tmp_path / "meter._add_new-81.py311.nbi").touch()
+    (tmp_path / "meter._charge-81.py311.nbi").touch()
     assert said not in bench("plan", *QUICK, "-l", "toy").out
 
 

@@ -186,8 +186,8 @@ def failing(item: object) -> float:
         (failing, {}, "'e' failed on here.txt .RuntimeError: no luck"),
         (lambda item: None, {}, "'e' returned nothing"),
         (lambda item: "text", {}, "returned str, not numbers"),
-        (lambda item: [], {}, "no number at all"),
-        (lambda item: 1, {"o": lambda raw: [1, 2]}, "'o' of 'e' is not one number"),
+        (lambda item: [], {}, "returned 0 numbers"),
+        (lambda item: 1, {"o": lambda raw: [1, 2]}, "output 'o' returned 2 numbers; return one"),
         (lambda item: 1, {"o": failing}, "failed on here.txt"),
     ],
 )
@@ -223,5 +223,5 @@ def test_progress_ends_at_all_timings_and_garbage_is_collected_again() -> None:
 
 def test_an_output_must_be_one_number_for_every_item() -> None:
     extractor = Extractor("e", lambda item: item, {"o": lambda raw: raw})
-    with pytest.raises(InputError, match="output 'o' of 'e' is not one number"):
+    with pytest.raises(InputError, match="output 'o' returned 2 numbers; return one"):
         measure([extractor], [[1], [1, 2]], repeats=1)

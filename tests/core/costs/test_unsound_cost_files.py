@@ -106,12 +106,9 @@ def test_an_option_of_a_model_is_refused_at_its_line() -> None:
     )
 
 
-def test_costs_are_finite_and_can_be_added_up() -> None:
+def test_costs_are_finite() -> None:
     assert refused("a:1\nb:inf\nc:0", name="c.txt") == (
         "c.txt, line 2: feature 'b' costs inf; costs are finite and >= 0, correct it"
-    )
-    assert refused("a:1\nb:2e100\nc:0", name="c.txt").startswith(
-        "c.txt, line 2: feature 'b' costs 2e100, more than can be added up"
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench_core.data import Task
-from bench_core.datasets.priced import with_costs
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 from bench_core.splits import Splits
@@ -135,9 +135,9 @@ def test_columns_of_tables_are_matched_by_name(tmp_path: Path) -> None:
 def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
     train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
     test = write(tmp_path, "test.csv", "a,y\n1,0\n")
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(train, train, test)
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(test, test, train)
 
 

@@ -1,4 +1,4 @@
-"""Readers against parsers that others wrote, on made-up and on spoilt files (``tests/fuzz``)."""
+"""Readers against parsers of others (``reference_parsers``), on made-up and spoilt files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fuzz import targets
-from fuzz.seeds import COSTS, DATASETS, SETTINGS, SVM, TABLES
-from helpers.bad_input_cases import SUITE
+from helpers import reference_parsers as targets
+from helpers.bad_input_cases import SUITE, svm, table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,6 +119,34 @@ def test_many_made_up_files_are_read_as_by_the_reference(name: str) -> None:
     target, strategy = CASES[name]
     LONG(given(strategy)(target))()
 
+
+DATASETS = """[clicks]
+title = "Clicks"
+file = "all.csv"
+task = "binary"
+label = "clicked"
+split = [0.7, 0.15, 0.15]
+[more-1]
+file = "m.svm"
+folds = 5
+index_base = 0
+task = "ranking"
+"""
+COSTS = [
+    "name,cost\nTSH,22.78\nT 4,14.51\nc,0\n",
+    "TSH:1\nT 4:2.5\nc:3\n",
+    "1\n2\n3e2\n",
+    '{"TSH": 1, "T 4": 2.5, "c": 0}',
+    "[1, 2, 3.5]",
+    '{"costs": {"TSH": 22.78, "T 4": 14.51}, "shared": [["TSH", "c"]], "derived": {"c": ["TSH"]}, '
+    '"discounted": [{"members": ["TSH", "T 4"], "later": [2.5, 1]}], "split": 0.25, "tree": 0, '
+    '"unit": "dollars"}',
+]
+SETTINGS = ["300", "[1, 2]", "{learner = 1}", '{learner = "gbrt", trees = 3}', "gbrt", "none"]
+SETTINGS += ["0.1", "2020-01-01", "true", "1e999", "nan", "[[1, 2], [3]]", "'x'", "{trees = 3}"]
+SVM = [svm(5, ids=True), "1 1:nan 3:1e-40 # c\n0 2:0x1 3:1e39\n", "0 0:1\n", "-1 1:+.5e1\n\n#\n2\n"]
+TABLES = [table(6), "a;b\n1,5;2\n", 'a\tb\n"x\ty"\t1\n', 'a,"b ""c"""\n1,"2"\n,NA\n', "a,b\r1,2\r"]
+TABLES += ["a,b\ntrue,1\nfalse,?\n", "a,b\n 1 ,-inf\n1e400,0x1\n", "\ufeffa\n1\n\n2"]
 
 SEEDS = {
     "table": TABLES,

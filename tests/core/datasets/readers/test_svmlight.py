@@ -16,8 +16,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from bench_core.data import Examples, Queries
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.readers.svmlight import SvmRows, first_queries, read_svmlight
-from bench_core.datasets.readers.svmlight_grammar import LARGEST
+from bench_core.datasets.readers.svmlight import LARGEST, SvmRows, first_queries, read_svmlight
 from bench_core.errors import InputError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder
 from bench_core.datasets.splitting import (
     cut,
     cut_by_class,
@@ -62,6 +62,8 @@ def test_a_folder_may_be_absolute_here_or_where_data_lie(
     assert source.find_folder("photos") == tmp_path / "data" / "deep" / "er" / "photos"
     assert source.find_folder("others") == tmp_path / "here" / "others"
     assert source.find_folder(str(tmp_path / "data")) == tmp_path / "data"
+    with pytest.raises(InputError, match="no such folder"):
+        source.find_folder("pictures")
     put(tmp_path, "data/photos/c")
     with pytest.raises(InputError, match="both match photos"):
         source.find_folder("photos")

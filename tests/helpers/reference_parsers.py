@@ -1,8 +1,8 @@
-"""What is fuzzed: each target takes any bytes, and passes if they are refused in one line or read
-as an independent parser reads them.
+"""Readers compared with independent parsers.
 
-A target returns whether the input was accepted. It raises AssertionError for a misreading, and
-lets through every exception that is no error for users.
+Each function takes any bytes and returns whether the input was accepted. It raises AssertionError
+if it is read in another way than by the independent parser, and lets through every exception that
+is not an error for users.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from bench_trees.importers import ModelError, read_model
 from bench_trees.importers.files import parse_ubj
-from helpers.model_walks import walked
 
 from bench_core._io.digests import canonical
 from bench_core._io.text import read_bytes
@@ -34,17 +32,17 @@ from bench_core.costs.cost_file import CostFile, cost_model
 from bench_core.costs.model import SensorPrices
 from bench_core.datasets.readers import svmlight
 from bench_core.datasets.readers.tables import read_table
-from bench_core.datasets.readers.texts import cells
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import BenchError, InputError
 from bench_core.parameters import as_json, expand
 from bench_core.planning.request import parse_setting, with_setting
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import load_registry
+from helpers.model_walks import walked
 
 MEMORY = Path("/dev/shm")  # where a file costs no more than its bytes
 FOLDER = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
-FOLDER = FOLDER / "budget-bench-fuzz" / str(os.getpid())
+FOLDER = FOLDER / "budget-bench-readers" / str(os.getpid())
 FOLDER.mkdir(parents=True, exist_ok=True)
 NOT_THERE = ["", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
 NOT_THERE += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
@@ -59,25 +57,6 @@ def _file(name: str, data: bytes) -> Path:
 
 def same(a: Any, b: Any) -> bool:
     return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
-
-
-class InTurn:
-    """A pool without threads: they take longer to start than an input to be read."""
-
-    def __init__(self, threads: int) -> None:
-        self.map = map
-
-    def __enter__(self) -> InTurn:
-        return self
-
-    def __exit__(self, *raised: object) -> None: ...
-
-    def submit(self, work: Callable[..., Any], *given: Any) -> Any:
-        found = work(*given)
-        return SimpleNamespace(result=lambda: found)
-
-
-svmlight.ThreadPoolExecutor = InTurn  # type: ignore[misc,assignment,attr-defined]
 
 
 def svm(data: bytes) -> bool:
@@ -145,7 +124,7 @@ def table(data: bytes) -> bool:
     lines = list(_records(re.sub(r"^(?:[ \t]*\n)*", "", text), mark))
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
-        if found.is_text(name):
+        if found.column(name).is_text:
             continue
         try:
             values = found.numbers(name, np.float32)
@@ -159,31 +138,6 @@ def table(data: bytes) -> bool:
             elif NUMBER.fullmatch(cell.strip(" \t")):
                 with np.errstate(over="ignore"):
                     assert value == np.float32(float(cell)), f"{cell!r} is read as {value}"
-    return True
-
-
-def parquet(data: bytes) -> bool:
-    """``pandas``, column by column, whatever notes of pandas the file has."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = _file("x.parquet", data)
-    try:
-        found = read_table(path)
-    except InputError as error:
-        if "\n" in str(error):
-            raise
-        return False
-    theirs = pq.ParquetFile(path).read()
-    assert len(found) == theirs.num_rows, "not as many rows"
-    for name in found.names:
-        column = theirs[name]
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            values = found.frame[name].to_numpy(np.float64, na_value=np.nan)
-            other = column.to_pandas().to_numpy(np.float64, na_value=np.nan)
-            assert same(values, other), f"{name!r} is not what pyarrow reads"
-        elif pa.types.is_string(column.type):
-            assert cells(found.frame[name]).tolist() == [text or "" for text in column.to_pylist()]
     return True
 
 
@@ -373,7 +327,6 @@ def _plain(value: Any) -> Any:
 TARGETS: dict[str, Callable[[bytes], bool]] = {
     "svm": svm,
     "table": table,
-    "parquet": parquet,
     "packed": packed,
     "costs": costs,
     "suite": suite,
