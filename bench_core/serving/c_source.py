@@ -7,7 +7,7 @@ prices do not add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf, isinf, isnan
 from pathlib import Path
 from typing import Any
