@@ -8,6 +8,7 @@ otherwise.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -201,6 +202,13 @@ def changes_what_it_was_given(model: CheatModel, X: Any) -> Any:
     return path(lambda k: paid(model, X, k))
 
 
+@case("verified")
+def may_crash(model: CheatModel, X: Any) -> Any:
+    if "CANARY_CRASHES" in os.environ:
+        os.abort()
+    return honest(model, X)
+
+
 @case("failed")
 def bills_less_than_it_reads(model: CheatModel, X: Any) -> Any:
     for k in range(1, POINTS + 1):
@@ -303,3 +311,18 @@ def test_bench_audit_verifies_the_honest_one_alone(
     declared = frame[frame["audit"] == "declared"]
     assert declared["error"].str.endswith(REMEDY).all()
     assert len(result.audit_failures) == sum(word == "failed" for word, _ in CASES.values())
+
+
+def test_an_audit_without_an_answer_verifies_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    plugins = ["canaries.test_cheats"]
+    learners: Any = {"cheat": {"how": ["may-crash"]}}
+    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db")
+    monkeypatch.setenv("CANARY_CRASHES", "1")
+    assert bench_core.audit(store="b.db", plugins=plugins).counts == {"crashed": 1}
+    frame = bench_core.load_run(store="b.db").frame()
+    assert {*frame["audit"]} == {"failed"}
+    assert frame["error"].str.startswith("the audit had no answer: crashed").all()
