@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ from helpers.webserver import running
 from bench_core import InputError, api
 from bench_core._io.text import is_url
 from bench_core.datasets import remote
-from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
@@ -157,25 +156,3 @@ def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         result = work(replace(job, data=gone, **specs), tmp_path / "1.db", silent)
     assert result.counts == {"ok": 1}
     assert [*(tmp_path / "elsewhere").rglob("rows.svm")]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is mapped")
-def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -> None:
-    from bench_core.datasets.cache import prepare
-
-    (tmp_path / "rows.svm").write_text(ROWS)
-    made = prepare(FileData(str(tmp_path / "rows.svm")))
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    ours = [line.split() for line in lines if line.endswith(str(made.path / "train.X.npy"))]
-    assert made.splits.train.X.base is not None
-    assert ours
-    inode = (made.path / "train.X.npy").stat().st_ino
-    assert {(where[1], int(where[4])) for where in ours} == {("r--s", inode)}  # shared, read-only
-
-
-def test_the_environment_may_name_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    put("published/a.txt", "x")
-    monkeypatch.setenv("BENCH_DATA", "memory://published")
-    assert DataFolder().has("a.txt")
-    assert data_folder() == DataFolder().folder
-    assert os.environ["BENCH_CACHE"] in str(data_folder())
