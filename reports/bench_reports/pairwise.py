@@ -13,8 +13,8 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import uses_of
 from bench_core.leaderboard.board import Board
 from bench_core.statistics.bootstrap import Candidates
-from bench_core.statistics.choices import at_budget
-from bench_core.statistics.pools import Repeat, repeats
+from bench_core.statistics.bootstrap_data import Repeat, repeats
+from bench_core.statistics.point_selection import at_budget
 from bench_reports.curves import View
 
 if TYPE_CHECKING:
