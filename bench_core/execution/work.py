@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
@@ -21,16 +20,15 @@ from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.loading import loading
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import Kept, RunResult, carry_out, result_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
 from bench_core.planning.plan import Plan, usable_fits
-from bench_core.planning.request import read_settings
-from bench_core.planning.resolve_datasets import ask_for_named, choose_datasets
+from bench_core.planning.resolve_datasets import choose_datasets
+from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.results.records import Job, RunRecord, with_tuples
 from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
@@ -49,8 +47,6 @@ def warming(
 
         with loading():
             registry.warm_up(learners, say)
-            for name in metrics:
-                registry.ask("metric", name)
             warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
 
     return warm_up
@@ -72,9 +68,7 @@ def work(
     registry = kept.registry if kept else None
     if registry is None:
         named = tuple(dict.fromkeys([*job.request.plugins, *plugins]))
-        hide: dict[str, Any] = {"store": str(shard), "data_dir": data_dir, "plugins": named}
-        registry = plugins_for(replace(job.request, **hide))
-        registry.close()  # no learner is chosen here
+        registry = load_registry(named)
         add_own_data(registry, data_folder(data_dir or None))
     if kept:
         kept.registry = registry
@@ -144,7 +138,6 @@ def _prepared(
     request = replace(job.request, data_dir=data_dir)
     settings = read_settings(replace(request, learners=()), registry)
     suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
-    ask_for_named(request, suite, registry)
     source = DataFolder(data_dir or None)
     ignore = lambda line, warning: None  # noqa: E731
     chosen, _ = choose_datasets(request, suite, registry, source, settings, ignore)

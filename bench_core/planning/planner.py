@@ -15,7 +15,7 @@ from bench_core.datasets.priced import with_costs
 from bench_core.datasets.remote import fetched
 from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_files import CUT
-from bench_core.errors import UsageError, blaming
+from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.duration import estimate, job_seconds, median_seconds
 from bench_core.planning.keys import Specifications
@@ -31,21 +31,20 @@ from bench_core.planning.request import (
     EXECUTORS,
     PROFILES,
     RunRequest,
-    check_owners,
-    check_request,
     cores_for,
-    read_settings,
-    without_repeats,
 )
 from bench_core.planning.resolve_datasets import (
-    ByName,
     ChosenDataset,
-    ask_for_named,
     check_fold,
     choose_datasets,
 )
-from bench_core.planning.resolve_learners import Chosen, choose_learners, default_reference
-from bench_core.planning.respell import respelt
+from bench_core.planning.resolve_learners import (
+    ChosenLearner,
+    choose_learners,
+    default_reference,
+    with_registered_names,
+)
+from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
@@ -68,7 +67,7 @@ def make_plan(
     store.
     """
     look_again()  # modules are rewritten between two runs of one session
-    return _Planner(without_repeats(request), registry, notify, say).plan()
+    return _Planner(request, registry, notify, say).plan()
 
 
 @dataclass(slots=True, eq=False)
@@ -85,13 +84,12 @@ class _Planner:
 
     def plan(self) -> Plan:
         request, registry = self.request, self.registry
-        check_request(request)
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
-        request, self.suite = respelt(request, self.suite, registry)
-        request = self.request = self.placed(request)
-        ask_for_named(request, self.suite, registry)
+        request, self.suite = with_registered_names(request, self.suite, registry)
+        executor = request.executor or self.suite.executor or EXECUTORS[0]
+        request = self.request = replace(request, executor=executor)
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -102,12 +100,12 @@ class _Planner:
         )
         names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in self.suite.on}
-        registry.close()  # no plugin's process is left while data are prepared
         check_owners(settings, [learner.name for learner in learners], names)
         self.check_metrics()
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
-            raise UsageError(f"--costs holds for one data set, not for {labels}: choose by --data")
+            costs = f"{option('costs')} holds for one data set, not for {labels}"
+            raise UsageError(f"{costs}: choose by {option('data')}")
         specs = Specifications(
             request,
             registry,
@@ -129,18 +127,6 @@ class _Planner:
         baselines = tuple(x.name for x in learners if x.role == "baseline")
         return self.finish(specs, baselines, absent)
 
-    def placed(self, request: RunRequest) -> RunRequest:
-        """The request with the executor that it names, or else that of the suite, or local."""
-        if request.executor:
-            return request
-        found = replace(request, executor=self.suite.executor or EXECUTORS[0])
-        with blaming(f"{self.suite.place}, key 'executor'"):
-            check_request(found)
-            if request.isolate and found.executor.startswith("dask"):  # it may import a module
-                remedy = f"add --executor {found.executor} if you trust it, or --executor local"
-                raise UsageError(f"with --isolate no suite chooses a cluster: {remedy}")
-        return found
-
     def note(self, line: str, warning: bool = False) -> None:
         """Emit a message once: a warning now, a note after planning has succeeded."""
         kept = self.warnings if warning else self.notes
@@ -151,7 +137,7 @@ class _Planner:
 
     def check_metrics(self) -> None:
         """Refuse a misspelt metric before any data is read."""
-        with blaming("--metric"):
+        with blaming(option("metric")):
             self.parsed(self.request.metrics)
         with blaming(f"{self.suite.place}, key 'metrics'"):
             self.parsed(self.suite.metrics)
@@ -171,7 +157,7 @@ class _Planner:
         for metric in asked:
             if reason := _unsuited(metric, splits, label):
                 raise UsageError(
-                    f"--metric: metric {metric.name} {reason}: take for example "
+                    f"{option('metric')}: metric {metric.name} {reason}: take for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
         listed = asked or self.parsed(self.suite.metrics or USUAL[task])
@@ -188,7 +174,7 @@ class _Planner:
         seed: int,
         size: str,
         source: Source,
-        learners: Sequence[Chosen],
+        learners: Sequence[ChosenLearner],
         specs: Specifications,
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
@@ -203,7 +189,7 @@ class _Planner:
         if given := self.request.costs or self.suite.costs:
             if isinstance(given, str) and is_url(given):
                 given = str(fetched(given))
-            splits = with_costs(splits, given, ByName(self.registry, "cost model"))
+            splits = with_costs(splits, given, self.registry.cost_models)
             splits = under_groups(splits, self.request.groups, prepared.splits)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
@@ -308,13 +294,13 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     return ""
 
 
-def _flattered(splits: Splits, learners: Sequence[Chosen]) -> Iterator[str]:
+def _flattered(splits: Splits, learners: Sequence[ChosenLearner]) -> Iterator[str]:
     """A note where rows that a user's model was trained on may judge it, as they were cut off."""
     own = [learner.name for learner in learners if learner.role == "own"]
     if own and any(note.startswith(CUT) for note in splits.notes):
         yield (
             f"{own[0]} is flattered by validation and test rows that it was trained on: give rows "
-            "that it has not seen with --valid and --test"
+            f"that it has not seen with {option('valid')} and {option('test')}"
         )
 
 
@@ -325,7 +311,7 @@ def _use(
     seed: int,
     size: str,
     metrics: tuple[str, ...],
-    learners: Sequence[Chosen],
+    learners: Sequence[ChosenLearner],
     own_prices: bool,
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}

@@ -10,11 +10,10 @@ from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.priced import costs_for, same_sensors
-from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.keys import bringers, judged, metric_key, score_key
+from bench_core.errors import InputError, UsageError, option, unknown
+from bench_core.planning.keys import judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
-from bench_core.planning.resolve_datasets import ByName
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
@@ -38,7 +37,8 @@ def plan_reprice(
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states, as_caps(request.caps))
-    note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
+    before = "learners trained on that run's costs"
+    note = f"billed again from run {info.number} under {costs}: {before}"
     trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
     trials = [
         billed.anew(TrialSpec(**with_tuples({**spec, **trusted})))
@@ -74,7 +74,7 @@ def _chosen(data: Sequence[str], info: RunInfo) -> Sequence[str]:
     known = list(dict.fromkeys(use["name"] for use in info.datasets))
     for name in data:
         if name not in known:
-            raise UsageError(f"--data: {unknown('data set of this run', name, known)}")
+            raise UsageError(f"{option('data')}: {unknown('data set of this run', name, known)}")
     return data or known
 
 
@@ -98,7 +98,8 @@ class _Billed:
     def anew(self, spec: TrialSpec) -> TrialSpec:
         """The same trial under the new costs, its state where the store is now."""
         if not state_path(self.states, spec.fit).is_file():
-            raise InputError(f"the fitted model of {spec.title} is gone; run again --fresh")
+            again = f"run again with {option('fresh', True)}"
+            raise InputError(f"the fitted model of {spec.title} is gone; {again}")
         splits, trained = self._open(spec.data, spec.costs)
         self._by_use[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
@@ -112,9 +113,6 @@ class _Billed:
             states=self.states,
             caps=self.caps,
         )
-        for name in new.metrics:
-            self.registry.ask("metric", name)
-        new = replace(new, judges=bringers(new.metrics, self.registry))
         metrics = (metric_key(name, self.registry.metrics) for name in new.metrics)
         how = judged(new.dataset, key, metrics, new.accounting, new.audit, new.splits, new.caps)
         return replace(new, key=score_key(new.fit, how))
@@ -124,11 +122,11 @@ class _Billed:
         splits = open_prepared(data)
         if costs_before:
             splits = splits.under(load_model(costs_path(self.states, costs_before)))
-        costs = costs_for(splits, self.costs, ByName(self.registry, "cost model"))
+        costs = costs_for(splits, self.costs, self.registry.cost_models)
         if not same_sensors(costs, splits.costs):
             raise InputError(
-                f"{self.costs}: its features share other measurements than in the run, whose "
-                f"models bill {splits.costs.sensors} sensors; run anew with --costs {self.costs}"
+                f"{self.costs}: its features share other measurements than in the run: its models "
+                f"bill {splits.costs.sensors} sensors; run again with {option('costs', self.costs)}"
             )
         return splits.under(costs), costs_key(splits.prices)
 
@@ -149,8 +147,6 @@ class _Billed:
 
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
-    known = {f.name for f in fields(RunRequest)}
-    named = ("costs", "caps", "plugins", "workers", "executor", "isolate")
+    named = ("costs", "caps", "plugins", "workers", "executor")
     now = {name: getattr(given, name) for name in named}
-    asked = with_tuples({k: v for k, v in kept.items() if k in known})
-    return RunRequest(**asked | now | {"store": str(store.path)})
+    return RunRequest.of(kept, **now, store=str(store.path))

@@ -1,18 +1,17 @@
 """Which learners a request means, each with the instances that its grid spans."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bench_core.class_names import ElsewhereError
 from bench_core.contracts import check_name, learner_of, name_of
-from bench_core.errors import BenchError, UsageError, blaming
+from bench_core.errors import BenchError, UsageError, blaming, option
 from bench_core.parameters import as_json, expand, parameters, resolved
-from bench_core.planning.facts import Facts
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
+from bench_core.planning.settings import Setting, with_setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 
@@ -56,34 +55,6 @@ class ChosenLearner:
         return search_ends(self.instances, self.drawn)
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedLearner:
-    """The same of a learner whose class is in another process, its instances by their facts."""
-
-    name: str
-    instances: tuple[Facts, ...]
-    named: bool
-    role: str
-    varied: tuple[str, ...]
-    ends: Ends
-
-
-Chosen = ChosenLearner | DescribedLearner
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A learner by its name with its ``table`` of values and grids, the ``settings`` that are its
-    own, and how many settings are to be drawn (``configs``; 0: a grid)."""
-
-    name: str
-    table: Mapping[str, Any]
-    settings: Sequence[Setting]
-    configs: int
-    where: str
-    named: bool
-
-
 def choose_learners(
     request: RunRequest,
     suite: Suite,
@@ -91,7 +62,7 @@ def choose_learners(
     settings: Sequence[Setting],
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
-) -> list[Chosen]:
+) -> list[ChosenLearner]:
     """The learners of a request with their grids, the reference first, the suite's baselines last.
 
     ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
@@ -108,46 +79,65 @@ def choose_learners(
     first = [n for n in (request.reference or suite.reference,) if n and n not in objects]
     on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
     configs = request.configs or profile.configs
-    chosen: list[Chosen] = []
+    chosen: list[ChosenLearner] = []
     for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
         if own is False:
             line = f"suite {suite.name} leaves {name} out on {dataset}"
             if name in named and not request.data:
-                notify(f"{line}: name the data set too (--data {dataset}) to run it there", True)
+                notify(
+                    f"{line}: name the data set too ({option('data', dataset)}) to run it there",
+                    True,
+                )
             if name not in named or not request.data:
                 continue
             notify(f"{line}; it was asked for there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, request, named)):
-            registry.check_learner(name)
+            cls = registry.learner(name)
         table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
-        mine = [setting for setting in settings if setting.owner == name]
-        wanted = Wanted(name, table, mine, configs, where, name in named)
-        try:
-            found: Chosen | str = choose(wanted, registry)
-        except ElsewhereError as there:
-            found = there.learner.chosen(wanted)
-        if isinstance(found, str):
-            notify(f"left out: {found}", False)
+        lack = "" if name in named else _no_default(cls, table, registry)
+        instances: tuple[Any, ...] = ()
+        if not lack:
+            instances = instances_of(cls, table, settings, configs, registry, where)
+            lack = "" if name in named else _lack(instances)
+        if lack:
+            notify(f"left out: {lack}", False)
         else:
-            chosen.append(found)
+            chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
     return [*chosen, *_instances(asked, [c.name for c in chosen], settings, registry)]
 
 
-def choose(wanted: Wanted, registry: Registry) -> ChosenLearner | str:
-    """A learner with its instances, or what it lacks where nobody asked for it by name.
+def with_registered_names(
+    request: RunRequest, suite: Suite, registry: Registry
+) -> tuple[RunRequest, Suite]:
+    """Both with learners' names as the registry spells them: ``package:name`` tells learners of one
+    name apart. UsageError for a name that several packages have; unknown names stay."""
 
-    Raises ElsewhereError where a class is needed that is in another process.
-    """
-    cls, named = registry.learner(wanted.name), wanted.named
-    if not named and (lack := _no_default(cls, wanted.table, registry)):
-        return lack
-    how = wanted.table, wanted.settings, wanted.configs, registry, wanted.where
-    instances = instances_of(cls, *how)
-    if not named and (lack := _lack(instances)):
-        return lack
-    return ChosenLearner(wanted.name, instances, named, wanted.configs > 0)
+    def names(given: Any) -> tuple[Any, ...]:
+        return tuple(registry.learner_name(x) if isinstance(x, str) else x for x in given)
+
+    def keys(tables: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(zip(names(tables), tables.values(), strict=True))
+
+    with blaming(option("learners")):
+        request = replace(request, learners=names(request.learners))
+    with blaming(option("reference")):
+        request = replace(request, reference=registry.learner_name(request.reference))
+    if not suite.place:
+        return request, suite
+    with blaming(suite.place):
+        return request, replace(
+            suite,
+            learners=keys(suite.learners),
+            baselines=names(suite.baselines),
+            reference=registry.learner_name(suite.reference),
+            on={name: keys(tables) for name, tables in suite.on.items()},
+            profiles={
+                name: replace(profile, learners=keys(profile.learners))
+                for name, profile in suite.profiles.items()
+            },
+        )
 
 
 def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
@@ -157,7 +147,10 @@ def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify
     wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
     if not (found := [name for name in wanted if name in registry.learners]):
         return [ALL]
-    notify(f"learners: {', '.join(found)} (a first board); --learners all: every one", False)
+    notify(
+        f"learners: {', '.join(found)} (a first board); {option('learners', 'all')}: every one",
+        False,
+    )
     return found
 
 
@@ -180,7 +173,7 @@ def _lack(instances: Sequence[Any]) -> str:
     return ""
 
 
-def default_reference(learners: Sequence[Chosen]) -> str:
+def default_reference(learners: Sequence[ChosenLearner]) -> str:
     """The only learner of the first role of ``REFERENCES`` that any has; "" where there is none or
     more than one.
 
@@ -196,9 +189,9 @@ def default_reference(learners: Sequence[Chosen]) -> str:
 def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:
     """Where a learner's name was read."""
     if name == request.reference and name not in request.learners:
-        return "--reference"
+        return option("reference")
     if not suite.place or name in named:
-        return "--learners"
+        return option("learners")
     if name == suite.reference:
         return f"{suite.place}, key 'reference'"
     key = "key 'baselines'" if name in suite.baselines else f"[learners.{name}]"
@@ -218,11 +211,11 @@ def instances_of(
     fixed: dict[str, Any] = {}
     own = [setting for setting in settings if setting.owner == cls.name]
     for setting in own:
-        with blaming(f"--set {setting.text}"):
+        with blaming(setting.given):
             table = with_setting(table, setting.path, setting.value)
             fixed = with_setting(fixed, setting.path, setting.value)
     if own:
-        where = " ".join(f"--set {setting.text}" for setting in own)
+        where = " ".join(setting.given for setting in own)
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
     return expand(cls, {**default_grid(cls), **table}, registry, where)
@@ -256,13 +249,9 @@ def _instances(
             given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
-        except ElsewhereError as there:
-            inner = there.learner.name
-            fault = f"--isolate imports no plugin for a name inside an object: give {inner} itself"
-            raise UsageError(f"learner {name}: {fault}") from there
     for setting in settings:
         if setting.owner in given:
-            raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")
+            raise UsageError(f"{setting.given}: {setting.owner} was given as an object")
     return [ChosenLearner(name, tuple(made), True) for name, made in given.items()]
 
 

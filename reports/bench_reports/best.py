@@ -14,13 +14,13 @@ import click
 from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, printable, unknown
-from bench_core.planning.commands import (
+from bench_core.planning.invocation import (
     given_from_python,
     python_call,
     shell_line,
-    toml_literal,
     words,
 )
+from bench_core.planning.settings import toml_literal
 from bench_core.terminal.tables import (
     Table,
     check_text,

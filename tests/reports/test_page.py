@@ -24,7 +24,7 @@ from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.ranks import over_datasets
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.protocols import Section
 from bench_core.results.operating_points import Criterion
 

@@ -196,7 +196,7 @@ def test_a_data_set_may_be_an_instance(home: Path) -> None:
 
 
 def test_what_is_repeated_later_says_that_it_came_from_python(home: Path) -> None:
-    from bench_core.planning.commands import command
+    from bench_core.planning.invocation import command
 
     run(X, Y, costs=[1, 2, 3], metrics="auc")
     assert command(bench_core.load_run().info.request) == (
