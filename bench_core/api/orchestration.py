@@ -8,7 +8,7 @@ from dataclasses import replace
 from bench_core.api.result import Result
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
-from bench_core.datasets.search import data_folder
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit

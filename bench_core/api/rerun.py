@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
-from bench_core.results.provenance import StoredTrial
-from bench_core.results.records import TrialSpec, with_tuples
+from bench_core.results.differences import differences
+from bench_core.results.records import Trial, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
 
@@ -29,7 +29,10 @@ _INGREDIENTS = {
     "libraries": "libraries that decide",
     "cost_model": "cost model",
     "costs": "costs",
-    **{name: name for name in ("unit", "metrics", "accounting", "audit", "caps", "splits")},
+    **{name: name for name in ("unit", "metrics", "accounting", "caps", "splits")},
+    "audit_mode": "audit",
+    "versions": "versions",
+    "machine": "machine",
 }
 """Fields of a trial's specification, each with its word."""
 _SAME = ("learner", "params", "dataset", "fold", "seed")
@@ -61,10 +64,11 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
     ``asked`` names the store that has the trial, plugins and the folder of data. Raises UsageError
     where there is no such trial or it cannot be asked for again, InputError where it fails now.
     """
-    then = Store(asked.store).trial(trial)
+    kept = Store(asked.store)
+    then = kept.trial(trial)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        request = _request(then, path, asked)
+        request = _request(then, kept.request_for(then.key), path, asked)
         registry = registry_of(request)
         plan = make_plan(request, registry)
         spec = _again(then, plan)
@@ -75,25 +79,25 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         now = Store(path).trial(spec.key)
     return Rerun(
         then.key,
-        then.spec["title"],
-        len(then.rows),
+        then.title,
+        len(then.points),
         tuple(_changed(then, now)),
         _ingredients(then, now),
     )
 
 
-def _request(then: StoredTrial, store: Path, asked: RunRequest) -> RunRequest:
+def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest) -> RunRequest:
     """The run's request for the trial's data set and repeat alone."""
-    if given_from_python(then.request):
+    if given_from_python(before):
         raise UsageError(
             "its data or costs were objects of Python, which the store does not hold: call "
             "bench_core.run with them and another store, and compare the exports"
         )
     return RunRequest.of(
-        then.request,
-        seeds=(then.spec["seed"],),
-        folds=(then.spec["fold"],),
-        data_dir=asked.data_dir or then.request.get("data_dir", ""),
+        before,
+        seeds=(then.seed,),
+        folds=(then.fold,),
+        data_dir=asked.data_dir or before.get("data_dir", ""),
         store=str(store),
         plugins=asked.plugins,
         workers=1,
@@ -103,18 +107,17 @@ def _request(then: StoredTrial, store: Path, asked: RunRequest) -> RunRequest:
     )
 
 
-def _again(then: StoredTrial, plan: Plan) -> TrialSpec:
+def _again(then: Trial, plan: Plan) -> TrialSpec:
     """The trial of the plan that is the same, or else the one of the same name and settings."""
     for spec in plan.trials:
         if spec.key == then.key:
             return spec
     for spec in plan.trials:
-        given = with_tuples(asdict(spec))
-        if all(given[name] == with_tuples(then.spec)[name] for name in _SAME):
+        if all(getattr(spec, name) == getattr(then, name) for name in _SAME):
             return spec
-    title = then.spec["title"]
     raise UsageError(
-        f"the run's request no longer makes {title}: its suite, or the learner's parameters changed"
+        f"the run's request no longer makes {then.title}: its suite, or the learner's parameters "
+        "changed"
     )
 
 
@@ -136,32 +139,15 @@ def _check(result: RunResult) -> None:
         raise InputError(f"{title} is {status} now: {error}")
 
 
-def _changed(then: StoredTrial, now: StoredTrial) -> list[str]:
-    """Rows that are not there in both, numbers that differ, and arrays that do."""
-    found = []
-    for row in {**then.rows, **now.rows}:
-        before, after = then.rows.get(row), now.rows.get(row)
-        where = f"{row[0]} {row[1]}"
-        if before is None or after is None:
-            found.append(f"{where}: only {'now' if before is None else 'then'}")
-            continue
-        for name in before:
-            if repr(before[name]) != repr(after.get(name)):  # NaN is NaN
-                found.append(f"{where}: {name} {before[name]!r} then, {after.get(name)!r} now")
-    if not found:
-        keys = {**then.values, **now.values}
-        differ = [k for k in keys if then.values.get(k) != now.values.get(k)]
-        found += [f"{split}: {name} by query or row" for split, name in differ]
-    return found
+def _changed(then: Trial, now: Trial) -> list[str]:
+    """Points, numbers and arrays that differ, a text each."""
+    found = differences(then, now)
+    return [f"{where}: {what} {old} then, {new} now" for where, what, old, new in found]
 
 
-def _ingredients(then: StoredTrial, now: StoredTrial) -> tuple[str, ...]:
+def _ingredients(then: Trial, now: Trial) -> tuple[str, ...]:
     """Each ingredient that is not as it was: its word, what it was, what it is."""
-    before: Mapping[str, Any] = with_tuples(then.spec)
-    after: Mapping[str, Any] = with_tuples(now.spec)
-    named = {word: (before.get(k), after.get(k)) for k, word in _INGREDIENTS.items()}
-    named["versions"] = then.installed, now.installed
-    named["machine"] = then.machine, now.machine
+    named = {word: (getattr(then, k), getattr(now, k)) for k, word in _INGREDIENTS.items()}
     return tuple(
         f"{word}: {old} then, {new} now" for word, (old, new) in named.items() if old != new
     )

@@ -56,7 +56,7 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.data_folder import data_folder
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
 

@@ -240,7 +240,7 @@ stored_run_options = together(
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     """All installed plugins, those of ``-p``, which may lie in the current folder, and the
     user's own data sets."""
-    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.data_folder import data_folder
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
 

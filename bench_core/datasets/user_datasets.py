@@ -28,8 +28,7 @@ from typing import Any, ClassVar
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
-from bench_core.datasets.file_parts import FORMATS
-from bench_core.datasets.user_files import FileData
+from bench_core.datasets.user_files import FORMATS, FileData
 from bench_core.errors import InputError, unknown
 from bench_core.plugins import PluginInfo, Registry
 from bench_core.protocols import Source

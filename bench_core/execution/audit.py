@@ -12,16 +12,13 @@ all points that bought nothing else, scores, acquired sensors, splits and trees 
 be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
 when it was stopped: the point that answers, its score and its purchases must stay.
 
-``sample`` does this for a few hundred rows, each once, and one point of each; of a stranger's model
-half of them are drawn by what a lie would earn there (``stakes.py``). ``full`` does the same
-first, and then all of it for every query at every point; where the model can be exported it
+``sample`` does this for a few hundred rows, each once, and one point of each. ``full`` does the
+same first, and then all of it for every query at every point; where the model can be exported it
 also counts the splits and trees of some rows itself (``serving``).
 
 Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
 now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
-be noted in it. What is replaced is shown to ``fresh`` instances, one for each kind of it and others
-for the sample than for the rest, so that none has seen what it must not use; a stranger's live in
-processes of their own (``host.py``).
+be noted in it. What is replaced is shown to ``fresh`` instances.
 ``docs/trust.md`` lists what cannot be seen so.
 """
 
@@ -43,13 +40,12 @@ from bench_core.costs.bill import Acquired
 from bench_core.costs.model import CostModel
 from bench_core.data import Examples, Features
 from bench_core.execution.caps import Answers, Caps, Ground
-from bench_core.execution.contract import ContractError, HostedError, predictions
+from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.gathered import Answer, Gathered, Mask, any_of_unit
 from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split, units
 from bench_core.execution.recount import recount
 from bench_core.execution.rounding import TOLERANCE, slack
 from bench_core.execution.score import readable
-from bench_core.execution.stakes import aimed
 from bench_core.results.records import Verdict
 
 SAMPLE_QUERIES = 200
@@ -72,7 +68,6 @@ def replay(
     accounting: str = "path",
     fresh: Callable[[], AbstractContextManager[Any]] | None = None,
     caps: Caps | None = None,
-    aim: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
@@ -80,8 +75,7 @@ def replay(
     ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
     compare with; the full audit makes it where it is not given. ``fresh`` loads the model anew, to
     be shown replaced cells only; without it a model could remember what it saw. ``caps`` are
-    audited on the bill ``path`` alone. ``aim``: whether the sample looks more where more is at
-    stake.
+    audited on the bill ``path`` alone.
     """
     if mode == "off":
         return Verdict("declared")
@@ -92,7 +86,7 @@ def replay(
     try:
         if mode == "full" and path is None:
             path, priced = predict_split(model, examples, costs, classes), True
-        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps, aim)
+        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps)
         judge.sample()
         if mode == "full":
             judge.whole(progress)
@@ -104,7 +98,7 @@ def replay(
 @dataclass(slots=True, eq=False)
 class _Judge:
     """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
-    bill, ``caps`` those to be audited, and ``aim`` whether the sample goes by what is at stake."""
+    bill, and ``caps`` those to be audited."""
 
     model: Any
     fresh: Callable[[], AbstractContextManager[Any]]
@@ -115,7 +109,6 @@ class _Judge:
     priced: bool
     examples: Examples
     caps: Caps | None
-    aim: bool
 
     @property
     def copies(self) -> FloatArray:
@@ -133,8 +126,7 @@ class _Judge:
         except ContractError as error:
             raise _PeekError(f"{doing}: {error}") from error
         except Exception as error:
-            kind = "" if isinstance(error, HostedError) else f"{type(error).__name__}: "
-            raise _PeekError(f"{doing} it raises {kind}{error}") from error
+            raise _PeekError(f"{doing} it raises {type(error).__name__}: {error}") from error
         if before and len(answers) != len(before):
             raise _PeekError(f"{doing} its path has another length")
         return answers
@@ -144,7 +136,7 @@ class _Judge:
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
         count = len(units(self.examples.features)) - 1
         # never the whole split: a block of another size shows who keys on that
-        chosen, drawn = self._chosen(count, min(most, max(1, count - 1)))
+        chosen = self.rng.permutation(count)[: min(most, max(1, count - 1))]
         block = self._block(chosen)
         block.before = self.answers(
             self.model, block.features, "on a block of queries in another order"
@@ -154,25 +146,11 @@ class _Judge:
         with self.fresh() as near:
             self._strangers(block, kept[block.own], near)
         points = np.resize(self.rng.permutation(len(block.before)), len(chosen))
-        points = np.where(drawn < 0, points, drawn)
         with self.fresh() as blind, self._on_demand() as misled:
             self._unpaid(block, points, blind, misled)
         if self.caps:
             with self.fresh() as capped:
                 self._capped(block, capped)
-
-    def _chosen(self, count: int, most: int) -> tuple[IntArray, IntArray]:
-        """Which of so many units the sample is of, in random order, and the point of those that are
-        aimed at, -1 for any; at least half of them are any units."""
-        order = self.rng.permutation(count)
-        if not self.aim or self.path is None:
-            return order[:most], np.full(most, -1)
-        units, points = aimed(self.path, self.examples, self.classes, most // 2, self.rng)
-        others = order[~np.isin(order, units)][: most - len(units)]
-        chosen = np.concatenate([units, others])
-        drawn = np.concatenate([points, np.full(len(others), -1)])
-        mixed = self.rng.permutation(most)
-        return chosen[mixed], drawn[mixed]
 
     def whole(self, progress: Callable[[int, int], None]) -> None:
         """Every query at every point, in blocks of queries in random order."""

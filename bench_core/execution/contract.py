@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-import signal
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.machine import EXIT_OUT_OF_MEMORY
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel
 from bench_core.data import Features
 from bench_core.errors import one_line
 from bench_core.results.budgets import CAP
-from bench_core.results.records import Status
 
 MAX_POINTS = 100
 MOST_MARKS = 5
@@ -39,27 +36,6 @@ _MARK = re.compile("[a-z][a-z0-9 -]{0,23}")
 
 class ContractError(Exception):
     """A model broke the contract; the message says how, in one line."""
-
-
-class HostedError(Exception):
-    """What a model raised, or how it ended, in the process that it has for itself: one line and a
-    traceback."""
-
-    def __init__(self, status: Status, line: str, trace: str = "") -> None:
-        super().__init__(line)
-        self.status, self.trace = status, trace
-
-    @classmethod
-    def of_exit(cls, code: int | None) -> HostedError:
-        """Of a process that ended with this status; None: it closed its socket."""
-        if code == EXIT_OUT_OF_MEMORY:
-            return cls(Status.OUT_OF_MEMORY, "its process needed more memory than it may have")
-        if code is None:
-            return cls(Status.CRASHED, "its process answers no more")
-        if code >= 0:
-            return cls(Status.CRASHED, f"its process ended with status {code}")
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return cls(Status.CRASHED, f"its process died of {name}")
 
 
 def predictions(

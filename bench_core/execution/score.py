@@ -1,7 +1,7 @@
 """Metrics and cost statistics of every operating point of a predicted path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
 from bench_core.execution.predict import Path, in_order
-from bench_core.execution.rounding import levelled
 from bench_core.metrics import Labels, evaluate
 from bench_core.protocols import Metric, MetricValues
-from bench_core.results.records import PointRow
+from bench_core.results.budgets import CAP
+from bench_core.results.records import OperatingPoint
 
 VALUE_UNITS = 10_000
 """More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,
@@ -23,14 +23,12 @@ and a store of many trials stays small."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """The rows of one split's path by point, and the units' values of every point. ``raised`` is
-    what a row is billed there beyond its own cost (``more_on_test.as_on_test``); empty: nothing."""
+    """The rows of one split's path by point, and the units' values of every point."""
 
-    rows: tuple[PointRow, ...]
+    rows: tuple[OperatingPoint, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
-    raised: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def score_split(
@@ -40,18 +38,15 @@ def score_split(
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
-    level: bool = False,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path, and under every cap; with ``level`` scores that
-    differ by rounding count as equal."""
+    """Metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
     def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
         of, k = path.at(p)
-        scores = levelled(of.scores[k]) if level else of.scores[k]
-        values = evaluate(metrics, scores, labels)
+        values = evaluate(metrics, of.scores[k], labels)
         return values, summarise_cost(of.cost[k], examples.multiplicity)
 
     found = in_order(judged, range(len(path.all_points)), threads)
@@ -63,8 +58,8 @@ def score_split(
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)
         rows.append(
-            PointRow(
-                index=p,
+            OperatingPoint(
+                number=p,
                 point=point,
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
@@ -73,6 +68,7 @@ def score_split(
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
+                cap=point.get(CAP),
                 features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
-from bench_core.datasets.priced import from_json
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
@@ -30,7 +30,6 @@ from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.records import Job, RunRecord, with_tuples
-from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
@@ -60,7 +59,7 @@ def work(
     plugins: Sequence[str] = (),
     kept: Kept | None = None,
 ) -> RunResult:
-    """Do what the shard lacks of a job and seal it. Raises ``Interrupted`` on Ctrl-C, InputError
+    """Do what the shard lacks of a job. Raises ``Interrupted`` on Ctrl-C, InputError
     where data, code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
     started = time.perf_counter()
     planned = job.request.data_dir
@@ -73,7 +72,7 @@ def work(
     if kept:
         kept.registry = registry
     check_job(job)
-    if check_store(shard) and is_sealed(shard):
+    if check_store(shard):
         plan = _plan(job, shard)
         if len(plan.finished) == len(job.trials):
             return result_of(plan, shard, started)
@@ -85,12 +84,9 @@ def work(
 
     asked = replace(job.request, store=str(shard), data_dir=data_dir)
     with open_writer(shard) as writer:
-        seal_path(shard).unlink(missing_ok=True)
         plan = _plan(job, shard)
         given = plan, asked, writer, emit, warming(registry, plan.metrics, emit)
-        result = carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
-    seal(shard)
-    return result
+        return carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
 
 
 def _plan(job: JobFile, shard: Path) -> Plan:

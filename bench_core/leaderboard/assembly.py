@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core._io.second_process import in_order
 from bench_core.arrays import IntArray
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.about import (
@@ -27,7 +26,6 @@ from bench_core.results.budgets import Budget, as_budgets, budget_of, default_bu
 from bench_core.results.columns import Columns, positions, texts
 from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.results.store import MANY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,24 +40,13 @@ _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
 
 
-def boards(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    then: Callable[[Board], Board] = lambda board: board,
-    begin: Callable[[], object] | None = None,
-) -> list[Board]:
-    """A board for each data set that has rows, in the run's order, and what is made of it ``then``:
-    those of a large run in two processes, as ``in_order`` does."""
+def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
+    """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     trials = _trials(frame)
     names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
     parts = [(name, trials[trials["dataset"] == name]) for name in names]
-    return in_order(
-        lambda part: then(_board(info, part[0], frame, part[1])),
-        [part for part in parts if len(part[1])],
-        large=len(trials) >= MANY,
-        begin=begin,
-    )
+    return [_board(info, name, frame, own) for name, own in parts if len(own)]
 
 
 def _trials(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core._io.second_process import in_order
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
@@ -27,7 +26,6 @@ from bench_core.leaderboard.standings import (
 )
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
-from bench_core.results.store import MANY
 from bench_core.statistics import pools
 from bench_core.statistics.choices import Choose, at_budget, best, held, keeping, paying
 from bench_core.statistics.comparison import (
@@ -59,13 +57,8 @@ CHEAPEST = 0.01
 
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
     """The boards of a run, each ``certified``."""
-    then = partial(_then_certified, info, store, frame)
     with pools.one_thread():
-        return boards(info, frame, then, store.reopen if store else None)
-
-
-def _then_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame, board: Board) -> Board:
-    return certified(info, store, board, frame)
+        return [certified(info, store, board, frame) for board in boards(info, frame)]
 
 
 def certified(
@@ -200,9 +193,7 @@ class Drawn:
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
             return joined._replace(cost=of[0].cost), curves.areas(at, names) if curves else None
 
-        # without a store there is nothing found
-        many, begin = len(values.trials) >= MANY, values.store.reopen if values.store else None
-        made = in_order(drawn, found, large=many, begin=begin)
+        made = [drawn(one) for one in found]
         areas = [area for _, area in made if area is not None]
         repeats = [one for one, _ in made]
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None

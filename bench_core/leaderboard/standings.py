@@ -7,7 +7,6 @@ and all learners share its draws.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import UNKNOWN
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.results.trial_values import ValuedTrial
+    from bench_core.results.values import ValuedTrial
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 
@@ -129,12 +127,7 @@ class Values:
         frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(frame, metric.name)
         tried = paths_of(points)
-        spelt = {
-            text: canonical(json.loads(text or "{}")) for text in {text for _, text, *_ in tried}
-        }
-        trials = (
-            (learner, int(fold), int(seed), spelt[text]) for learner, text, fold, seed in tried
-        )
+        trials = ((learner, int(fold), int(seed), text) for learner, text, fold, seed in tried)
         capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
         return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
 
@@ -164,21 +157,27 @@ class Values:
             return [], [], resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
-            [one for one in found if (one.learner, one.fold, one.seed, one.spelt) in self.trials]
+            [one for one in found if (one.learner, one.fold, one.seed, one.params) in self.trials]
         )
         blocks, resamples = effort(max(map(len, parts), default=0), resamples)
         reads = (
-            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, blocks))
+            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, within, blocks))
             for part in parts
         )
         return names, unread(reads), resamples
 
-    def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial], blocks: int) -> Repeat:
+    def _read(
+        self,
+        names: Sequence[str],
+        trials: Sequence[ValuedTrial],
+        within: Budget | None,
+        blocks: int,
+    ) -> Repeat:
         """One repeat, learner by learner."""
         assert self.store is not None
         ordered = sorted(trials, key=lambda one: names.index(one.learner))
         valid, test = (
-            groupby(self.store.values_of(ordered, split, blocks), lambda one: one.learner)
+            groupby(self.store.values_of(ordered, split, within), lambda one: one.learner)
             for split in ("valid", "test")
         )
         made = []

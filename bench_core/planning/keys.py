@@ -142,7 +142,7 @@ class Specifications:
         trial |= {
             "cost_model": splits.costs.name,
             "surrogate": splits.cost_model is not None,
-            "audit": self.request.audit,
+            "audit_mode": self.request.audit,
         }
         return Ground(
             use,

@@ -89,7 +89,7 @@ class Field:
         return option(self.word)
 
 
-def options_of(request: type[Any]) -> dict[str, Field]:
+def options_of(request: Any) -> dict[str, Field]:
     """The options of a class of requests by their fields' names, in order."""
     return _options_of(request)
 

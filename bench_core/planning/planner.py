@@ -10,11 +10,10 @@ from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.groups import under_groups
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
-from bench_core.datasets.search import DataFolder
-from bench_core.datasets.user_files import CUT
+from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.duration import estimate, job_seconds, median_seconds

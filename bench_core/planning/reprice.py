@@ -9,7 +9,7 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.priced import costs_for, same_sensors
+from bench_core.datasets.pricing import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.keys import judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
@@ -39,11 +39,11 @@ def plan_reprice(
     billed = _Billed(costs, registry, states, as_caps(request.caps))
     before = "learners trained on that run's costs"
     note = f"billed again from run {info.number} under {costs}: {before}"
-    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
+    trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}  # not the store's
     trials = [
-        billed.anew(TrialSpec(**with_tuples({**spec, **trusted})))
+        billed.anew(replace(spec, **trusted))
         for spec in store.specs(info.run)
-        if spec["dataset"] in chosen
+        if spec.dataset in chosen
     ]
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill anew")
@@ -114,7 +114,9 @@ class _Billed:
             caps=self.caps,
         )
         metrics = (metric_key(name, self.registry.metrics) for name in new.metrics)
-        how = judged(new.dataset, key, metrics, new.accounting, new.audit, new.splits, new.caps)
+        how = judged(
+            new.dataset, key, metrics, new.accounting, new.audit_mode, new.splits, new.caps
+        )
         return replace(new, key=score_key(new.fit, how))
 
     def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:

@@ -20,7 +20,7 @@ from bench_core.statistics.choices import Choose
 from bench_core.statistics.levels import Level, joined, of_units
 
 if TYPE_CHECKING:
-    from bench_core.results.trial_values import TrialValues, ValuedTrial
+    from bench_core.results.values import TrialValues, ValuedTrial
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import pytest
 from bench_datasets import cifar10
 from bench_datasets.cifar10 import BATCHES, TEST, Cifar10, Coder
 
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
 

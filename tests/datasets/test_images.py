@@ -36,8 +36,8 @@ from bench_core.cli import main
 from bench_core.data import Task
 from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
-from bench_core.datasets.priced import to_json
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import Splits
 

@@ -15,9 +15,9 @@ from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
 from bench_datasets.thyroid import Thyroid
 
 from bench_core import Acquired, SensorPrices, Splits, Task
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.fetch import import_dataset
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 
 

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.costs.bill import Acquired
 from bench_core.data import Examples, Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 

@@ -34,7 +34,6 @@ from bench_core.costs.cost_file import CostFile, cost_model
 from bench_core.costs.model import SensorPrices
 from bench_core.datasets.readers import svmlight
 from bench_core.datasets.readers.tables import read_table
-from bench_core.datasets.readers.texts import cells
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import BenchError, InputError
 from bench_core.parameters import as_json, expand
@@ -145,7 +144,7 @@ def table(data: bytes) -> bool:
     lines = list(_records(re.sub(r"^(?:[ \t]*\n)*", "", text), mark))
     for j, name in enumerate(found.names):
         assert name == lines[0][j].strip()
-        if found.is_text(name):
+        if found.column(name).is_text:
             continue
         try:
             values = found.numbers(name, np.float32)
@@ -183,7 +182,9 @@ def parquet(data: bytes) -> bool:
             other = column.to_pandas().to_numpy(np.float64, na_value=np.nan)
             assert same(values, other), f"{name!r} is not what pyarrow reads"
         elif pa.types.is_string(column.type):
-            assert cells(found.frame[name]).tolist() == [text or "" for text in column.to_pylist()]
+            assert found.column(name).cells().tolist() == [
+                text or "" for text in column.to_pylist()
+            ]
     return True
 
 

@@ -14,8 +14,8 @@ from sklearn.datasets import load_svmlight_file
 
 import bench_core
 from bench_core import Examples, Task
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.fetch import is_there
-from bench_core.datasets.search import DataFolder
 
 TREES = 12
 CAPS = (0.02, 0.1, 0.4)  # parts of the price of everything

@@ -15,7 +15,7 @@ import large_store
 import numpy as np
 import pytest
 from bench_reports.board_tables import budget_table, main_table, plain_tables, shortened
-from bench_reports.console import (
+from bench_reports.terminal import (
     failure_lines,
     legend,
     mark_lines,

@@ -42,7 +42,7 @@ from paired import alternate, report
 
 from bench_core import Examples, Prices, Splits, Task
 from bench_core._io.large_arrays import shared_arrays
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 
 pytestmark = pytest.mark.speed
 

@@ -1,5 +1,4 @@
-"""The kernels as plain Python: what numpy warns of, an overflow above all, compiled code hides. And
-the walk without hand-written LLVM, compiled."""
+"""The kernels as plain Python: what numpy warns of, an overflow above all, compiled code hides."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ SMALL = (  # files whose tests are small enough without compilation
     "test_fixed_point_residuals.py",
     "test_boosting.py",
     "kernels/test_packed_codes.py",
-    "kernels/test_bitmask_traversal.py",
+    "test_inference.py",
 )
 
 
@@ -27,13 +26,6 @@ def test_kernels_compute_the_same_without_compilation() -> None:
     large += " or (leaves_are_scored and not price2)"  # one of four prices is seven seconds less
     large += " or (of_a_call_each and not shape0-price1)"  # one of six is ten seconds less
     passes([*COMMAND, "-k", f"not ({large})", *files(SMALL)], NUMBA_DISABLE_JIT="1")
-
-
-def test_the_walk_is_the_same_without_hand_written_llvm(tmp_path: Path) -> None:
-    own = {"BENCH_PLAIN_KERNELS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    some = ["-k", "bitmask or all_shapes or goes_left or in_one_go"]
-    which = files(("kernels/test_bitmask_traversal.py", "test_inference.py"))
-    passes([*COMMAND, *some, *which], **own)
 
 
 def files(names: tuple[str, ...]) -> list[str]:

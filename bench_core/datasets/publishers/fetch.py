@@ -14,8 +14,8 @@ import numpy as np
 
 from bench_core._io.files import locked
 from bench_core.contracts import dataset_of
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
 from bench_core.protocols import CompleteDataset, Dataset, Source
 from bench_core.splits import Splits

@@ -53,7 +53,7 @@ def _use_every_kernel() -> None:
     from bench_trees.binning import find_bins
     from bench_trees.boosting import boost
     from bench_trees.growing_tree import Settings
-    from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
+    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
     from bench_trees.kernels import exponentials
     from bench_trees.kernels.tree import WORTH
     from bench_trees.penalties import Penalty
@@ -73,6 +73,4 @@ def _use_every_kernel() -> None:
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
     layout = lay_out(ensemble, Needs.plain(3))
     steps = Steps.prefixes([ensemble.trees], ensemble.base)
-    done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
-    none = np.zeros(0, dtype=np.int64)
-    add_columns(done.scores[0], X, none, none, none, np.zeros(0))
+    walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))

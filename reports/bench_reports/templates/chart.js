@@ -1,4 +1,9 @@
-// The chart of one view: step curves, bands, labels at line ends. svg.py draws the same in Python.
+"use strict";
+// The chart of one view: step curves, bands, labels at line ends.
+//
+// A curve has the place of its learner (l), budgets (x) and qualities (y) of its steps, and where they are known
+// costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each place of the slider
+// [low, high, tier, first rank, last rank], or 0.
 
 const COLOURS = ["#0072b2", "#c24d00", "#007a5a", "#a8457f", "#6f5a00", "#5b4fc4", "#30363d", "#b3261e"];
 const GREY = "#57606a";
@@ -69,7 +74,8 @@ function axes(data, view, options) {
   const sign = view.higher ? 1 : -1;
   const good = used.flatMap((c) => c.y.map((y) => sign * y)).sort((a, b) => a - b);
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
-  const sure = ahead.t?.at(-1) && !options.mini ? [sign * ahead.lo.at(-1), sign * ahead.hi.at(-1)] : [];
+  const [low, high] = ahead.sure?.at(-1) || [];
+  const sure = low === undefined || options.mini ? [] : [sign * low, sign * high];
   const worst = Math.min(quantile(good, options.whole ? 0 : 0.1), ...sure);
   const best = Math.max(good[good.length - 1], ...sure);
   const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
@@ -157,10 +163,10 @@ function band(data, ax, view, curve, kind, visible) {
   const upper = [];
   const lower = [];
   for (let k = 0; k < data.shares.length; k += 1) {
-    if (!curve.t[k]) continue;
+    if (!curve.sure[k]) continue;
     const from = ax.across(amount(data, view, k));
     const to = k + 1 < data.shares.length ? ax.across(amount(data, view, k + 1)) : ax.end;
-    const [high, low] = [curve.hi[k], curve.lo[k]].map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
+    const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
     upper.push(`${from},${high} ${to},${high}`);
     lower.unshift(`${to},${low} ${from},${low}`);
   }
@@ -205,7 +211,7 @@ function chart(data, set, view, options) {
   const ax = axes(data, view, options);
   const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
   const wanted = (c) => Boolean(options.bands || options.lead?.has(c.l));
-  const banded = options.mini ? [] : curves.filter((c) => c.t && (wanted(c) || !options.title));
+  const banded = options.mini ? [] : curves.filter((c) => c.sure && (wanted(c) || !options.title));
   const unit = set.unit && set.unit !== "cost" ? ` in ${set.unit}` : "";
   const size = `viewBox="0 0 ${ax.width} ${ax.height}"`;
   const title = options.title

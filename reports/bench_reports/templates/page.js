@@ -1,13 +1,15 @@
 // The page: its state, which the address keeps, and what is clicked.
 const root = document.documentElement;
+const $ = (id) => document.getElementById(id);
 
-/** What only a script can fill: rows that the page leaves out, pictures and tables below, buttons in headings. */
+/** What is there with a script alone: controls, buttons in headings, colours and marks of learners in tables. */
 function prepare(data) {
-  data.sets.forEach((set, s) => {
-    $(`set${s}`).querySelector("table.board tbody")?.insertAdjacentHTML("beforeend", set.rows);
-    $(`set${s}`).querySelector(".more")?.append($("more").content.cloneNode(true));
-  });
+  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
+  for (const name of document.querySelectorAll(".board tbody th")) {
+    const { css, mark } = look(data, Number(name.parentElement.dataset.l));
+    name.insertAdjacentHTML("afterbegin", `<span class="t ${css}" aria-hidden="true">${mark}</span> `);
+  }
 }
 
 function start(data) {
@@ -30,7 +32,7 @@ function start(data) {
   const places = (v) => (v.kind === "cap" ? capPlaces(data, v) : surePlaces(v));
   const surePlaces = (v) => {
     const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
+    const sure = all.filter((k) => k === last || v.curves.some((c) => c.sure?.[k]));
     return sure.length > 1 ? sure : all;
   };
   let ax = null;
@@ -65,7 +67,7 @@ function start(data) {
     $("f-scale").setAttribute("aria-pressed", state.linear);
     $("f-range").setAttribute("aria-pressed", state.whole);
     $("f-bands").setAttribute("aria-pressed", state.bands);
-    $("f-bands").hidden = !view().curves.some((c) => c.t);
+    $("f-bands").hidden = !view().curves.some((c) => c.sure);
     document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
     const legend = section().querySelector(".legend");
     if (legend && legend.nextElementSibling !== $("tools")) legend.after($("tools"));
@@ -162,13 +164,9 @@ function start(data) {
     const head = table.tHead.rows[0].cells[column.quality];
     head.querySelector("button").textContent = view().metric;
     head.dataset.first = view().higher ? "down" : "up";
-    const usual = state.place === last && view() === set().views[0]; // as written by Python
-    const put = (cells, name, made) => {
+    const put = (cells, name, text) => {
       const cell = cells[column[name]];
-      if (!cell) return;
-      cell.whole ??= cell.textContent;
-      const text = usual ? cell.whole : made;
-      if (cell.textContent !== text) cell.textContent = text;
+      if (cell && cell.textContent !== text) cell.textContent = text;
     };
     const order = [...rows].sort((a, b) => a.baseline - b.baseline);
     let tier = 0;
@@ -195,9 +193,7 @@ function start(data) {
       tr.dataset.given = order.length + l;
     }
     sortRows(table, state.sort);
-    const told = section().querySelector(".story") ?? document.querySelector(".story");
-    told.dataset.whole ??= told.textContent;
-    told.textContent = usual ? told.dataset.whole : story(data, set(), view(), state.place);
+    section().querySelector(".story").textContent = story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
     const unit = set().unit && set().unit !== "cost" ? ` ${set().unit}` : "";
     const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s best` : ""}` : "no limit";
@@ -208,7 +204,7 @@ function start(data) {
   // where A beats B
   function versus() {
     const place = section().querySelector(".versus");
-    const pairs = set().pairs && pairsOf(set());
+    const { pairs } = set();
     place.hidden = !pairs || view() !== set().views[0];
     if (place.hidden) return;
     const names = pairs.learners;
@@ -220,7 +216,7 @@ function start(data) {
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
-  const pictures = () => drawPictures(section().querySelector(".pictures"), data, set(), view() === set().views[0],
+  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view() === set().views[0],
     amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
 
   /** Tables wider than their place say that they scroll. */
@@ -233,7 +229,7 @@ function start(data) {
       draw();
       rerank();
       versus();
-      pictures();
+      purchases();
       const areas = section().querySelector(".areas");
       areas.innerHTML = areasHtml(data, set());
       areas.closest("details").hidden = !areas.innerHTML;
@@ -255,7 +251,7 @@ function start(data) {
       draw();
       rerank();
       versus();
-      pictures();
+      purchases();
     }
     Object.assign(state, kept);
     all();
@@ -274,7 +270,7 @@ function start(data) {
     rerank();
     overview.rerank();
     versus();
-    pictures();
+    purchases();
     address.writeSoon();
   });
   for (const [id, flag] of [["f-scale", "linear"], ["f-range", "whole"], ["f-bands", "bands"]]) {
@@ -338,8 +334,7 @@ function start(data) {
   const save = savingOf(data, shown, options);
   window.addEventListener("hashchange", () => { address.read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); wide(); } });
-  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); purchases(); wide(); } });
   address.read(); all();
   root.dataset.ready = "yes";
 }
@@ -348,4 +343,4 @@ $("theme").addEventListener("click", () => {
   const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
-unpacked("data").then((text) => start(expanded(JSON.parse(text))));
+start(JSON.parse($("data").textContent));

@@ -32,3 +32,15 @@ function savingOf(data, { state, set, view }, options) {
     }
   };
 }
+
+async function copy(button) {
+  const source = $(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch { // not allowed here: select it, so that one key copies it
+    getSelection().selectAllChildren(source);
+    document.execCommand("copy");
+  }
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = "copy"; }, 2000);
+}

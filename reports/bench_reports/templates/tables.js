@@ -6,15 +6,15 @@ function versusHtml(data, view, pairs, a, b, place, name) {
   const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
   const [i, j] = [names.indexOf(a), names.indexOf(b)];
   const [low, high] = [Math.min(i, j), Math.max(i, j)];
-  const counted = (won, lost) => {
-    const [x, y] = i < j ? [won, lost] : [lost, won];
+  const counted = (won) => {
+    const [x, y] = i < j ? won : [won[1], won[0]];
     return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, level on ${Math.max(0, 100 - x - y)}%`;
   };
   const first = pairs.first; // of these it is known within budgets, and by thirds
   const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
   const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
-  const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.wonAt[pair][place], pairs.lostAt[pair][place])}.` : "";
-  const best = counted(pairs.won[low][high - low - 1], pairs.lost[low][high - low - 1]);
+  const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.within[pair][place])}.` : "";
+  const best = counted(pairs.best[low][high - low - 1]);
   const now = atBudget(data, view, place, a, b, name);
   return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}${here}</p><p>Both at their best: ${best}.</p>`
     + (pair < 0 ? "" : thirdsHtml(data, view, pairs, pair, i < j ? 1 : -1, [a, b]));
@@ -25,9 +25,8 @@ function thirdsHtml(data, view, pairs, pair, sign, learners) {
   const [A, B] = learners.map((l) => data.learners[l][0]);
   const better = (v) => (view.higher ? v > 0 : v < 0);
   const rows = pairs.kinds.map((kind, k) => {
-    const parts = pairs.thirds[pair * pairs.kinds.length + k];
-    const tds = [0, 2, 4].filter((at) => at < parts.length).map((at) => {
-      const [value, error] = [sign * parts[at] / view.scale, parts[at + 1] / view.scale];
+    const tds = pairs.thirds[pair][k].map(([gain, error]) => {
+      const value = sign * gain;
       const sure = Math.abs(value) > error;
       const word = !sure ? "open" : better(value) ? `${A} better` : `${B} better`;
       return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
@@ -57,10 +56,10 @@ function atBudget(data, view, place, a, b, set) {
 /** Area and regret with their intervals, best first; nothing where they are not known. */
 function areasHtml(data, set) {
   const view = set.views[0];
-  const rows = Object.entries(set.area).sort(([, a], [, b]) => (view.higher ? b[0] - a[0] : a[0] - b[0]));
+  const rows = Object.entries(set.areas).sort(([, a], [, b]) => (view.higher ? b[0] - a[0] : a[0] - b[0]));
   const body = rows.map(([l, numbers]) => {
-    const pairs = [0, 3].map((k) => numbers.slice(k, k + 3)).filter((m) => m.length);
-    const tds = pairs.map(([value, low, high]) => `<td class="n">${quality(value)}</td><td class="n">${low === null ? "-" : `${quality(low)} to ${quality(high)}`}</td>`);
+    const pairs = [0, 3].map((k) => numbers.slice(k, k + 3));
+    const tds = pairs.map(([value, low, high]) => `<td class="n">${quality(value)}</td><td class="n">${(low ?? null) === null ? "-" : `${quality(low)} to ${quality(high)}`}</td>`);
     return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
   });
   const heads = ["area", "95% interval", "regret", "95% interval"].map((h) => `<th scope="col" class="n">${h}</th>`).join("");

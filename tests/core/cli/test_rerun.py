@@ -8,19 +8,15 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bench_core.results.rows import checksum
 from helpers.commands import QUICK, Run
 
 from bench_core.arrays import FloatArray
-from bench_core.cli import options
-from bench_core.errors import UsageError
-from bench_core.results.rows import checksum
-from bench_core.results.store import Store
 
 INLINE = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
 
@@ -59,20 +55,6 @@ def changed(column: str, change: Callable[[FloatArray], FloatArray]) -> None:
         cells = np.frombuffer(row["cells"], "<f8").reshape(-1, len(names)).copy()
         cells[:, names.index(column)] = change(cells[:, names.index(column)])
         written("point", row, cells=cells.tobytes())
-
-
-def test_no_file_of_the_folder_hides_an_installed_module_where_the_run_was_isolated(
-    bench: Run, row: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    then = Store("results/bench.db").trial(row["trial"])
-    isolated = replace(then, request={**then.request, "isolate": True})
-    monkeypatch.setattr(Store, "trial", lambda self, name: isolated)
-
-    def find(plugins: Any, isolate: bool | None = None) -> None:
-        raise UsageError(f"isolate is {isolate}")
-
-    monkeypatch.setattr(options, "find_plugins_here", find)
-    assert "isolate is True" in bench("rerun", row["trial"]).err
 
 
 def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from bench_core.costs.model import (
 )
 from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
 from bench_core.data import Examples, Task
-from bench_core.datasets.priced import from_json, to_json, with_costs
+from bench_core.datasets.pricing import from_json, to_json, with_costs
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 

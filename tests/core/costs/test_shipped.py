@@ -22,7 +22,7 @@ from bench_core import (
 )
 from bench_core.costs.model import costs_key, needs_of
 from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
-from bench_core.datasets.priced import from_json, to_json
+from bench_core.datasets.pricing import from_json, to_json
 
 PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms")
 SECOND_AND_THIRD = np.array([False, True, True])

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core.datasets.groups import under_groups
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.trial import sensors_of

@@ -13,7 +13,7 @@ import pytest
 
 from bench_core import InputError, api
 from bench_core.datasets import remote
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning.job_files import read_job, write_jobs

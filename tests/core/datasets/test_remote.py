@@ -19,7 +19,7 @@ from helpers.webserver import running
 from bench_core import InputError, api
 from bench_core._io.text import is_url
 from bench_core.datasets import remote
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
@@ -119,13 +119,6 @@ def test_own_files_with_their_side_cars_and_costs_may_be_urls() -> None:
     assert sum(len(part) for part in (splits.train, splits.valid, splits.test)) == 60
     assert splits.prices.everything == 12
     assert len(data.files) == 3
-
-
-def test_what_unpacks_beyond_reason_is_refused_as_from_a_disk() -> None:
-    with fsspec.open("memory://bomb.svm.gz", "wb") as file:
-        file.write(gzip.compress(bytes(30 << 20)))
-    with pytest.raises(InputError, match=r"bomb\.svm\.gz"):
-        FileData("memory://bomb.svm.gz").prepare(DataFolder(None), "quick", 0, 0)
 
 
 def test_a_publishers_folder_may_be_a_url(tmp_path: Path) -> None:

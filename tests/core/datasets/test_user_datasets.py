@@ -9,7 +9,7 @@ import pytest
 
 import bench_core
 from bench_core.data import Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import InputError
 from bench_core.splits import Splits

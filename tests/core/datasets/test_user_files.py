@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench_core.data import Task
-from bench_core.datasets.priced import with_costs
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 from bench_core.splits import Splits

@@ -39,7 +39,7 @@ from bench_core.execution import predict
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import condense, readable, score_split, unit_costs
-from bench_core.execution.trial import _kept_beside, _values, run_fit, run_trial
+from bench_core.execution.trial import _values, run_fit, run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -252,15 +252,6 @@ def test_no_accounting_bills_less_than_the_audited_path() -> None:
             predict_split(script(said), examples, PRICES, 0, "model")
 
 
-def test_a_stranger_shares_no_arrays_with_learners_whose_module_it_names(tmp_path: Path) -> None:
-    def of(origin: str, value: int) -> Any:
-        build = lambda: {"x": np.array([value])}  # noqa: E731
-        return _kept_beside(tmp_path, origin, "codes", "bench_trees.boosting", build)["x"].tolist()
-
-    assert [of("mine", 1), of("", 2), of("other", 3)] == [[1], [2], [3]]
-    assert [of("mine", 4), of("", 5)] == [[1], [2]]
-
-
 def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
     cost, copies = np.array([1.0, 3, 10]), np.array([1.0, 3, 2])
     means, rows = unit_costs(cost, Queries(np.array([0, 2, 3])), copies, 2)
@@ -394,7 +385,7 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     results = []
     for _ in range(2):
         run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0], apart=True))
+        results.append(run_trial(p.trials[0]))
     assert results[0].rows == results[1].rows
     assert results[0].audit == "sampled"
     assert {row.split for row in results[0].rows} == {"valid", "test"}

@@ -25,7 +25,7 @@ import bench_core
 from bench_core import Examples, InputError, Splits, Task, UsageError
 from bench_core.contracts import dataset_of
 from bench_core.datasets.cache import entry_name
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
 SCALES = (1, 2, 4, 8)

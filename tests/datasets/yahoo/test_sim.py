@@ -11,7 +11,7 @@ from bench_datasets.yahoo.sim import PATTERNS, SIZES, features, generate, query_
 from helpers.yahoo_sim_definition import Definition
 
 from bench_core.data import Examples, Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError
 from bench_core.parameters import expand
 from bench_core.plugins import Registry

@@ -12,8 +12,8 @@ from bench_datasets.yahoo import Yahoo, YahooSubset
 from helpers.webserver import Offer, serving
 
 from bench_core.data import Task
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.fetch import home_of, is_there
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 

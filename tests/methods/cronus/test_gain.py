@@ -16,7 +16,7 @@ from helpers.cronus_cases import Context
 from helpers.ranking_sample import DATA, needs
 
 from bench_core import Prices, Splits
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.plugins import load_registry
 
 RHO = (0.01,)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers.tables import read_table
-from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
@@ -37,7 +37,7 @@ def test_a_long_cell_is_refused_with_its_row_in_memory_for_the_file(
     options: dict[str, str], tmp_path: Path
 ) -> None:
     path = with_long_cell(tmp_path / "rows.csv")
-    read_table(path).texts("label")  # what is imported is so now
+    read_table(path).column("label").texts()  # what is imported is so now
     tracemalloc.start()
     with pytest.raises(InputError) as caught:
         own(path, **options)
@@ -68,7 +68,7 @@ def test_a_long_cell_of_a_data_frame_is_refused_with_its_row() -> None:
     y = np.arange(n) % 2
     with pytest.raises(InputError, match="X, row 1, column 't': a cell of 20000 characters"):
         array_splits(X, y)
-    with pytest.raises(InputError, match="row 1, column 'y': a cell of 20000 characters"):
+    with pytest.raises(InputError, match="y, row 1: a cell of 20000 characters"):
         array_splits(X[["x"]], X["t"])
 
 

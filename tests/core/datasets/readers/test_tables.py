@@ -75,21 +75,21 @@ def test_parquet_gives_what_was_written(tmp_path: Path) -> None:
     frame.to_parquet(path)
     table = read_table(path)
     np.testing.assert_array_equal(table.matrix(("a", "b", "c")), [[1, 0.5, 1], [2, np.nan, 0]])
-    assert table.texts("d").tolist() == ["x", "y"]
+    assert table.column("d").texts().tolist() == ["x", "y"]
     with pytest.raises(InputError, match=r"rows.parquet, row 1, column 'd' holds text \('x'\)"):
         table.numbers("d")
 
 
 def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "a,b\n1,red\n2,blue\nx,red\n"))
-    assert not table.is_text("a")
-    assert table.is_text("b")
+    assert not table.column("a").is_text
+    assert table.column("b").is_text
 
 
 def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
     table = read_matrix(write(tmp_path, "1 2 x  \n 3  4 y\n"), 3, separator="", text=(2,))
     np.testing.assert_array_equal(table.matrix(("1", "2")), [[1, 2], [3, 4]])
-    assert table.texts("3").tolist() == ["x", "y"]
+    assert table.column("3").texts().tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize(
