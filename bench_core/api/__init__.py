@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from bench_core.api.arguments import request_of
+from bench_core.api.keywords import in_python, taking
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
-from bench_core.api.signature import in_python, taking
 from bench_core.errors import UsageError
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
@@ -117,7 +117,7 @@ def plan(
     name: str = "data",
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
-    progress: bool = False,
+    progress: bool = True,
     **options: Any,
 ) -> Plan:
     """The plan that ``run`` would carry out with the same arguments; prepares data, trains

@@ -20,7 +20,7 @@ from bench_core.api.answers import Best as Best
 from bench_core.api.answers import Figure as Figure
 from bench_core.api.answers import of_the_curve
 from bench_core.api.display import html_table, lines
-from bench_core.api.signature import in_python
+from bench_core.api.keywords import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.board import Board

@@ -5,7 +5,7 @@ A field is declared once::
     retries: Annotated[int, Option("How often a failed job is tried again.", whole(0, 100))] = 0
 
 From that come the option of the command with its help and completion (``cli/options.py``), the
-argument of ``bench_core.run`` with its documentation (``api/signature.py``), the check of values,
+argument of ``bench_core.run`` with its documentation (``api/keywords.py``), the check of values,
 and the command that repeats a run (``invocation.py``).
 """
 
@@ -133,7 +133,7 @@ def _name_fault(value: Any) -> str:
 
 
 def _bool_fault(value: Any) -> str:
-    return "" if isinstance(value, bool) else f"must be True or False, not {short(value)}"
+    return "" if value in (True, False) else f"must be True or False, not {short(value)}"
 
 
 def _names(text: str) -> tuple[str, ...]:
