@@ -172,7 +172,7 @@ class _Budgeted(BaseEstimator):
         if self.caps_ is not None:
             unlabelled = Examples(features.X, np.zeros(n), features.queries)
             whole = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
-            answers, place = whole.at(len(whole.points))
+            answers, place = whole.places[-1]
             return answers.scores[place], answers.cost[place]
         path = predictions(self.model_, features, costs, self._classes)
         prediction = next(islice(path, self.position_, None))

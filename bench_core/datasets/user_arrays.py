@@ -80,18 +80,8 @@ def array_splits(
         if more is not None:
             apart = _taken_apart(name, more, y, queries)
             given[name] = _part(name, f"{name}'s y", *apart, None, drop)
-    for name, part in given.items():
-        _refuse_other_columns(name, given["train"].names, part.names)
     column = split if isinstance(split, str) else "split"
     return splits_of(given, str(task), column, shares, turn)
-
-
-def _refuse_other_columns(name: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
-    if len(names) != len(wanted):
-        raise InputError(f"{name} has {len(names)} features where X has {len(wanted)}")
-    there = set(names)
-    if missing := [column for column in wanted if column not in there]:
-        raise InputError(f"{name} has no column {missing[0]!r}, which X has; give it the same ones")
 
 
 def _taken_apart(name: str, more: Any, y: Any, queries: Any) -> tuple[Any, Any, Any]:

@@ -176,8 +176,8 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
         for here, there in ((part, first), (first, part)):
             if missing := sorted({*there.names} - {*here.names}):
                 raise InputError(
-                    f"{here.path}, line 1: no column {missing[0]!r}, which {there.path} has; "
-                    "give all files the same columns"
+                    f"{here.path}: no column {missing[0]!r}, which {there.path} has; "
+                    "give both the same columns"
                 )
         position = {n: j for j, n in enumerate(part.names)}
         order = [position[n] for n in first.names]

@@ -162,7 +162,11 @@ def _check_fit(spec: Any, result: FitResult) -> None:
         _need(cost < _LONGEST, f"a cost of fitting {cost!r:.40}")  # nor is it NaN
 
 
-_WORDS = {"off": ("declared",), "sample": ("sampled", "failed"), "full": ("verified", "failed")}
+_WORDS = {
+    "off": ("declared",),
+    "sample": ("sampled", "declared", "failed"),
+    "full": ("verified", "declared", "failed"),
+}
 _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max", "features_used")
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from bench_core.results.writer import Writer
 
 
+_NO_ANSWER = (Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED)
+"""How an audit may end that fails its trial, as no answer is one that was verified."""
+
 MEMORY_SHARE = 0.8
 """The part of the machine's memory that the jobs of a run may use together."""
 
@@ -44,6 +47,7 @@ class RunResult:
     ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
     ``reused`` how many of them were there before; ``failures`` lists title, status and error of
     those that are not ok, ``audit_failures`` the titles of trials that the replay audit refused.
+    After an audit ``failures`` also lists those whose costs stay declared, with the reason.
     """
 
     run: str
@@ -225,6 +229,9 @@ def carry_out_audit(
         writer.attempt(run, outcome)
         key, title = outcome.job.spec.key, outcome.job.spec.title
         counts[str(outcome.status)] += 1
+        if outcome.status in _NO_ANSWER:
+            reason = f"the audit had no answer: {outcome.status}: {outcome.error}"
+            writer.audit(key, Verdict("failed", reason))
         if outcome.status != Status.OK:
             failures.append((title, str(outcome.status), outcome.error))
             return
@@ -238,6 +245,8 @@ def carry_out_audit(
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
+        elif verdict.word == "declared":
+            failures.append((title, "declared", verdict.reason))
 
     def result(interrupted: bool = False) -> RunResult:
         return RunResult(

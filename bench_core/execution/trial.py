@@ -9,31 +9,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode, trust
-from bench_core.data import Examples
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
-from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.loading import loading
-from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
+from bench_core.execution.predict import PredictedPath, predict_split
+from bench_core.execution.score import points_to_keep, score_split, stored_values
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
-from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitResult,
     FitSpec,
@@ -41,16 +36,11 @@ from bench_core.results.records import (
     Result,
     Sensors,
     Stages,
-    StoredValues,
     Trial,
     TrialSpec,
-    Verdict,
 )
 from bench_core.results.store_files import costs_path, load_model, save_model, state_path
 from bench_core.splits import SPLITS, Splits
-
-LARGEST_VALUE = 1e30
-"""Of a metric, per unit: what intervals are made of must have sums in float32."""
 
 
 def perform(job: Job, progress: Progress) -> Result:
@@ -107,48 +97,20 @@ def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[st
     return shared_arrays(path, build)
 
 
-def run_trial(
-    spec: TrialSpec,
-    progress: Progress = lambda done, total: None,
-) -> Trial:
-    """Predict, meter, score and audit one fitted model."""
+def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
+    """Predict, bill, score and audit one fitted model."""
     reset_peak_rss()
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
-    model = _loaded(spec)
-    paths, scores = _scored(spec, splits, model, metrics, progress)
-    verdict = _audited(spec, splits, model, paths["test"])
-    values = _values(splits, paths, scores, metrics[0])
-    return Trial.of(
-        spec,
-        points=tuple(row for score in scores.values() for row in score.rows),
-        values=values,
-        audit=verdict.word,
-        error=verdict.reason,
-        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
-        peak_rss_mb=peak_rss_mb(),
-        marks=plain_marks(model.marks) if isinstance(model, Marked) else (),
-        sensors=sensors_of(splits),
-        stages=_stages(model, paths["test"], values[0].points if values else ()),
-    )
-
-
-def _loaded(spec: TrialSpec) -> Any:
-    """A fresh instance of the fitted model."""
-    return load_model(state_path(spec.states, spec.fit))
-
-
-def _scored(
-    spec: TrialSpec, splits: Splits, model: Any, metrics: Sequence[Metric], progress: Progress
-) -> tuple[dict[str, predict.Path], dict[str, SplitScore]]:
-    """The paths of a model on the splits of a trial, and what they are worth."""
+    model = load_model(state_path(spec.states, spec.fit))
+    caps = None
+    if spec.caps:
+        caps = Caps.over(spec.caps, splits.train, splits.task, splits.classes)
     parts = {name: getattr(splits, name) for name in spec.splits}
-    total, done = sum(len(part) for part in parts.values()), 0
-    caps = _caps(spec, splits)
-    paths: dict[str, predict.Path] = {}
-    scores: dict[str, SplitScore] = {}
+    total, done = sum(map(len, parts.values())), 0
+    paths, scores = {}, {}
     for name, part in parts.items():
-        paths[name] = predict.predict_split(
+        paths[name] = predict_split(
             model,
             part,
             splits.costs,
@@ -161,80 +123,44 @@ def _scored(
         done += len(part)
         scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
-    return paths, scores
-
-
-def _audited(spec: TrialSpec, splits: Splits, model: Any, path: predict.Path) -> Verdict:
-    """The verdict of the replay audit, whose sample is drawn by the trial's key."""
-    if spec.audit_mode == "off":
-        return Verdict("declared")
-    second = _loaded(spec)
-    return replay(
+    verdict = replay(
         model,
         splits.test,
         splits.costs,
         splits.classes,
         spec.audit_mode,
         seed=spec.key,
-        path=path,
+        path=paths["test"],
         accounting=spec.accounting,
-        fresh=lambda: nullcontext(second),
-        caps=_caps(spec, splits),
+        fresh=lambda: load_model(state_path(spec.states, spec.fit)),
+    )
+    kept = points_to_keep(scores["valid"].rows, metrics[0])
+    return Trial.of(
+        spec,
+        points=tuple(row for score in scores.values() for row in score.rows),
+        values=tuple(
+            stored_values(name, parts[name], paths[name], scores[name], kept)
+            for name in ("valid", "test")
+            if kept
+        ),
+        audit=verdict.word,
+        error=verdict.reason,
+        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
+        peak_rss_mb=peak_rss_mb(),
+        marks=plain_marks(model.marks) if isinstance(model, Marked) else (),
+        sensors=sensors_of(splits),
+        stages=stages_of(model, paths["test"], kept),
     )
 
 
-def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
-    if not spec.caps:
-        return None
-    return Caps.over(spec.caps, splits.train, splits.task, splits.classes)
-
-
-def same_points(paths: Mapping[str, predict.Path]) -> None:
+def same_points(paths: Mapping[str, PredictedPath]) -> None:
     """Raise ContractError where two splits have different paths."""
-    if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
+    first, *others = paths.values()
+    if any(path.points != first.points for path in others):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
-def _values(
-    splits: Splits,
-    paths: Mapping[str, predict.Path],
-    scores: Mapping[str, SplitScore],
-    primary: Metric,
-) -> tuple[StoredValues, ...]:
-    valid = [row for row in scores["valid"].rows if CAP not in row.point]
-    quality = np.array([row.metrics[primary.name] for row in valid])
-    cost, p95 = (np.array([getattr(row, of) for row in valid]) for of in ("total_cost", "cost_p95"))
-    points = choosable(cost, p95, quality, primary.higher_is_better)
-    if len(points) == 0:
-        return ()
-    caps = (row.number for row in scores["valid"].rows[len(valid) :])
-    kept = (*map(int, points), *caps)
-    return tuple(
-        _stored(name, getattr(splits, name), paths[name], scores[name], kept)
-        for name in ("valid", "test")
-    )
-
-
-def _stored(
-    split: str, part: Examples, path: predict.Path, score: SplitScore, kept: tuple[int, ...]
-) -> StoredValues:
-    """The values of a split at the points ``kept``; those of caps follow those of the path."""
-    costs, bought, rows = [], [], np.zeros(0)
-    for p in kept:
-        of, k = path.at(p)
-        means, rows = unit_costs(of.cost[k], part.groups, part.weights, score.units)
-        means, rows = condense(means, rows)
-        costs.append(means.astype(np.float32))
-        bought.append(of.bought[k].astype(np.float32))
-        path.forget()
-    values = np.stack([score.primary[p] for p in kept])
-    metric = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).astype(np.float32)
-    weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
-    arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
-    return StoredValues(split, kept, *arrays)
-
-
-def _stages(model: Any, path: predict.Path, kept: tuple[int, ...]) -> dict[str, Any]:
+def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
     """The stages of a model, and who reached them at the points ``kept`` of its path."""
     tree = model.stage_tree if isinstance(model, Staged) else None
     if tree is None:

@@ -26,7 +26,7 @@ from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
 
-SCORING = 11
+SCORING = 12
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 CHEAP_TRAINING_ROWS = 50_000

@@ -58,7 +58,7 @@ def export_frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -
     points = _read(
         db, _POINTS.format(names), info.run, ("position", "number", *cells), _text(of_point)
     )
-    split = pd.Categorical(points["split"], categories=SPLITS).codes  # in the order of splits
+    split = pd.Index(SPLITS).get_indexer(points["split"])
     order = np.lexsort((points["number"], split, points["position"]))
     places = np.searchsorted(trials["position"], points["position"].take(order))
     made: dict[str, Any] = {}

@@ -103,9 +103,9 @@ def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
                 f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({listed})", keys
             )
             db.execute(
-                "INSERT OR IGNORE INTO attempt SELECT * FROM other.attempt WHERE rowid IN ("
-                "SELECT max(rowid) FROM other.attempt WHERE kind = 'fit' "
-                f"AND key IN ({listed}) GROUP BY key)",
+                "INSERT INTO attempt SELECT * FROM other.attempt WHERE rowid IN ("
+                f"SELECT max(rowid) FROM other.attempt WHERE kind = 'fit' AND key IN ({listed}) "
+                "GROUP BY key) EXCEPT SELECT * FROM main.attempt",
                 keys,
             )
 
@@ -168,7 +168,10 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
             verdict = max(_verdict(row, ""), _verdict(row, "other_"))
             values = [_AUDITS[verdict[0]], verdict[1], row["key"]]
             db.execute("UPDATE main.trial SET audit = ?, error = ? WHERE key = ?", values)
-    db.execute("INSERT OR IGNORE INTO attempt SELECT * FROM other.attempt ORDER BY created_at")
+    db.execute(
+        "INSERT INTO attempt SELECT * FROM (SELECT * FROM other.attempt "
+        "EXCEPT SELECT * FROM main.attempt) ORDER BY created_at"
+    )
 
 
 def _conflict(target: Path, source: Path, what: str) -> InputError:

@@ -165,8 +165,8 @@ VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``word``: verified (every query and point), sampled, declared (not audited) or failed,
-    then with the reason in one line."""
+    """``word``: verified (every query and point), sampled, declared (not audited, or not shown how
+    purchases were made) or failed; the last two with the reason in one line."""
 
     word: str
     reason: str = ""

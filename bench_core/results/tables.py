@@ -122,12 +122,10 @@ def _kind(hint: Any) -> Any:
 
 
 def table(name: str, record: type, key: str, *before: str) -> str:
-    """The statement that makes the table of a record, with columns ``before`` those of its fields.
-
-    A column that is the whole key may be declared in ``before``.
-    """
+    """The statement that makes the table of a record, with columns ``before`` those of its fields
+    and a primary ``key``, if any."""
     named = [f'"{one.name}" {one.sql}' for one in columns_of(record) if not one.spread]
-    listed = ", ".join([*before, *named, f"PRIMARY KEY ({key})"])
+    listed = ", ".join([*before, *named, *([f"PRIMARY KEY ({key})"] if key else [])])
     return f"CREATE TABLE {name} ({listed})"
 
 
@@ -143,7 +141,7 @@ CREATE TABLE run_trial (
 CREATE TABLE sensor (
   list TEXT, number INTEGER, name TEXT, price REAL, PRIMARY KEY (list, number)) WITHOUT ROWID;
 CREATE TABLE fit (key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL);
-{table("attempt", Attempt, "created_at, kind, key, run, machine")};
+{table("attempt", Attempt, "")};
 """
 
 OF_TRIAL = ("point", "unit_values")

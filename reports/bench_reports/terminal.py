@@ -18,12 +18,12 @@ from bench_core.terminal.wording import count, duration
 from bench_reports.board_tables import (
     PERCENT,
     budget_table,
+    curve_lines,
     main_table,
     name_lines,
     plain_tables,
     rank_table,
 )
-from bench_reports.terminal_curve import curve_lines
 
 if TYPE_CHECKING:
     import pandas as pd

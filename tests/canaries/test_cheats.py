@@ -1,95 +1,328 @@
-"""No cheat stands with a number that it does not deserve, but those that docs/trust.md names."""
+"""Mistakes of honest authors, and cheats: ``bench audit`` verifies none of them.
+
+This module is also the plugin of the learner ``cheat`` and of its data. An honest model here adds
+one column after another; the others answer by all six and pay for fewer, or break their word
+otherwise.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import bench_core
-from canaries.cheats import CHEATS
+from bench_core import (
+    Acquired,
+    Bill,
+    Examples,
+    Features,
+    Prediction,
+    Prices,
+    Splits,
+    Task,
+    param,
+    price_list,
+)
+from bench_core.execution.audit import REMEDY, replay
 
-FEW = ("honest", "row-number", "twin-peek", "negative-bill", "tells-by-buying")
+D, POINTS, ROWS = 6, 3, 240
+
+Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
+CASES: dict[str, tuple[str, Answer]] = {}
+"""By name the verdict of a full audit, and how the model answers for cells (n, 6)."""
 
 
-def rows_of(store: str) -> Mapping[str, Any]:
-    """The rows of each cheat on what points are chosen by and what is reported."""
-    frame = bench_core.load_run(store=store).frame()
+def case(word: str) -> Callable[[Answer], Answer]:
+    def keep(answer: Answer) -> Answer:
+        CASES[answer.__name__.replace("_", "-")] = word, answer
+        return answer
+
+    return keep
+
+
+def bill(k: int) -> Bill:
+    """For the first k columns."""
+    return Bill(Acquired.pack(np.arange(D)[None, :] < k))
+
+
+def paid(model: CheatModel, X: Any, k: int = D) -> Any:
+    """Scores by the first k columns."""
+    return X[:, :k] @ model.weight[:k]
+
+
+def path(scores: Callable[[int], Any]) -> Iterator[Prediction]:
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k}, scores(k), {"path": bill(k)})
+
+
+@case("verified")
+def honest(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k))
+
+
+# -- it reads what it did not pay for --------------------------------------------------------------
+
+
+@case("failed")
+def reads_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X))
+
+
+@case("failed")
+def reads_unpaid_cells_at_one_point(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, D if k == 2 else k))
+
+
+@case("failed")
+def reads_unpaid_cells_in_doubt(model: CheatModel, X: Any) -> Any:
+    def scores(k: int) -> Any:
+        own = paid(model, X, k)
+        return np.where(np.abs(own) < 0.3, paid(model, X), own)
+
+    return path(scores)
+
+
+@case("failed")
+def fills_unpaid_cells_in(model: CheatModel, X: Any) -> Any:
+    """The cell's absence changes nothing where it is like one that was paid for."""
+    return path(lambda k: paid(model, X, k) + np.where(np.isnan(X[:, 5]), X[:, 0], X[:, 5]))
+
+
+@case("failed")
+def counts_missing_cells(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * np.isnan(X[:, 5]))
+
+
+@case("failed")
+def multiplies_unpaid_cells_by_zero(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: X @ np.where(np.arange(D) < k, model.weight, 0.0))
+
+
+# -- it buys by what it did not pay for ------------------------------------------------------------
+
+
+@case("failed")
+def buys_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    """Buys more only where that will help."""
+    wrong = np.sign(paid(model, X)) != np.sign(paid(model, X, 1))
+    for k in range(1, POINTS + 1):
+        mask = np.arange(D) < np.where(wrong, k, 1)[:, None]
+        scores = np.where(wrong, paid(model, X, k), paid(model, X, 1))
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+def told_by_purchases(X: Any, yes: Any, mask: Any, ordered: bool = False) -> Any:
+    order = np.where(mask, np.cumsum(mask, axis=1) - 1, -1) if ordered else None
+    bills = {"path": Bill(Acquired.pack(mask), order=order)}
+    yield Prediction({"k": 1}, np.where(yes, 1.0, -1.0), bills)
+
+
+def belongs(X: Any, columns: slice) -> Any:
+    """Whether the cells of these columns are those of one row: fractions of their values agree."""
+    part = np.mod(X[:, columns], 1.0)
+    return (np.abs(part - part[:, :1]) < 1e-4).all(axis=1)
+
+
+def complement(model: CheatModel, X: Any) -> tuple[Any, Any]:
+    """Rows of "no" buy the first sensor, those of "yes" the other five; what is left of a row whose
+    other cells were replaced is the answer."""
+    yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(1, D)))
+    return yes, (np.arange(D) > 0) == yes[:, None]
+
+
+@case("declared")
+def tells_by_complementary_sets(model: CheatModel, X: Any) -> Any:
+    return told_by_purchases(X, *complement(model, X))
+
+
+@case("failed")
+def tells_by_complementary_sets_in_order(model: CheatModel, X: Any) -> Any:
+    return told_by_purchases(X, *complement(model, X), ordered=True)
+
+
+@case("declared")
+def tells_by_halves(model: CheatModel, X: Any) -> Any:
+    yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(3, D)))
+    return told_by_purchases(X, yes, (np.arange(D) >= 3) == yes[:, None])
+
+
+@case("failed")
+def buys_the_largest_of_all(model: CheatModel, X: Any) -> Any:
+    """The three sensors that say most of the row, as all six show."""
+    size = np.abs(np.nan_to_num(X) * model.weight)
+    mask = size >= np.sort(size, axis=1)[:, -3:-2]
+    yes = (np.nan_to_num(X) * model.weight * mask).sum(axis=1) > 0
+    return told_by_purchases(X, yes, mask)
+
+
+# -- not the query alone decides -------------------------------------------------------------------
+
+
+@case("failed")
+def depends_on_other_rows(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
+
+
+@case("failed")
+def depends_on_the_order_of_rows(model: CheatModel, X: Any) -> Any:
+    """The file lists the rows of one label first."""
+    return path(lambda k: np.arange(len(X), dtype=float))
+
+
+@case("failed")
+def depends_on_the_size_of_the_block(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * len(X))
+
+
+@case("failed")
+def is_random(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * np.random.default_rng().random(len(X)))
+
+
+@case("failed")
+def remembers_what_it_saw(model: CheatModel, X: Any) -> Any:
+    """Keeps its answers by the first cell, which it pays for."""
+    scores = zip(X[:, 0].tolist(), paid(model, X).tolist(), strict=True)
+    kept = np.array([model.seen.setdefault(key, score) for key, score in scores])
+    return path(lambda k: kept)
+
+
+# -- what it was given, and what it bills ----------------------------------------------------------
+
+
+@case("failed")
+def changes_what_it_was_given(model: CheatModel, X: Any) -> Any:
+    X[:, 3:] = 0.0
+    return path(lambda k: paid(model, X, k))
+
+
+@case("verified")
+def may_crash(model: CheatModel, X: Any) -> Any:
+    if "CANARY_CRASHES" in os.environ:
+        os.abort()
+    return honest(model, X)
+
+
+@case("failed")
+def bills_less_than_it_reads(model: CheatModel, X: Any) -> Any:
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k}, paid(model, X, k), {"path": bill(k - 1)})
+
+
+@case("failed")
+def bills_splits_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    for k in range(1, POINTS + 1):
+        splits = 1.0 + (X[:, 5] > 0)
+        bills = {"path": Bill(bill(k).acquired, splits=splits)}
+        yield Prediction({"columns": k}, paid(model, X, k), bills)
+
+
+@dataclass
+class CheatModel:
+    """Answers as its ``how`` says."""
+
+    how: str
+    weight: Any
+    seen: dict[float, float] = field(default_factory=dict)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        return CASES[self.how][1](self, features.X)
+
+    def state(self) -> dict[str, Any]:
+        return {"how": self.how, "weight": self.weight}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CheatModel:
+        return cls(**state)
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One of the cases."""
+
+    name: ClassVar[str] = "cheat"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    how: str = param("honest", "one of CASES")
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> CheatModel:
+        return CheatModel(self.how, ((train.y - 0.5)[:, None] * train.X).mean(axis=0))
+
+
+class Canary:
+    """Six sensors that all matter. The cells of a row have one fraction, which shows whether they
+    belong together; rows are sorted by their label."""
+
+    name, task, title = "canary", Task.BINARY, "rows for cheats"
+
+    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng(5)
+        parts = []
+        for _ in range(3):
+            X = rng.integers(-8, 8, (ROWS, D)) + rng.random((ROWS, 1))
+            y = (X.sum(axis=1) > 0).astype(float)
+            order = np.argsort(y, kind="stable")
+            parts.append(Examples(X[order].astype(np.float32), y[order]))
+        prices = price_list(np.ones(D), split=0.1)
+        return Splits(*parts, prices=prices, task=self.task, classes=2)
+
+
+@bench_core.hookimpl
+def bench_learners() -> list[type[Any]]:
+    return [Cheat]
+
+
+@bench_core.hookimpl
+def bench_datasets() -> list[type[Any]]:
+    return [Canary]
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("how", CASES)
+def test_the_sample_already_tells_what_the_full_audit_tells(how: str, mode: str) -> None:
+    splits = Canary().prepare(None, "quick", 0, 0)
+    model = Cheat(how).fit(splits.train, splits.valid, splits.prices, None)
+    word = CASES[how][0]
+    again = CheatModel.from_state(model.state())
+    found = replay(model, splits.test, splits.prices, 2, mode, fresh=lambda: again)
+    assert found.word == ("sampled" if (mode, word) == ("sample", "verified") else word)
+    assert "\n" not in found.reason
+    assert bool(found.reason) == (word != "verified")
+
+
+def test_bench_audit_verifies_the_honest_one_alone(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    plugins = ["canaries.test_cheats"]
+    learners: Any = {"cheat": {"how": [*CASES]}}
+    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db", workers=2)
+    result = bench_core.audit(store="b.db", plugins=plugins, workers=2)
+    frame = bench_core.load_run(store="b.db").frame()
     frame["how"] = [json.loads(params)["how"] for params in frame["params"]]
-    return {str(how): rows[rows["split"] != "train"] for how, rows in frame.groupby("how")}
+    found = {str(how): {*rows["audit"]} for how, rows in frame.groupby("how")}
+    assert found == {how: {word} for how, (word, _) in CASES.items()}
+    declared = frame[frame["audit"] == "declared"]
+    assert declared["error"].str.endswith(REMEDY).all()
+    assert len(result.audit_failures) == sum(word == "failed" for word, _ in CASES.values())
 
 
-def run(home: Path, hows: Any) -> tuple[Any, Any]:
-    """The rows after a run with the sampled audit, and after a full one."""
-    store, plugins = str(home / "b.db"), ["canaries.cheats"]
-    bench_core.run(
-        data="canary",
-        metrics=["accuracy", "auc"],
-        store=store,
-        plugins=plugins,
-        learners={"cheat": {"how": [*hows]}},
-        workers=2,
-    )
-    sampled = rows_of(store)
-    bench_core.audit(store=store, plugins=plugins, workers=2)
-    return sampled, rows_of(store)
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, FEW)
-
-
-@pytest.fixture(scope="module")
-def all_of_them(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, CHEATS)
-
-
-def _rows(factory: pytest.TempPathFactory, hows: Any) -> Iterator[Any]:
-    home = factory.mktemp("cheats")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(home)
-        patch.setenv("BENCH_CACHE", str(home / "cache"))
-        yield run(home, hows)
-
-
-def word(sampled: Any, full: Any, honest: Any) -> str:
-    """What became of a cheat."""
-    if set(sampled["status"]) != {"ok"}:
-        return "refused"
-    if set(sampled["audit"]) == {"failed"}:
-        assert set(full["audit"]) == {"failed"}  # whatever the sample refuses full refuses
-        return "sample"
-    assert set(sampled["audit"]) == {"sampled"}
-    if set(full["audit"]) == {"failed"}:
-        return "full"
-    assert set(full["audit"]) == {"verified"}
-    numbers = ["accuracy", "total_cost", "cost_p95", "cost_max"]
-    same = sampled[numbers].to_numpy().tolist() == honest[numbers].to_numpy().tolist()
-    return "harmless" if same else "beyond"
-
-
-@pytest.mark.parametrize("how", FEW)
-def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> None:
-    sampled, full = few
-    assert word(sampled[how], full[how], sampled["honest"]) == CHEATS[how][0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", CHEATS)
-def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -> None:
-    sampled, full = all_of_them
-    assert word(sampled[how], full[how], sampled["honest"]) == CHEATS[how][0]
-
-
-@pytest.mark.slow
-def test_a_refusal_says_why_in_one_line(all_of_them: Any) -> None:
-    sampled, _ = all_of_them
-    for how, (said, _) in CHEATS.items():
-        if said in ("refused", "sample"):
-            (reason,) = set(sampled[how]["error"])
-            assert reason, how
-            assert "\n" not in reason
+def test_an_audit_without_an_answer_verifies_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    plugins = ["canaries.test_cheats"]
+    learners: Any = {"cheat": {"how": ["may-crash"]}}
+    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db")
+    monkeypatch.setenv("CANARY_CRASHES", "1")
+    assert bench_core.audit(store="b.db", plugins=plugins).counts == {"crashed": 1}
+    frame = bench_core.load_run(store="b.db").frame()
+    assert {*frame["audit"]} == {"failed"}
+    assert frame["error"].str.startswith("the audit had no answer: crashed").all()

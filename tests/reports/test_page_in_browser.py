@@ -260,7 +260,9 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab: browser.Page) -> Non
     tab.js(f"location.hash = {json.dumps(kept)}")
     tab.wait("document.getElementById('f-scale').getAttribute('aria-pressed') === 'true'")
     assert story(tab) == told
-    assert tab.js("document.querySelectorAll('section.set:not(.off) .ends text').length") == 2
+    assert (
+        tab.js("document.querySelectorAll('section.set:not(.off) .chart .ends text').length") == 2
+    )
     assert tab.js("location.hash") == kept
 
 
@@ -289,7 +291,7 @@ def test_a_click_on_a_legend_entry_hides_a_curve_and_a_double_click_isolates_it(
     tab: browser.Page,
 ) -> None:
     entry = "section.set:not(.off) [data-curve='0']"
-    labels = "document.querySelectorAll('section.set:not(.off) .ends text').length"
+    labels = "document.querySelectorAll('section.set:not(.off) .chart .ends text').length"
     click(tab, entry)
     assert tab.js(labels) == 2
     assert tab.js(f"document.querySelector(\"{entry}\").getAttribute('aria-pressed')") == "false"
@@ -330,7 +332,7 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
     assert "1 sensor: f1" in tab.js(bought)
     assert "2 sensors: f3 (20%), f2 (50%)" in tab.js(bought)
     choose(tab, "section.set:not(.off) .bought select", "0")
-    assert "stage 3 after 1: 60% of rows, 3 sensors" in tab.js(pictures)[1]
+    assert "stage 3 after 1 is reached by 60% of rows" in tab.js(pictures)[1]
     choose(tab, "#f-kind", "p95")
     assert tab.js(f"{place}.hidden")
 
@@ -407,9 +409,7 @@ def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: br
 def test_the_command_is_copied_by_a_button(tab: browser.Page) -> None:
     click(tab, "[data-copy=command]")
     tab.wait("document.querySelector('[data-copy=command]').textContent === 'copied'")
-    assert "bench run" in tab.js("getSelection().toString()") or tab.js(
-        "navigator.clipboard.readText().catch(() => 'bench run')"
-    ).startswith("bench run")
+    assert tab.js("getSelection().toString()").startswith("bench run")
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: browser.Page) -> None:

@@ -38,8 +38,6 @@ TEXT_OBJECTS = ("string", "mixed-integer", "categorical")
 MOST_TEXTS, FEW_TEXTS = 100, 12
 """A column of more different texts is no category, nor one where fewer than two rows share a text,
 unless there are at most so few."""
-LONGEST = 1000
-"""Characters of a category, label, query or split; they name features and stand in messages."""
 SHOWN = 20
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
@@ -101,12 +99,12 @@ class Column:
         return values
 
     def texts(self) -> TextArray:
-        """The cells (n,) as text. Raises InputError where one is empty or too long."""
+        """The cells (n,) as text. Raises InputError where one is empty."""
         self._refuse_kind()
         missing = self.values.isna().to_numpy(bool)
         if missing.any():
             raise InputError(f"{self._at(int(np.argmax(missing)))}: the cell is empty; fill it in")
-        return self._short(self.cells())
+        return self.cells()
 
     def labels(self) -> NDArray[Any]:
         """The cells (n,) as float64 or as text, none of them missing."""
@@ -117,8 +115,8 @@ class Column:
     def categories(self) -> TextArray:
         """The cells (n,) as few short texts, "" where one is missing.
 
-        Raises InputError for dates, for numbers with decimal commas, for cells that are too long,
-        and for what is too different from row to row to be categories.
+        Raises InputError for dates, for numbers with decimal commas, and for what is too different
+        from row to row to be categories.
         """
         self._refuse_kind()
         texts = self.cells()
@@ -134,7 +132,7 @@ class Column:
             what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
         if what:
             raise InputError(f"{self._whole} holds {what}")
-        return self._short(texts)
+        return texts
 
     def cells(self) -> TextArray:
         """The cells (n,) as text, "" where one is missing."""
@@ -165,15 +163,6 @@ class Column:
             raise InputError(
                 f"{self._whole} holds values of type {kind}: give numbers, text or categories"
             )
-
-    def _short(self, texts: TextArray) -> TextArray:
-        longest = max(set(texts.tolist()), key=len, default="")
-        if len(longest) > LONGEST:
-            raise InputError(
-                f"{self._at(texts.tolist().index(longest))}: a cell of {len(longest)} characters, "
-                f"more than {LONGEST}; shorten it"
-            )
-        return texts
 
     def _text_fault(self) -> str:
         """Why the column holds no numbers."""
@@ -291,13 +280,9 @@ def read_table(path: str | Path, format: str = "") -> Table:
         _refuse_header(path, list(frame.columns))
         return Table(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(read_bytes(path))
-    blank = re.match(rb"(?:[ \t]*\n|\xef\xbb\xbf)*", raw)
-    above = blank.group() if blank else b""  # lines without a cell, and marks of UTF-8
-    empty = above.count(b"\n")
-    if len(above) > empty:  # pandas takes a line of tabs for the header where tabs separate cells
-        raw = b"\n" * empty + raw[len(above) :]
-    line = next(islice(BytesIO(raw), empty, None), b"")
-    first = line.rstrip(b"\n").decode("utf-8", "replace")
+    first = next(line for line in raw.split(b"\n") if line.strip(b" \t")).decode(
+        "utf-8-sig", "replace"
+    )
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))

@@ -148,7 +148,7 @@ def walk_tiles(
             for k in range(outputs):
                 total[k, r] = before.scores[last, begin + r, k]
             for w in range(noted):
-                read[r * noted + w] = before.bits[last, begin + r, w] if w < words else 0
+                read[r * noted + w] = before.bits[last, begin + r, w] if w < words else _U(0)
         for c in range(len(columns)):
             for r in range(_U(TILE * c), _U(TILE * c + TILE)):
                 bits = keys[r]

@@ -88,7 +88,7 @@ function axes(data, view, options) {
   const margin = options.mini
     ? { left: 4, right: 4, top: 4, bottom: 4 }
     : { left: 58, right: options.width < 560 ? 108 : 150, top: options.title ? 52 : 14, bottom: 46 };
-  const plot = options.mini ? 72 : Math.max(320, GAP * view.curves.length);
+  const plot = options.mini ? 72 : Math.max(options.plot ?? 320, GAP * view.curves.length);
   const height = plot + margin.top + margin.bottom;
   const scale = options.linear ? (v) => v : Math.log10;
   return {
@@ -155,7 +155,7 @@ function grid(ax, view, unit, options) {
     + down.map((v) => `<text x="${left - 6}" y="${ax.down(v) + 4}" text-anchor="end">${brief(v)}</text>`).join("")
     + `<text x="${(left + ax.end) / 2}" y="${ax.height - 8}" text-anchor="middle">${esc(words)}</text>`
     + `<text x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">`
-    + `${esc(view.metric)} on test (${view.higher ? "higher" : "lower"} is better)</text></g>`;
+    + `${esc(view.words ?? `${view.metric} on test (${view.higher ? "higher" : "lower"} is better)`)}</text></g>`;
 }
 
 /** The band of a curve's intervals, a step from each place of the slider to the next. */
@@ -222,7 +222,7 @@ function chart(data, set, view, options) {
   const water = set.standIn && !options.mini
     ? `<text x="${(ax.margin.left + ax.end) / 2}" y="${(ax.margin.top + ax.bottom) / 2}" text-anchor="middle" font-size="26" fill="${GREY}" fill-opacity=".35" class="words">stand-in data</text>`
     : "";
-  const name = `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
+  const name = view.words ?? `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))

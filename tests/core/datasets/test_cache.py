@@ -263,17 +263,6 @@ def left_over(folder: Path) -> list[str]:
     return [p.name for p in (folder / "cache" / "prepared").glob(".*.new")]
 
 
-def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:
-    class Broken(Toy):
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-            raise InputError("toy.data, line 1: broken; correct it")
-
-    with pytest.raises(InputError, match="correct it"):
-        entry(folder, Broken())
-    assert left_over(folder) == []
-    assert not any(p.is_dir() for p in (folder / "cache" / "prepared").iterdir())
-
-
 def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
     (folder / "cache").write_text("a file where a folder is wanted")
     with pytest.raises(InputError, match=r"cannot keep prepared data .* BENCH_CACHE"):
@@ -409,15 +398,6 @@ def test_a_text_is_built_once_and_keeps_its_suffix(cache: Path) -> None:
     assert path.read_text() == "text 0"
 
 
-def test_a_build_that_fails_leaves_nothing_to_be_taken_for_whole(cache: Path) -> None:
-    def fail() -> str:
-        raise InputError("no")
-
-    with pytest.raises(InputError, match="no"):
-        kept_text("costs.json", 1, (), fail)
-    assert kept_text("costs.json", 1, (), lambda: "yes").read_text() == "yes"
-
-
 @pytest.mark.parametrize("kept", [kept_arrays, kept_text])
 def test_a_file_that_is_gone_while_building_is_not_blamed_on_the_cache(
     kept: Any, cache: Path
@@ -428,15 +408,6 @@ def test_a_file_that_is_gone_while_building_is_not_blamed_on_the_cache(
     with pytest.raises(InputError, match=r"things: .*photo\.png") as caught:
         kept("things", 1, (), read)
     assert "BENCH_CACHE" not in str(caught.value)
-
-
-def test_kept_text_that_cannot_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "file"))
-    with pytest.raises(InputError, match="name a writable folder in BENCH_CACHE"):
-        kept_text("costs.json", 1, (), lambda: "text")
 
 
 def test_task_and_classes_come_from_the_class_and_the_labels(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ from helpers.webserver import running
 from bench_core import InputError, api
 from bench_core._io.text import is_url
 from bench_core.datasets import remote
-from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
@@ -171,11 +170,3 @@ def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -
     assert ours
     inode = (made.path / "train.X.npy").stat().st_ino
     assert {(where[1], int(where[4])) for where in ours} == {("r--s", inode)}  # shared, read-only
-
-
-def test_the_environment_may_name_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    put("published/a.txt", "x")
-    monkeypatch.setenv("BENCH_DATA", "memory://published")
-    assert DataFolder().has("a.txt")
-    assert data_folder() == DataFolder().folder
-    assert os.environ["BENCH_CACHE"] in str(data_folder())

@@ -25,8 +25,6 @@ def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
         "a,b\n1,2.5\n3,\n",
         "a;b\n1;2.5\n3;\n",
         "a\tb\n1\t2.5\n3\t\n",
-        "\t\t\na\tb\n1\t2.5\n3\t\n",
-        "\ufeff\n\ufeff\ufeffa,b\n1,2.5\n3,\n",
         "a,b\r\n1,2.5\r\n3,NA\r\n",
         '"a","b"\n"1","2.5"\n3,?\n',
         "\ufeffa,b\n1,2.5\n\n3,nan\n",
@@ -59,14 +57,6 @@ def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
     path = write(tmp_path, "\na,b\n1,2\n\n\n3,4\n")
     table = read_table(path)
     assert [table.place(row) for row in (0, 1)] == [f"{path}, line 3", f"{path}, line 6"]
-
-
-def test_a_line_of_tabs_is_a_row_below_the_header_alone(tmp_path: Path) -> None:
-    path = write(tmp_path, "\t\t\n \na\tb\n1\t2\n\t\n3\t4\n")
-    table = read_table(path)
-    nothing = np.nan
-    np.testing.assert_array_equal(table.matrix("ab"), [[1, 2], [nothing, nothing], [3, 4]])
-    assert [table.place(row) for row in range(3)] == [f"{path}, line {n}" for n in (4, 5, 6)]
 
 
 def test_parquet_gives_what_was_written(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
-import large_store
 import numpy as np
 import pytest
-from bench_reports.board_tables import budget_table, main_table, plain_tables, shortened
+from bench_reports.board_tables import (
+    LINES,
+    budget_table,
+    curve_lines,
+    main_table,
+    plain_tables,
+    shortened,
+)
 from bench_reports.terminal import (
     failure_lines,
     legend,
@@ -23,7 +26,6 @@ from bench_reports.terminal import (
     show_boards,
     text_boards,
 )
-from bench_reports.terminal_curve import LINES, curve_lines
 from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 from rich.console import Console
@@ -120,22 +122,6 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
     assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
     usual = legend(replace(known, draws=2000))
     assert any(line.startswith("±: half the 95% interval;") for line in usual)
-
-
-def test_a_report_imports_libraries_without_others_that_can_still_be_had(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    large_store.write(tmp_path / "few.db", 5)
-    code = """if True:
-        import sys
-        from bench_core.cli.report import finished
-        assert "pandas" not in sys.modules
-        finished(sys.argv[1], "last")
-        assert {"pandas", "scipy.special"} <= sys.modules.keys()
-        assert {"pyarrow", "numpy.f2py"}.isdisjoint(sys.modules)
-        import numpy, pyarrow
-        assert numpy.f2py.main
-    """
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "few.db")], check=True)
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:

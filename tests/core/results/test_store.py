@@ -1,0 +1,399 @@
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import toys
+
+import bench_core
+from bench_core import InputError, UsageError
+from bench_core._io.digests import canonical
+from bench_core.results.budgets import Budget
+from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, lock_path
+from bench_core.results.writer import open_writer
+
+FIRST = [
+    *("run", "suite", "profile", "trial", "dataset", "fold", "fingerprint", "stand_in"),
+    *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
+    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost", "cost_p95"),
+    *("cost_max", "cap", "features_used"),
+]
+OTHERS = [
+    *("accounting", "unit", "cost_model", "surrogate", "audit", "marks", "fit_seconds"),
+    *("predict_seconds", "peak_rss_mb", "threads", "workers", "cpu", "machine", "code"),
+    *("versions", "created_at"),
+]
+
+
+LINE = 1 + next(
+    i
+    for i, line in enumerate(Path(toys.__file__).read_text().splitlines())
+    if "deliberately" in line
+)
+FAULT = f"RuntimeError: deliberately broken (toys.py:{LINE})"
+
+
+def run(**options: Any) -> Any:
+    given = {"data": "toy-rank", "learners": "toy-prefix", "executor": "inline", **options}
+    return bench_core.run(plugins=("helpers.toys",), **given)
+
+
+def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
+    frame = run().frame()
+    assert list(frame.columns[: len(FIRST)]) == FIRST
+    assert sorted(frame.columns[len(FIRST) :]) == sorted(OTHERS)
+    assert set(frame["split"]) == {"valid", "test"}
+    assert frame["stand_in"].all()
+    assert json.loads(frame["point"][0]) == {"features": 1}
+    assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
+
+
+TOY, ONE = "toy-prefix", "toy-prefix.tradeoff=0.5"
+
+
+def test_caps_are_further_points_that_nothing_chooses_unless_asked(home: Path) -> None:
+    frame = run(caps=[3, 10], settings=ONE).frame()
+    frame = frame[frame["learner"] == TOY]
+    capped = frame.dropna(subset="cap")
+    assert [json.loads(point)["cap"] for point in capped["point"]] == capped["cap"].tolist()
+    assert set(capped["cap"]) == {3.0, 10.0}
+    assert (capped["cost_max"] <= capped["cap"]).all()
+    store = Store()
+    (plain,) = store.values(learner=TOY)
+    (under,) = store.values(learner=TOY, within=Budget(10, "cap"))
+    assert under.settings == ({"cap": 10.0},)
+    assert all("cap" not in setting for setting in plain.settings)
+    test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
+    (mean,) = (under.cost @ under.rows / under.rows.sum()).tolist()
+    assert mean == pytest.approx(test["total_cost"].item())
+    assert store.values(learner=TOY, within=Budget(4, "cap")) == []
+
+
+def test_values_within_a_cost_for_95_percent_of_rows(home: Path) -> None:
+    frame = run(settings=ONE).frame()
+    valid = frame[(frame["split"] == "valid") & (frame["learner"] == TOY)].set_index("point")[
+        "cost_p95"
+    ]
+    (every,) = Store().values(learner=TOY)
+    p95 = [valid[json.dumps(s, separators=(",", ":"))] for s in every.settings]
+    limit = sorted(p95)[len(p95) // 2]
+    (some,) = Store().values(learner=TOY, within=Budget(limit, "p95"))
+    kept = [s for s, cost in zip(every.settings, p95, strict=True) if cost <= limit]
+    assert 0 < len(kept) < len(p95)
+    assert list(some.settings) == kept
+    assert some.metric.shape == some.cost.shape == (len(kept), len(some.weights))
+
+
+def test_new_caps_score_anew_and_train_nothing(home: Path) -> None:
+    run(caps=3)
+    fitted = len(toys.fits(home))
+    again = run(caps=[3, 20])
+    assert len(toys.fits(home)) == fitted
+    assert again.reused == 0
+    without = run()
+    assert len(toys.fits(home)) == fitted
+    assert without.frame()["cap"].isna().all()
+    mine = again.frame()
+    mine, theirs = mine[mine["cap"].isna()], without.frame()
+    for name in ("point", "split", "total_cost", "ndcg@5", "audit"):
+        assert mine[name].tolist() == theirs[name].tolist()
+
+
+@pytest.mark.parametrize("caps", [0, -1, "ten", [5, float("inf")], [None]])
+def test_caps_that_are_no_costs_are_one_line(home: Path, caps: Any) -> None:
+    with pytest.raises(UsageError, match=r"^caps: .*write numbers"):
+        run(caps=caps)
+
+
+def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:
+    result = run(learners=["toy-prefix", "toy-broken"])
+    broken = result.frame().query("learner == 'toy-broken'")
+    assert broken[["status", "point", "split", "error"]].values.tolist() == [
+        ["failed", "", "", FAULT]
+    ]
+    assert result.exit_status == 1
+
+
+def test_a_run_is_found_by_last_number_id_and_beginning(home: Path) -> None:
+    first, second = run(seeds=0).run, run(seeds=1).run
+    store = Store()
+    assert store.resolve() == second
+    assert store.resolve("1") == first
+    assert store.resolve(first) == first
+    assert store.resolve(first[:-2]) == first
+    assert [info.run for info in store.runs()] == [second, first]
+
+
+def test_an_ambiguous_or_unknown_run_is_one_line(home: Path) -> None:
+    run(seeds=0)
+    run(seeds=1)
+    with pytest.raises(UsageError, match=r"may be toy-rank-quick-.* write more of it"):
+        Store().resolve("toy-rank")
+    with pytest.raises(UsageError, match="unknown run 'nope'"):
+        Store().resolve("nope")
+
+
+def test_a_run_tells_what_it_was(home: Path) -> None:
+    result = run(learners=["toy-prefix", "toy-broken"])
+    info = Store().info(result.run)
+    assert (info.state, info.planned, info.counts) == ("finished", 8, {"failed": 1, "ok": 7})
+    assert info.metrics == ("ndcg@5", "precision@5")
+    assert info.higher_is_better == {"ndcg@5": True, "precision@5": True}
+    assert info.stand_in
+    assert info.datasets[0]["rows"].keys() == {"train", "valid", "test"}
+    assert info.request["learners"] == ["toy-prefix", "toy-broken"]
+    assert info.notes == ("toy-rank: made of random numbers",)
+
+
+def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
+    run(learners=["toy-prefix", "toy-stacked"])
+    values = Store().values()
+    assert {v.learner for v in values} == {"toy-prefix", "toy-stacked"}
+    assert len({v.metric.shape[1] for v in values}) == 1
+    frame = Store().frame()
+    for v in values:
+        rows = frame[
+            (frame["learner"] == v.learner)
+            & (frame["split"] == "test")
+            & (frame["params"].map(json.loads) == dict(v.params))
+        ].set_index("point")
+        assert len(v.settings) == len(v.points) == len(v.metric) == len(v.cost) > 0
+        for i, setting in enumerate(v.settings):
+            row = rows.loc[canonical(dict(setting))]
+            mean = np.average(v.metric[i], weights=v.weights)
+            assert mean == pytest.approx(row["ndcg@5"], rel=1e-6)
+            cost = np.average(v.cost[i], weights=v.rows)
+            assert cost == pytest.approx(row["total_cost"], rel=1e-6)
+
+
+def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -> None:
+    run()
+    frame = Store().frame().query("split == 'valid'")
+    for v in Store().values():
+        rows = frame[frame["params"].map(json.loads) == dict(v.params)]
+        cost, quality = rows["total_cost"].to_numpy(), rows["ndcg@5"].to_numpy()
+        better = (cost[:, None] >= cost) & (quality[:, None] < quality)
+        cheaper = (cost[:, None] > cost) & (quality[:, None] <= quality)
+        alone = ~np.any(better | cheaper, axis=1)
+        found = {canonical(dict(s)) for s in v.settings}
+        assert found == set(rows["point"][alone])
+
+
+def test_an_older_store_is_refused_and_left_as_it_was(home: Path) -> None:
+    result = run()
+    with closing(sqlite3.connect(result.store)) as db:
+        db.execute("PRAGMA user_version = 7")
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = result.store.read_bytes()
+    with pytest.raises(InputError, match=r"an older version \(schema 7\); budget-bench 0.1.0 of"):
+        Store()
+    assert result.store.read_bytes() == before
+
+
+def test_values_can_be_asked_for_by_data_set_learner_and_split(home: Path) -> None:
+    run(learners=["toy-prefix", "toy-stacked"])
+    store = Store()
+    assert {v.learner for v in store.values(learner="toy-stacked")} == {"toy-stacked"}
+    assert {v.split for v in store.values(split="valid")} == {"valid"}
+    assert store.values(dataset="elsewhere") == []
+
+
+def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:
+    run(settings="toy-prefix.tradeoff=0.5")
+    result = run(settings="toy-prefix.tradeoff=[0.5, 0.7]")
+    assert (result.reused, result.counts) == (1, {"ok": 2})
+    assert len(Store().frame(result.run)) == 2 * len(Store().frame("1"))
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"not a database at all, but some notes of mine" * 9, "not a results store"),
+        (b"SQLite format 3\0" + bytes(84), "a database of another program"),
+        (b"SQLite format 3\0" + bytes(44) + b"\0\0\0\x02\0\0\0\0bnch" + bytes(27), "not a results"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(
+    home: Path, content: bytes, line: str
+) -> None:
+    path = home / "mine.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=line):
+        run(store=path)
+    with pytest.raises(InputError, match=line):
+        Store(path)
+    assert path.read_bytes() == content
+    assert sorted(p.name for p in home.iterdir()) == ["data", "mine.db"]
+
+
+def test_another_programs_database_is_refused_and_left_as_it_was(home: Path) -> None:
+    path = home / "other.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (x)")
+    db.commit()
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="a database of another program"):
+        run(store=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("schema", [9, 2**24 + 3])
+def test_a_newer_store_is_refused_and_left_as_it_was(home: Path, schema: int) -> None:
+    result = run()
+    db = sqlite3.connect(result.store)
+    db.execute(f"PRAGMA user_version = {schema}")
+    db.commit()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    before = result.store.read_bytes()
+    with pytest.raises(InputError, match=rf"made by a newer version \(schema {schema},"):
+        run()
+    assert result.store.read_bytes() == before
+
+
+def test_a_store_says_in_its_head_what_it_is(home: Path) -> None:
+    """As SQLite's file format lays it down: the user version at byte 60, the application at 68."""
+    head = run().store.read_bytes()[:100]
+    assert head[:16] == b"SQLite format 3\0"
+    assert (head[60:64], head[68:72]) == (b"\0\0\0\x08", b"bnch")
+
+
+def test_a_folder_in_the_stores_place_is_refused(home: Path) -> None:
+    (home / "folder.db").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        run(store="folder.db")
+
+
+def test_a_device_is_refused_and_never_replaced(home: Path) -> None:
+    link = home / "null.db"
+    link.symlink_to(os.devnull)
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        run(store=link)
+    assert link.is_symlink()
+    assert sorted(p.name for p in home.iterdir()) == ["data", "null.db"]
+
+
+def test_a_file_in_the_folders_place_is_refused(home: Path) -> None:
+    (home / "results").write_text("mine")
+    with pytest.raises(InputError, match="cannot"):
+        run()
+    assert (home / "results").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused(home: Path) -> None:
+    folder = home / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(InputError, match="cannot write there"):
+        run(store=folder / "x.db")
+
+
+def test_no_store_is_no_results_yet(home: Path) -> None:
+    with pytest.raises(InputError, match="no results there yet"):
+        Store()
+    assert not (home / "results").exists()
+
+
+def test_a_damaged_store_is_one_line(home: Path) -> None:
+    path = run().store
+    content = bytearray(path.read_bytes())
+    content[100:] = b"\xff" * (len(content) - 100)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        Store(path).frame()
+
+
+def test_a_second_writer_is_refused_while_the_first_is_at_work(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_core.results import writer
+
+    monkeypatch.setattr(writer, "_LOCK_SECONDS", 0.1)
+    path = home / "results" / "bench.db"
+    with open_writer(path):
+        with pytest.raises(InputError, match="another run is writing"):
+            run()
+        assert Store(path).runs() == []
+    assert run().counts == {"ok": 7}
+
+
+def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(home: Path) -> None:
+    seen: list[Any] = []
+    with (
+        open_writer(home / "results" / "bench.db"),
+        pytest.raises(InputError, match="another run is writing"),
+    ):
+        run(on_event=seen.append)
+    assert seen == []
+
+
+def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: Path) -> None:
+    path = run(seeds=0).store
+    log = path.with_name("bench.db-wal")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_autocheckpoint = 0")
+        database.execute("UPDATE run SET state = 'running'")
+        database.commit()
+        left = log.read_bytes()
+    path.unlink()
+    log.write_bytes(left)
+    second = run(seeds=1).run
+    assert [info.run for info in Store().runs()] == [second]
+
+
+def test_all_that_is_read_while_held_is_of_one_moment(home: Path) -> None:
+    path = run().store
+    store = Store(path)
+    with store.held():
+        before = store.frame()
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE trial SET status = 'timeout'")
+            other.execute("DELETE FROM point")
+        assert store.frame().equals(before)
+    assert set(store.frame()["status"]) == {"timeout"}
+
+
+def test_readers_do_not_disturb_the_writer(home: Path) -> None:
+    seen = []
+
+    def look(event: Any) -> None:
+        if event.kind == "finish":
+            seen.append(Store().info().state)
+
+    run(on_event=look)
+    assert set(seen) == {"running"}
+    assert Store().info().state == "finished"
+
+
+def test_a_store_can_be_read_in_a_folder_that_cannot_be_written(home: Path) -> None:
+    path = run().store
+    rows = len(Store(path).frame())
+    for extra in path.parent.glob("bench.db-*"):
+        extra.unlink()
+    lock_path(path).unlink()
+    path.parent.chmod(0o500)
+    try:
+        assert len(Store(path).frame()) == rows
+    finally:
+        path.parent.chmod(0o700)
+
+
+def test_an_empty_file_becomes_a_store(home: Path) -> None:
+    (home / "new.db").touch()
+    assert run(store="new.db").counts == {"ok": 7}
+    assert check_store(home / "new.db")
+
+
+def test_everything_is_read_back_in_the_order_of_the_plan(home: Path) -> None:
+    result = run(learners=["toy-stacked", "toy-prefix"])
+    order = result.frame()["learner"].drop_duplicates().tolist()
+    assert order == ["toy-stacked", "toy-prefix"]

@@ -1,0 +1,317 @@
+"""What is written into a store is read back, from trials made by hand."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_core import InputError, Prices
+from bench_core._io.files import locked
+from bench_core.results import writer
+from bench_core.results.records import (
+    Ended,
+    FitResult,
+    FitSpec,
+    Job,
+    OperatingPoint,
+    Outcome,
+    Sensors,
+    Status,
+    StoredValues,
+    Trial,
+    TrialSpec,
+    Verdict,
+)
+from bench_core.results.store import Store
+from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
+from bench_core.results.writer import Writer, check_writable, open_writer
+
+ABOUT: dict[str, Any] = {
+    "suite": "s",
+    "title": "By hand",
+    "profile": "quick",
+    "reference": "one",
+    "accounting": "path",
+    "metrics": ["mse"],
+    "higher_is_better": {"mse": False},
+    "datasets": [],
+    "request": {},
+}
+FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
+TRIAL = TrialSpec(
+    key="t",
+    title="one on cars",
+    fit="f",
+    learner="one",
+    learner_version="1",
+    params={},
+    dataset="cars",
+    fold=0,
+    seed=0,
+    fingerprint="0",
+    stand_in=False,
+    task="regression",
+    data="",
+    states="",
+    metrics=("mse",),
+    unit="euro",
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "bench.db"
+
+
+def point(index: int, split: str = "test") -> OperatingPoint:
+    return OperatingPoint(
+        number=index,
+        point={"step": index},
+        split=split,
+        metrics={"mse": 0.5},
+        feature_cost=1.0,
+        evaluation_cost=2.0,
+        total_cost=3.0,
+        cost_p95=4.0,
+        cost_max=5.0,
+        cap=None,
+        features_used=6,
+    )
+
+
+def values(metric: Any, points: Any = (0,)) -> StoredValues:
+    metric = np.asarray(metric, dtype=np.float32)
+    ones = np.ones(metric.shape[1], dtype=np.float32)
+    bought = np.full((len(metric), 3), 0.25, dtype=np.float32)
+    return StoredValues("test", points, metric, metric + 1, ones, ones, bought)
+
+
+def result(points: int = 1, peak: float = 100.0, **changes: Any) -> Trial:
+    path = tuple(point(i, split) for split in ("valid", "test") for i in range(points))
+    about: dict[str, Any] = {"points": path, "values": (values([[7.0]]),), "audit": "sampled"}
+    return Trial.of(TRIAL, predict_seconds=0.25, peak_rss_mb=peak, **about | changes)
+
+
+def scored(made: Any, status: Status = Status.OK, error: str = "", seconds: float = 1.0) -> Outcome:
+    return Outcome(Job("score", TRIAL), status, error, result=made, seconds=seconds)
+
+
+def fitted(seconds: float, peak: float = 50.0) -> Outcome:
+    return Outcome(Job("fit", FIT), Status.OK, result=FitResult(seconds, peak), seconds=99.0)
+
+
+def begin(store: Writer, *trials: str) -> None:
+    store.begin("r", ABOUT, list(trials or "t"))
+
+
+def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store)
+        for fit_peak, peak in ((50.0, 100.0), (100.0, 50.0)):
+            store.fit(fitted(12.5, fit_peak))
+            store.trial(TRIAL, scored(result(peak=peak)))
+            row = Store(path).frame().to_dict("records")[0]
+            assert (row["fit_seconds"], row["peak_rss_mb"]) == (12.5, 100.0)
+            assert row["predict_seconds"] == 0.25
+
+
+def test_a_trial_whose_fit_was_never_done_here_has_no_seconds_of_it(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store)
+        store.trial(TRIAL, scored(result()))
+    frame = Store(path).frame()
+    assert frame["fit_seconds"].isna().all()
+    assert frame["peak_rss_mb"].tolist() == [100.0] * 2
+
+
+def test_what_ended_well_is_finished_and_what_failed_is_not(path: Path) -> None:
+    other, broken = replace(TRIAL, key="u"), replace(FIT, key="g")
+    with open_writer(path) as store:
+        store.fit(fitted(1.0))
+        store.fit(Outcome(Job("fit", broken), Status.FAILED))
+        store.trial(TRIAL, scored(result()))
+        store.trial(other, scored(None, Status.TIMEOUT))
+    assert Store(path).finished() == ({"t"}, {"f"})
+
+
+def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store)
+        store.trial(TRIAL, scored(result(points=3)))
+        store.trial(TRIAL, scored(result(points=2)))
+        assert Store(path).frame()["point"].tolist() == ['{"step":0}', '{"step":1}'] * 2
+        assert len(Store(path).values()) == 1
+        store.trial(TRIAL, scored(None, Status.FAILED, "RuntimeError: worse"))
+        assert Store(path).values() == []
+    assert Store(path).frame()[["status", "error"]].values.tolist() == [
+        ["failed", "RuntimeError: worse"]
+    ]
+
+
+def test_a_trial_that_cannot_be_written_whole_leaves_the_one_that_was_there(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store)
+        store.trial(TRIAL, scored(result(points=3)))
+        bad = result(points=1, values=(values([[1.0]], points=object()),))
+        with pytest.raises(TypeError):
+            store.trial(TRIAL, scored(bad))
+    assert len(Store(path).frame()) == 6
+    assert len(Store(path).values()) == 1
+
+
+def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Path) -> None:
+    metric = [[0.5, 1.5, 2.5], [3.0, 4.0, 5.0]]
+    with open_writer(path) as store:
+        begin(store)
+        sensors = Sensors(("a", "b, c", "d"), (1.0, 2.5, 0.1))
+        stages = {"parent": (-1, 0), "sensors": (1, 3), "price": (1.0, 3.6)}
+        stages |= {"reached": {1: [1.0, 0.5], 3: [1.0, 0.25]}}
+        kept = (values(metric, (1, 3)),)
+        made = result(points=4, values=kept, sensors=sensors, stages=stages)
+        store.trial(TRIAL, scored(made))
+    (bought,) = Store(path).bought(dataset=TRIAL.dataset)
+    assert bought.settings == ({"step": 1}, {"step": 3})
+    assert bought.share.tolist() == [[0.25] * 3] * 2
+    assert bought.sensors == sensors
+    reached = {0: [1.0, 0.5], 1: [1.0, 0.25]}  # by place among the kept points
+    assert bought.stages == ((-1, 0), (1, 3), (1.0, 3.6), reached)
+    (found,) = Store(path).values()
+    assert Store(path).trial(TRIAL.key).sensors == sensors
+    assert found.bought.tolist() == [[0.25] * 3] * 2
+    assert found.points == (1, 3)
+    assert found.settings == ({"step": 1}, {"step": 3})
+    assert found.metric.tolist() == metric
+    assert found.cost.tolist() == [[1.5, 2.5, 3.5], [4.0, 5.0, 6.0]]
+    assert found.weights.tolist() == found.rows.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> None:
+    failed, refused = replace(TRIAL, key="a", title="a"), replace(TRIAL, key="b", title="b")
+    with open_writer(path) as store:
+        begin(store, "a", "b", "t")
+        store.trial(failed, scored(None, Status.FAILED, "ValueError: no"))
+        store.trial(refused, scored(result(audit="failed", error="it peeks")))
+        store.trial(TRIAL, scored(result()))
+        assert Store(path).ended() == [
+            Ended("a", "failed", "ValueError: no", ""),
+            Ended("b", "ok", "it peeks", "failed"),
+            Ended("one on cars", "ok", "", "sampled"),
+        ]
+        verified, peeks = Verdict("verified"), Verdict("failed", "it peeks too")
+        for given, kept in ((verified, verified), (peeks, peeks), (verified, peeks)):
+            assert store.audit("t", given) == kept  # a verdict gets no better
+        assert Store(path).ended()[2] == Ended("one on cars", "ok", "it peeks too", "failed")
+    assert [spec.key for spec in Store(path).specs()] == ["b", "t"]
+
+
+def test_durations_are_those_of_what_ended_well(path: Path) -> None:
+    taken = [(1.0, 10.0), (2.0, 30.0), (9.0, 20.0)]
+    elsewhere = replace(TRIAL, key="else", dataset="boats", fit="never done")
+    with open_writer(path) as store:
+        for i, (fit, score) in enumerate(taken):
+            store.fit(fitted(fit))
+            store.trial(replace(TRIAL, key=f"{i}"), scored(result(), seconds=score))
+        failed = scored(None, Status.FAILED, seconds=1000.0)
+        store.trial(replace(TRIAL, key="failed"), failed)
+        for status, seconds in ((Status.OK, 4.5), (Status.TIMEOUT, 600.0)):
+            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds, waited=3.0))
+        store.trial(elsewhere, scored(result(), seconds=5.0))
+    found, _ = Store(path).durations()
+    assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
+        ("cars", "one", "{}"): [(1.5, score) for _, score in taken],  # with imports, without waits
+        ("boats", "one", "{}"): [(0.0, 5.0)],
+    }
+
+
+def test_every_attempt_is_logged_in_order_with_its_number_and_text(path: Path) -> None:
+    broken = Outcome(Job("fit", FIT), Status.FAILED, "E: x", "trace", None, 1.5, "output")
+    with open_writer(path) as store:
+        begin(store)
+        for outcome in (broken, fitted(1.0), scored(result())):
+            store.attempt("r", outcome)
+        store.trial(TRIAL, scored(result()))
+        store.begin("later", ABOUT, ["t"])
+    for run in ("r", "later"):  # which uses the same trial
+        first, second, third = Store(path).attempts(run)
+        assert (first.kind, first.title, first.status) == ("fit", "fit of one", "failed")
+        assert (first.error, first.trace, first.output) == ("E: x", "trace", "output")
+        assert (first.seconds, first.attempt) == (1.5, 1)
+        assert (second.kind, second.status, second.attempt) == ("fit", "ok", 2)
+        assert (third.kind, third.title, third.attempt) == ("score", "one on cars", 1)
+
+
+def test_a_run_taken_up_again_has_the_trials_it_is_given_now(path: Path) -> None:
+    with open_writer(path) as store:
+        begin(store, "t", "u", "v")
+        begin(store, "u", "t")
+    (info,) = Store(path).runs()
+    assert (info.number, info.planned) == (1, 2)
+
+
+def test_a_run_that_was_killed_is_interrupted_even_while_another_is_at_work(path: Path) -> None:
+    with suppress(KeyboardInterrupt), open_writer(path) as store:
+        begin(store)
+        raise KeyboardInterrupt
+    with open_writer(path) as store:
+        store.begin("next", ABOUT, [])
+        states = {info.run: info.state for info in Store(path).runs()}
+    assert states == {"r": "interrupted", "next": "running"}
+
+
+def test_a_cost_model_is_kept_once(path: Path) -> None:
+    prices = Prices.additive(np.array([1.0, 2.5]), split=0.5)
+    with open_writer(path) as store:
+        store.costs({"k": prices})
+        kept = costs_path(states_folder(path), "k")
+        before = kept.stat()
+        store.costs({"k": prices})
+    after = kept.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert load_model(kept).sensor.tolist() == [1.0, 2.5]
+
+
+def test_a_file_that_is_no_store_gets_no_lock_beside_it(path: Path) -> None:
+    path.write_text("notes of mine")
+    for attempt in (lambda: open_writer(path).__enter__(), lambda: check_writable(path)):
+        with pytest.raises(InputError, match="not a results store"):
+            attempt()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != locked)
+    with pytest.raises(InputError, match=r"cannot write there \(.*/locked\)"):
+        check_writable(locked / "not" / "yet" / "bench.db")
+    check_writable(tmp_path / "not" / "yet" / "bench.db")
+    assert list(tmp_path.iterdir()) == [locked]
+
+
+def test_a_reader_that_looks_at_the_lock_just_then_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_LOCK_SECONDS", 60.0)
+    held = threading.Event()
+
+    def look() -> None:
+        with locked(lock_path(path), together=True):
+            held.set()
+            time.sleep(0.15)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    held.wait()
+    with open_writer(path):
+        pass
+    reader.join()
