@@ -14,18 +14,19 @@ FROM_PYTHON = "(from Python)"
 _VARIABLES = {"data": "X, y", "costs": "costs=costs"}
 
 
-def command(request: Mapping[str, Any]) -> str:
+def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
     """The command with all that decides the run's results, not how it is carried out; the call of
     Python where data or costs came from there."""
     if given_from_python(request):
         return python_call(request, request.get("learners") or ())
-    return shell_line(words({field.name: value for field, value in _deciding(request)}))
+    kept = {field.name: value for field, value in _given(request, kind) if field.option.decides}
+    return shell_line(words(kept, kind))
 
 
-def words(request: Mapping[str, Any]) -> list[str]:
-    """The words of ``bench run`` for the fields of a request, in order."""
+def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
+    """The words of ``bench run`` for the fields of a request of a kind, in order."""
     made = ["bench", "run"]
-    for field, value in _given(request):
+    for field, value in _given(request, kind):
         form, flag = field.option.form, f"--{field.word}"
         if form.flag:
             made.append(flag)
@@ -36,16 +37,12 @@ def words(request: Mapping[str, Any]) -> list[str]:
     return made
 
 
-def _given(request: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Field, Any]]:
     """The options of a request that must be written, with their values."""
-    for field in options_of(RunRequest).values():
+    for field in options_of(kind).values():
         value = request.get(field.name, field.default)
         if not is_left_out(value, field.default):
             yield field, value
-
-
-def _deciding(request: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
-    return ((field, value) for field, value in _given(request) if field.option.decides)
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:
@@ -58,8 +55,10 @@ def python_call(request: Mapping[str, Any], learners: Any) -> str:
     """The call that repeats the run with these learners; ``X``, ``y`` and ``costs`` stand for the
     objects that it was given."""
     made = []
-    for field, value in _deciding({**request, "learners": learners}):
+    for field, value in _given({**request, "learners": learners}, RunRequest):
         name, several = field.name, value if isinstance(value, list | tuple) else [value]
+        if not field.option.decides:
+            continue
         if name in _VARIABLES and str(several[0]).endswith(FROM_PYTHON):
             made.append(_VARIABLES[name])
         elif name != "settings" or not isinstance(learners, Mapping):
