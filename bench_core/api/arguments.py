@@ -14,7 +14,7 @@ from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.errors import InputError, UsageError, one_line, option, unknown
+from bench_core.errors import InputError, UsageError, blaming, one_line, unknown
 from bench_core.parameters import is_learner
 from bench_core.planning.option import options_of
 from bench_core.planning.request import RunRequest
@@ -37,6 +37,9 @@ def request_of(
         if option_name not in known:
             raise TypeError(unknown("argument", option_name, known))
     given = {k: v for k, v in options.items() if v is not None}
+    for field, value in given.items():
+        if known[field].option.form.many and isinstance(value, list | dict) and not value:
+            raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
     if X is None:
         _refuse_without_data(y, queries, given)
@@ -53,19 +56,16 @@ def request_of(
     if "costs" in given:
         given["costs"] = costs_of(given["costs"], names)
     if "caps" in given:
-        given["caps"] = as_caps(given["caps"])
-    changed = {k: _plain_value(k, v, known[k].option.form.many) for k, v in given.items()}
+        with blaming("caps"):
+            given["caps"] = as_caps(given["caps"])
+    changed = {k: _plain_value(v, known[k].option.form.many) for k, v in given.items()}
     return replace(request or RunRequest(), **changed)
 
 
-def _plain_value(name: str, value: Any, many: bool) -> Any:
+def _plain_value(value: Any, many: bool) -> Any:
     """A value as a request holds it: lists as tuples, numpy's whole numbers as Python's, paths as
     text."""
-    if not many:
-        return _plain(value)
-    if isinstance(value, list | dict) and not value:
-        raise UsageError(f"{option(name)} is empty: give at least one, or leave it out")
-    return tuple(map(_plain, _listed(value)))
+    return tuple(map(_plain, _listed(value))) if many else _plain(value)
 
 
 def _refuse_without_data(y: Any, queries: Any, given: Mapping[str, Any]) -> None:

@@ -157,7 +157,7 @@ def choice(*known: str) -> Form:
     """One of these words."""
 
     def fault(value: Any) -> str:
-        return "" if value in known else unknown("value", value, known)
+        return "" if value in known else unknown("value", value, list(filter(None, known)))
 
     return Form(str, fault)
 

@@ -574,7 +574,7 @@ def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named
     named = made(suite="toys", learners="toy-stacked")
     assert {t.dataset for t in named.trials if t.learner == "toy-stacked"} == {"toy-binary"}
     assert named.warnings == (
-        "suite toys leaves toy-stacked out on toy-rank: name the data set too (--data toy-rank) "
+        "suite toys leaves toy-stacked out on toy-rank: name the data set too (data='toy-rank') "
         "to run it there",
     )
     both = made(suite="toys", data="toy-rank", learners="toy-stacked")
