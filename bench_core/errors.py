@@ -25,8 +25,9 @@ Spelling = Callable[[str, str, object], str]
 
 
 def _in_the_command(name: str, like: str, value: object) -> str:
+    flag = "-p" if name == "plugin" else f"--{name}"  # by which everybody knows it
     written = like if value is None or value is True else str(value)
-    return f"--{name} {written}".rstrip()
+    return f"{flag} {written}".rstrip()
 
 
 _spelling: ContextVar[Spelling] = ContextVar("spelling", default=_in_the_command)

@@ -16,10 +16,11 @@ from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, one_line, unknown
 from bench_core.parameters import is_learner
+from bench_core.planning.invocation import toml_literal
 from bench_core.planning.option import options_of
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import division
-from bench_core.planning.settings import GivenAs, toml_literal
+from bench_core.planning.settings import GivenAs
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 

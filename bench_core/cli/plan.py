@@ -13,6 +13,7 @@ from bench_core.cli import options
 from bench_core.cli.run import following, request, run_options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
+from bench_core.planning.option import whole
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -37,7 +38,7 @@ durations in the store of the same learners on the same data; without them jobs 
 @run_options
 @click.option(
     "--jobs",
-    type=click.IntRange(1),
+    type=options.Written(whole(1)),
     default=0,
     metavar="N",
     help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "

@@ -1,5 +1,6 @@
 """The command, or the call of Python, that repeats a run from the request kept in the store."""
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -85,3 +86,19 @@ def _shell_character(character: str) -> str:
         return character
     wild = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", wild))
+
+
+def toml_literal(value: Any) -> str:
+    """A parameter's value as settings and suites spell it; no value is the word none."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    return str(value)

@@ -1,6 +1,5 @@
 """Settings: ``--set LEARNER.PARAMETER=VALUE``, as texts and applied to tables of parameters."""
 
-import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from typing import Any
 from bench_core._io.text import toml_fault
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError, blaming, option, unknown
+from bench_core.planning.invocation import toml_literal
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import Registry
 
@@ -106,19 +106,3 @@ def check_owners(
         listed = f"(learners: {', '.join(learners)})"
         add = option("learners")
         raise UsageError(f"{what} {listed}. Add it with {add}, or drop the option")
-
-
-def toml_literal(value: Any) -> str:
-    """A parameter's value as settings and suites spell it; no value is the word none."""
-    if value is None:
-        return '"none"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(toml_literal, value))}]"
-    return str(value)

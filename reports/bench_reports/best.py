@@ -18,9 +18,9 @@ from bench_core.planning.invocation import (
     given_from_python,
     python_call,
     shell_line,
+    toml_literal,
     words,
 )
-from bench_core.planning.settings import toml_literal
 from bench_core.terminal.tables import (
     Table,
     check_text,

@@ -84,7 +84,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> No
         ("suite", "NAME", None, "--suite NAME", "suite=NAME"),
         ("set", "", "gbrt.trees=3", "--set gbrt.trees=3", "settings='gbrt.trees=3'"),
         ("fresh", "", True, "--fresh", "fresh=True"),
-        ("plugin", "", "mine", "--plugin mine", "plugins='mine'"),
+        ("plugin", "", "mine", "-p mine", "plugins='mine'"),
         ("debug", "", None, "--debug", "--debug"),
     ],
 )
