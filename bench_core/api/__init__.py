@@ -176,10 +176,6 @@ def run(
         made = _plan(asked, registry, notify)
 
         asked = replace(asked, executor=made.executor)
-        if asked.executor.startswith("dask"):
-            from bench_core.execution.dask import carry_out_dask
-
-            return Result.of(carry_out_dask(made, asked, path, notify))
         with open_writer(path) as writer:
             try:
                 warm_up = warming(registry, made.metrics, notify)
