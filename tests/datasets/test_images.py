@@ -18,16 +18,13 @@ from bench_datasets import images
 from bench_datasets.images import ImageFolder, Scene15, _image_folder
 from bench_datasets.images._descriptors import (
     DESCRIPTORS,
-    cell_means,
     grey,
     regions,
-    textons,
 )
 from bench_datasets.images._image_folder import decoded, open_album
 from bench_datasets.images._machines import Machines, roots
 from sklearn.svm import SVC
 
-from bench_core.api import plan
 from bench_core.cli import main
 from bench_core.data import Task
 from bench_core.datasets import cache as prepared
@@ -92,19 +89,6 @@ def test_regions_are_the_whole_its_quadrants_and_three_bands() -> None:
     assert (seen[5:].sum(axis=0) == 1).all()
 
 
-def test_cell_means_are_those_of_a_loop() -> None:
-    maps = np.random.default_rng(0).normal(size=(7, 10, 2))
-    rows, columns = (0, 2, 4, 7), (0, 3, 6, 10)
-    wanted = [
-        [
-            maps[rows[i] : rows[i + 1], columns[j] : columns[j + 1]].mean(axis=(0, 1))
-            for j in range(3)
-        ]
-        for i in range(3)
-    ]
-    np.testing.assert_allclose(cell_means(maps, 3), wanted)
-
-
 @pytest.mark.parametrize("name", DESCRIPTORS)
 def test_each_descriptor_is_finite_not_negative_and_the_same_again(name: str) -> None:
     rng = np.random.default_rng(3)
@@ -122,25 +106,6 @@ def test_histograms_count_every_pixel_once() -> None:
     for name in DESCRIPTORS:
         if name.startswith(("grey", "rgb", "hsv", "lbp", "texton")):
             assert DESCRIPTORS[name](pixels).sum() == 64 * 64, name
-
-
-def test_colours_fall_where_they_should() -> None:
-    pixels = np.zeros((64, 64, 3), np.uint8)
-    pixels[:16] = (255, 0, 64)
-    found = DESCRIPTORS["rgb-4"](pixels)
-    assert found[3 * 16 + 0 * 4 + 1] == 16 * 64
-    assert found[0] == 48 * 64
-
-
-def test_an_edge_has_the_texton_of_its_direction_and_a_flat_wall_none() -> None:
-    pixels = np.zeros((64, 64, 3), np.uint8)
-    assert textons(pixels, 1).nonzero()[0].tolist() == [16]
-    pixels[:, 32:] = 255  # brighter to the right: direction 0
-    edges = textons(pixels, 1)[:16:2]
-    assert edges.argmax() == 0
-    turned = textons(np.ascontiguousarray(pixels.transpose(1, 0, 2)), 1)[:16:2]
-    assert turned.argmax() == 2  # a quarter turn is two of eight directions
-    assert textons(255 - pixels, 1)[:16:2].argmax() == 4
 
 
 def test_grey_is_the_usual_mixture() -> None:
@@ -419,22 +384,6 @@ def test_scene15_has_the_papers_sizes() -> None:
     assert dataset.folds == 10
 
 
-def test_where_the_scenes_lie_does_not_make_them_other_data(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Claims about ``scene15`` are settled by runs on a folder of its pictures too."""
-    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
-    settings = [f"path={json.dumps(str(photos))}", "train=8", "valid=2", 'descriptors=["tiny-4"]']
-    made = plan(
-        data="scene15",
-        learners="constant",
-        settings=[f"scene15.{setting}" for setting in settings],
-        store=str(tmp_path / "x.db"),
-    )
-    [use] = made.datasets
-    assert use.name == "scene15(descriptors=['tiny-4'],train=8,valid=2)"
-
-
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The ``bench`` command in this process, with nothing set outside."""
@@ -496,8 +445,3 @@ def test_miser_runs_on_measured_prices_end_to_end(
     tradeoff = test["params"].map(lambda params: json.loads(params)["tradeoff"])
     costliest = test["feature_cost"].groupby(tradeoff).max()
     assert 0 < costliest[1] < costliest[0]
-
-
-def test_without_a_path_it_asks_for_one(command: Any, capsys: Any) -> None:
-    assert command("run", "-d", "image-folder", "-l", "miser", "--data-dir", "data") == 2
-    assert "say which pictures by --set image-folder.path=FOLDER" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
 
 from bench_core import Acquired, SensorPrices, Splits, Task
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.publishers.fetch import import_dataset
 from bench_core.datasets.readers import svmlight
 from bench_core.errors import InputError
 
@@ -90,19 +88,6 @@ def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Pat
         assert part.queries is not None
     assert splits.prices.feature_price().tolist() == [1.0] * 220
     assert splits.task is Task.RANKING
-
-
-def test_istellas_archive_is_imported_if_it_is_the_publishers(tmp_path: Path) -> None:
-    istella(tmp_path / "istella-s-letor", third="5")
-    archive = tmp_path / "istella-s-letor.tar.gz"
-    with tarfile.open(archive, "w:gz") as packed:
-        packed.add(tmp_path / "istella-s-letor", "istella-s-letor")
-    with pytest.raises(InputError, match="sha256"):
-        import_dataset(IstellaS(), archive, DataFolder(tmp_path / "data"), print)
-    archive.rename(tmp_path / "mine.tar.gz")  # of any other name, only its content decides
-    with pytest.raises(InputError, match=str(IstellaS.facts.rows[0])):
-        import_dataset(IstellaS(), tmp_path / "mine.tar.gz", DataFolder(tmp_path / "data"), print)
-    assert not (tmp_path / "data" / "istella-s").exists()
 
 
 def miniboone(path: Path, signal: int, background: int) -> np.ndarray:
@@ -216,15 +201,6 @@ def paid_for(prices: SensorPrices, tests: Mapping[str, float], *names: str) -> o
 def heart(folder: Path) -> None:
     lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
     (folder / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
-
-
-def test_heart_disease_of_any_grade_is_one_class(tmp_path: Path) -> None:
-    heart(tmp_path)
-    splits = prepared(Heart(discount=False), tmp_path)
-    assert sizes(splits) == [30, 10, 10]
-    assert sum(float(p.y.sum()) for p in (splits.train, splits.valid, splits.test)) == 40
-    assert np.isnan(splits.train.X[:, [4, 12]]).all()
-    assert splits.prices.everything == pytest.approx(sum(HEART.values()))
 
 
 @pytest.mark.parametrize(

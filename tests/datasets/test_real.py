@@ -89,24 +89,6 @@ def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> Non
     np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
 
 
-def test_the_full_forest_file_has_the_papers_sizes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the publisher's format, of which 1500 rows are made here."""
-    monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 1500)
-    monkeypatch.setattr("bench_datasets.covertype.PAPER", (500, 200, 700))
-    rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.integers(0, 3000, (1500, 54)), rng.integers(1, 8, 1500)])
-    text = "\n".join(",".join(map(str, row)) for row in rows)
-    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(text.encode()))
-    splits = prepared(Forest(positive=5), tmp_path)
-    assert sizes(splits) == [500, 200, 700]
-    assert splits.notes == ()
-    known = {(*map(float, row[:-1]), float(row[-1] == 5)) for row in rows}
-    for part in (splits.train, splits.valid, splits.test):
-        assert {tuple(r) for r in np.column_stack([part.X, part.y])} <= known
-
-
 def test_the_full_forest_file_is_verified_by_its_cover_types(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,7 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench: Run, k
         ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
         ("broken_kit:cheap", "line 1)); correct it"),
         ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),
-        ("my_kit:chap", "did you mean 'cheap'?"),
+        ("my_kit:chap", "did you mean cheap?"),
         ("my_kit:number", "int is neither a function"),
         ("my_kit:empty", "an empty mapping"),
         ("my_kit:odd", "entry 'a' is neither a function nor a pair"),
@@ -162,9 +162,3 @@ def test_absent_or_empty_input_is_one_line(bench: Run, kit: Path) -> None:
         ended = bench("cost", "measure", "my_kit:cheap", "--input", name)
         assert ended.status == 2
         assert why in last_line(ended)
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_measuring(bench: Run, kit: Path) -> None:
-    ended = measured(bench, "my_kit:failing", "-o", "my_kit.py/costs.json")
-    assert ended.status == 2
-    assert "cannot write" in last_line(ended)

@@ -64,11 +64,6 @@ def test_features_without_names_are_counted_from_one(text: str, tmp_path: Path) 
     assert read_costs(write(tmp_path, text), features=2).feature_price().tolist() == [5, 7]
 
 
-def test_names_that_are_indices_from_zero_are_taken_as_written(tmp_path: Path) -> None:
-    path = write(tmp_path, "0:5\n1:7\n")
-    assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
-
-
 def test_a_close_name_is_suggested(tmp_path: Path) -> None:
     path = write(tmp_path, "glucose,1\ninsulin,2\n")
     with pytest.raises(InputError, match=r"line 1: feature 'glucose' .* did you mean 'glukose'\?"):

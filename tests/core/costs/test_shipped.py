@@ -210,15 +210,3 @@ def test_features_are_turned_into_the_sensors_they_need() -> None:
     )
     assert SHARED.acquired(np.array([2])).cost(SHARED.sensor).tolist() == [7]
     assert PRICES.acquired(np.array([0, 2])).cost(PRICES.sensor).tolist() == [101]
-
-
-def test_the_marginal_price_of_a_feature_leaves_out_what_is_bought() -> None:
-    nothing = np.zeros(SHARED.sensors, dtype=bool)
-    assert SHARED.marginal(nothing).tolist() == SHARED.feature_price().tolist() == [3, 7, 7, 10, 2]
-    assert SHARED.marginal(SHARED.bought_for(np.array([2]))).tolist() == [3, 0, 0, 3, 2]
-
-
-def test_a_bill_can_be_written_for_features() -> None:
-    bill = Bill.for_features(SHARED, np.array([1, 2, 4]), splits=3)
-    assert bill.feature_cost(SHARED, 2).tolist() == [9, 9]
-    assert bill.splits == 3

@@ -96,15 +96,6 @@ def test_a_machine_that_slows_down_favours_none(clock: Clock) -> None:
     assert max(medians) - min(medians) < spread / 4
 
 
-def test_loading_is_not_counted(clock: Clock) -> None:
-    def load(item: float) -> float:
-        clock.spend(100)
-        return item
-
-    measured = measure([Extractor("e", costly(clock, lambda s: s))], [0.001], load=load)
-    assert measured.extract["e"].median == pytest.approx(1)
-
-
 def test_features_are_named_by_what_the_extractors_return() -> None:
     extractors = [
         Extractor("number", lambda item: 3),
@@ -195,11 +186,6 @@ def test_an_extractor_that_does_not_work_is_named(extract, outputs, why) -> None
 def test_an_extractor_must_give_the_same_features_for_all_items() -> None:
     with pytest.raises(InputError, match="2 features for the first item and 3"):
         measure([Extractor("e", lambda item: item)], [[1, 2], [1, 2, 3]], repeats=1)
-
-
-def test_an_item_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone.txt: loading it failed \(FileNotFoundError"):
-        measure([Extractor("e", len)], [tmp_path / "gone.txt"], load=lambda path: path.read_text())
 
 
 def test_progress_ends_at_all_timings_and_garbage_is_collected_again() -> None:

@@ -35,17 +35,6 @@ def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: P
     assert source.has("a.data")
 
 
-@pytest.mark.parametrize("name", ["a[1].data", "a*.data", "[b]/a?.data"])
-def test_a_name_is_taken_as_it_is(name: str, tmp_path: Path) -> None:
-    put(tmp_path, "set/a1.data", "set/ax.data", "b/ax.data")
-    source = DataFolder(tmp_path)
-    assert not source.has(name)
-    with pytest.raises(InputError, match="no such folder"):
-        source.find_folder("s*")
-    put(tmp_path, f"set/{name}")
-    assert source.find(name) == tmp_path / "set" / name
-
-
 def test_hidden_folders_hold_nothing_finished(tmp_path: Path) -> None:
     put(tmp_path, ".fetching/a.data", "set/.new/a.data")
     assert not DataFolder(tmp_path).has("a.data")
@@ -88,11 +77,6 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
     assert str(tmp_path) in message
     assert "a.data or b.csv" in message
     assert "BENCH_DATA" in message
-
-
-def test_an_absolute_path_means_exactly_that_file(tmp_path: Path) -> None:
-    put(tmp_path, "a", "a.gz")
-    assert DataFolder("/nowhere").find(str(tmp_path / "a")) == tmp_path / "a"
 
 
 def test_the_folder_is_the_argument_then_the_environment_then_the_users(

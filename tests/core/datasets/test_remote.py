@@ -156,17 +156,3 @@ def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         result = work(replace(job, data=gone, **specs), tmp_path / "1.db", silent)
     assert result.counts == {"ok": 1}
     assert [*(tmp_path / "elsewhere").rglob("rows.svm")]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is mapped")
-def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -> None:
-    from bench_core.datasets.cache import prepare
-
-    (tmp_path / "rows.svm").write_text(ROWS)
-    made = prepare(FileData(str(tmp_path / "rows.svm")))
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    ours = [line.split() for line in lines if line.endswith(str(made.path / "train.X.npy"))]
-    assert made.splits.train.X.base is not None
-    assert ours
-    inode = (made.path / "train.X.npy").stat().st_ino
-    assert {(where[1], int(where[4])) for where in ours} == {("r--s", inode)}  # shared, read-only

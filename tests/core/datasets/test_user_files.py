@@ -70,13 +70,6 @@ def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> 
     assert len(splits.train) + len(getattr(splits, missing)) == 3000
 
 
-def test_three_files_are_taken_as_they_are(tmp_path: Path) -> None:
-    names = [write(tmp_path, f"{n}.svm", ranking(n)) for n in (4, 2, 3)]
-    splits = prepared(*names)
-    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [12, 6, 9]
-    assert not any(note.startswith("split:") for note in splits.notes)
-
-
 def test_a_column_can_say_which_split(tmp_path: Path) -> None:
     rows = ["train", "test", "Validation", "vali", "training", "dev"]
     text = "part,a,y\n" + "".join(f"{name},{i},{int(i > 2)}\n" for i, name in enumerate(rows))
@@ -147,13 +140,6 @@ def test_the_task_is_read_off_the_labels(
     assert any(note.startswith(f"task: {task}") for note in splits.notes)
 
 
-def test_labels_of_classes_are_numbered_in_sorted_order_and_shown(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.csv", "a,y\n1,no\n2,yes\n3,no\n")
-    splits = prepared(name, name, name)
-    assert splits.train.y.tolist() == [0, 1, 0]
-    assert "classes: no is 0, yes is 1" in splits.notes
-
-
 SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
 RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
 NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
@@ -176,11 +162,6 @@ def test_a_class_without_training_rows_is_an_error(
     form = "" if "1:1" in train else "csv"
     with pytest.raises(InputError, match=f"new, {place}"):
         prepared(**files, format=form)
-
-
-def test_a_given_task_wins(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.csv", table(60, "i % 5"))
-    assert prepared(name, name, name, task="regression").task is Task.REGRESSION
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,6 @@ from helpers.boosted_cases import fit, path
 
 import bench_core
 from bench_core import Examples, InputError, Splits, Task, UsageError
-from bench_core.contracts import dataset_of
-from bench_core.datasets.cache import entry_name
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
@@ -93,16 +91,6 @@ def test_filters_know_slopes_and_curvatures(scale: int) -> None:
         assert found["valley"] == pytest.approx(valley, rel=0.02, abs=0.02 * scale**2)
         assert found["ridge"] == pytest.approx(ridge, rel=0.02, abs=0.02 * scale**2)
         assert found["laplace"] == pytest.approx(valley + ridge, rel=0.02, abs=0.02 * scale**2)
-
-
-def test_smoothing_spreads_a_point_as_a_gaussian() -> None:
-    frame = np.zeros((21, 21))
-    frame[10, 10] = 1.0
-    smooth = column("smooth@1", features(frame, SCALES)).reshape(21, 21)
-    place = np.arange(-4, 5)
-    bell = np.exp(-(place**2) / 2)
-    bell /= bell.sum()
-    np.testing.assert_allclose(smooth[6:15, 6:15], np.outer(bell, bell), rtol=1e-5)
 
 
 # what splits cost
@@ -262,16 +250,6 @@ def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path: Path, suf
         assert all(picture[2:5, 2:5].all() for picture in part.frames.pictures(part.y))
 
 
-def test_a_changed_frame_is_prepared_anew(tmp_path: Path) -> None:
-    home = folder(tmp_path)
-    source = DataFolder(tmp_path)
-    first = entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source)
-    assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) == first
-    np.save(home / "labels" / "shot1.npy", np.ones((24, 40, 3)))
-    assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) != first
-    assert dataset_of(Multiscale()).files == ()
-
-
 def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -> None:
     def spoilt(name: str, array: np.ndarray | None, path: str = "frames/shot1.npy") -> str:
         home = tmp_path / name
@@ -295,21 +273,6 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -
     assert "no grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
     assert "no grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
-
-
-def test_a_folder_without_frames_or_with_few_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        own(tmp_path)
-    with pytest.raises(InputError, match="at least 3"):
-        own(folder(tmp_path, 2))
-
-
-def test_several_frames_in_one_file_are_refused(tmp_path: Path) -> None:
-    home = folder(tmp_path, suffix=".tif")
-    page = pytest.importorskip("PIL.Image").fromarray(draw(40, 1).grey)
-    page.save(home / "frames" / "shot0.tif", save_all=True, append_images=[page])
-    with pytest.raises(InputError, match=r"shot0\.tif: .*2 pictures in one file"):
-        own(home)
 
 
 def test_without_pillow_the_line_says_what_to_do(

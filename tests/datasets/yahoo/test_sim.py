@@ -8,7 +8,7 @@ from math import isqrt
 import numpy as np
 import pytest
 from bench_datasets.yahoo import ROWS, YahooSim, YahooSimB
-from bench_datasets.yahoo.sim import PATTERNS, SIZES, features, generate, query_sizes
+from bench_datasets.yahoo.sim import PATTERNS, SIZES, generate, query_sizes
 
 from bench_core.data import Examples, Task
 from bench_core.datasets.data_folder import DataFolder
@@ -224,13 +224,6 @@ def test_query_sizes_follow_the_table() -> None:
     assert sizes[:30].tolist() == wanted
     assert sizes.sum() == 5000
     assert sizes.min() >= 1
-
-
-def test_both_patterns_have_the_same_prices_but_other_strong_columns() -> None:
-    a, b = features(PATTERNS["a"]), features(PATTERNS["b"])
-    assert [f.price for f in a] == [f.price for f in b]
-    both = [x.strong and y.strong for x, y in zip(a, b, strict=True)]
-    assert sum(both) <= 1  # the one column of price 200 is strong in a only
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
