@@ -112,11 +112,13 @@ def carry_out(
     writer: Writer,
     emit: OnEvent,
     warm_up: Callable[[Iterable[str]], None],
+    executor: Executor | None = None,
 ) -> RunResult:
     """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
 
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
-    must neither be paid by each worker nor count in a fit's seconds.
+    must neither be paid by each worker nor count in a fit's seconds. ``executor``: other than the
+    request's.
     """
     jobs = _jobs(plan)
     writer.costs(plan.costs)
@@ -128,12 +130,7 @@ def carry_out(
     said = RunResult(plan.run, writer.path, {}, len(plan.finished))
     said = replace(said, notes=plan.notes, warnings=plan.warnings)
     cores = plan.workers, plan.threads
-    if request.executor.startswith("dask"):
-        from bench_core.execution.dask import on_cluster
-
-        with on_cluster(plan, request, writer) as executor:
-            return do_jobs(jobs, said, request, cores, writer, emit, executor=executor)
-    return do_jobs(jobs, said, request, cores, writer, emit, warm_up)
+    return do_jobs(jobs, said, request, cores, writer, emit, warm_up, executor=executor)
 
 
 def do_jobs(
