@@ -19,8 +19,8 @@ from bench_core.arrays import IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
-from bench_core.serving.packed import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Kernel, Program
+from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 from bench_core.serving.rows import Catalogue, prices_of
 
 HEADER, SOURCE = "bench_model.h", "bench_model.c"

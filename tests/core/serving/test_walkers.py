@@ -21,7 +21,7 @@ from helpers.reference_walk import walked
 
 from bench_core import Queries, SensorPrices, UsageError
 from bench_core.costs.shipped import ParallelPrices
-from bench_core.serving import Answer, Answers, Finish, Folder, Predictor, row_kernel
+from bench_core.serving import Answer, Answers, Finish, Folder, Predictor, row_walk
 
 CAPS = (None, 5.0, 60.0)
 FEW = X[:20]
@@ -184,7 +184,7 @@ def test_rows_with_and_without_a_cap_by_turns() -> None:
     for row, cap in zip(FEW, (None, 5.0, None, 60.0, 0.0, None), strict=False):
         expected = plain.predict(asking(row, place, []), cap=cap)
         assert same(expected, model.predict(asking(row, place, []), cap=cap))
-    assert len(row_kernel.ways.signatures) == 1
+    assert len(row_walk.ways.signatures) == 1
 
 
 def test_two_threads_ask_by_turns() -> None:
