@@ -14,10 +14,10 @@ from numba import njit
 
 from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
 from bench_core.costs.model import CostModel
-from bench_core.serving.batch import needs_of
+from bench_core.serving.block_walk import needs_of
 from bench_core.serving.gates import finished
 from bench_core.serving.program import COMBINE, END, GATES, Program, segments
-from bench_core.serving.rows import CAPPED, ENDED, GATED, REJECTED, Basket, Catalogue
+from bench_core.serving.row_state import CAPPED, ENDED, GATED, REJECTED, FeatureNeeds, Purchases
 
 CELL, KEY, LEFT = range(3)  # of a node
 VALUE, SPLITS = range(2)  # of a leaf
@@ -330,13 +330,13 @@ def compilable(program: Program) -> bool:
 class RowWalk:
     """A program and what its features need; may be used by several threads at once."""
 
-    def __init__(self, program: Program, catalogue: Catalogue) -> None:
-        assert catalogue.prices is not None
-        self.program, self.catalogue, self.prices = program, catalogue, catalogue.prices
-        self.packed = pack(program, catalogue.costs)
+    def __init__(self, program: Program, needs: FeatureNeeds) -> None:
+        assert needs.prices is not None
+        self.program, self.needs, self.prices = program, needs, needs.prices
+        self.packed = pack(program, needs.costs)
         self.features = program.features
         self._rooms: list[Room] = []
-        single = catalogue.single
+        single = needs.single
         self.price = None if single is None else self.prices.sensor[single]
 
     def way(self, cap: float | None) -> Generator[IntArray, Float32Array, End]:
@@ -351,7 +351,7 @@ class RowWalk:
             bought = yield from self._apart(room)
             price = float(self.price[bought].sum())
         else:
-            bought, price = yield from self._basket(room, Basket(self.catalogue, cap))
+            bought, price = yield from self._priced(room, Purchases(self.needs, cap))
         how = int(row.place[HOW])
         step = int(row.place[STOP if how == CAPPED else LAST])
         walked = self.prices.split * row.sums[PATHS] + self.prices.tree * row.place[TREES]
@@ -369,21 +369,21 @@ class RowWalk:
             row.place[ASKED] = count
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
-    def _basket(
-        self, room: Room, basket: Basket
+    def _priced(
+        self, room: Room, bought: Purchases
     ) -> Generator[IntArray, Float32Array, tuple[IntArray, float]]:
         row = room.row
         while (count := next(room.ways)) > 0:
             wanted = self.features[row.asked[:count]].tolist()
-            asked = basket.buy(wanted, row.sums[COUNTED_PATHS], row.sums[COUNTED_TREES])
+            asked = bought.buy(wanted, row.sums[COUNTED_PATHS], row.sums[COUNTED_TREES])
             if asked is None:
                 row.place[HOW] = CAPPED
                 break
             numbers, count = np.array(asked, dtype=np.int64), len(asked)
             row.asked[:count] = np.searchsorted(self.features, numbers)
             row.given[:count] = yield numbers
-            row.place[ASKED], row.sums[PRICE] = count, basket.price
-        return np.array(list(basket.features), dtype=np.int64), basket.price
+            row.place[ASKED], row.sums[PRICE] = count, bought.price
+        return np.array(list(bought.features), dtype=np.int64), bought.price
 
     def _room(self) -> Room:
         count, uses, sums = len(self.features), len(self.packed.uses), np.zeros(SUMS)
