@@ -152,17 +152,19 @@ def decoded(raw: bytes) -> Float32Array:
 
     if len(raw) > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
-    with Image.open(io.BytesIO(raw)) as picture:
+    with Image.open(io.BytesIO(raw)) as opened:
+        picture: Image.Image = opened
         if picture.mode.startswith("I"):  # grey of 16 bits, which Pillow cannot convert
-            deep = np.asarray(picture)
+            deep: IntArray = np.asarray(picture)
             if deep.min() < 0 or deep.max() > 65535:
                 raise ValueError("its pixels have more than 16 bits")
-            tones = np.multiply(deep, 1 / 65535, dtype=np.float32)[..., None]
-            return np.broadcast_to(tones, (*tones.shape[:2], 3))
+            tones = np.multiply(deep, 1 / 65535, dtype=np.float32)
+            return np.repeat(tones[..., None], 3, axis=2)
         if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
             white = Image.new("RGBA", picture.size, "white")
             picture = Image.alpha_composite(white, picture.convert("RGBA"))
-        return np.multiply(picture.convert("RGB"), 1 / 255, dtype=np.float32)
+        pixels: Pixels = np.asarray(picture.convert("RGB"))
+        return np.asarray(np.multiply(pixels, 1 / 255, dtype=np.float32))
 
 
 def squeezed(pixels: Float32Array, side: int) -> Pixels:
