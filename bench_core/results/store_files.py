@@ -174,8 +174,8 @@ def is_whole(path: Path) -> bool:
 def shared_with(path: Path) -> set[str]:
     """The keys of the fits whose arrays a state's file refers to; none of a file that is gone or
     cannot be read."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
+    try:  # numpy leaves a damaged file open that it opened itself
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {key for key, _, _ in _header(file)["shared"].values()}
     except Exception:  # numpy and zipfile raise anything for a damaged file
         return set()
@@ -198,7 +198,7 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
     """Header and arrays of a state, also those that lie in the files of other fits; no class is
     imported. Raises InputError as ``load_model``."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = _header(file)
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
