@@ -26,8 +26,9 @@ from bench_core.leaderboard.standings import (
 )
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
-from bench_core.statistics import pools
-from bench_core.statistics.choices import Choose, at_budget, best, held, keeping, paying
+from bench_core.statistics import bootstrap_data
+from bench_core.statistics.aggregate_draws import Level
+from bench_core.statistics.bootstrap_data import Ask
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -36,8 +37,7 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Ask
+from bench_core.statistics.point_selection import Choose, at_budget, best, held, keeping, paying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ CHEAPEST = 0.01
 
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
     """The boards of a run, each ``certified``."""
-    with pools.one_thread():
+    with bootstrap_data.one_thread():
         return [certified(info, store, board, frame) for board in boards(info, frame)]
 
 
@@ -166,7 +166,7 @@ class Drawn:
     board has any."""
 
     names: Sequence[str]
-    repeats: Sequence[pools.Drawn]
+    repeats: Sequence[bootstrap_data.Drawn]
     areas: Sequence[FloatArray]
     reference: int | None
     budgets: Sequence[Budget]
@@ -186,8 +186,8 @@ class Drawn:
         asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
         asks = asks if tails else asks[:1]
 
-        def drawn(one: pools.Unread) -> tuple[pools.Drawn, FloatArray | None]:
-            of = pools.drawn_once(one, asks, higher, resamples)
+        def drawn(one: bootstrap_data.Unread) -> tuple[bootstrap_data.Drawn, FloatArray | None]:
+            of = bootstrap_data.drawn_once(one, asks, resamples)
             at = of[0].quality[_KEPT : _KEPT + len(grid)]
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
@@ -207,7 +207,7 @@ class Drawn:
 
     def joined(self, values: Sequence[FloatArray]) -> Level:
         """The level over repeats."""
-        return pools.over_repeats(self.repeats, values)
+        return bootstrap_data.over_repeats(self.repeats, values)
 
 
 def _keeping(reference: int | None, higher: bool) -> list[Callable[[], Choose]]:

@@ -72,7 +72,7 @@ def budget_table(board: Board, width: int) -> Table | None:
 
 
 def about_budgets(board: Board) -> str:
-    """What the table of budgets holds."""
+    """The title of the table of budgets."""
     return f"{board.metric} within a cost per row of:"
 
 
@@ -182,7 +182,7 @@ def _narrow(board: Board, columns: Sequence[Column], width: int) -> tuple[Table,
 
 
 def _room(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
-    """What other columns leave for names."""
+    """The width that other columns leave for names."""
     columns = zip(titles, zip(*(row[1:] for row in rows), strict=True), strict=True)
     return max(LEAST_NAME, width - sum(GAP + _width((t, list(c))) for t, c in columns))
 

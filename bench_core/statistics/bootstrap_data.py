@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from bench_core.results.blocks import BLOCKS, block_means
+from bench_core.statistics.aggregate_draws import Level, joined, of_units
+from bench_core.statistics.blocks import BLOCKS, block_means
 from bench_core.statistics.bootstrap import Candidates, Draws, Units, draw_all
-from bench_core.statistics.choices import Choose
-from bench_core.statistics.levels import Level, joined, of_units
+from bench_core.statistics.point_selection import Choose
 
 if TYPE_CHECKING:
     from bench_core.results.values import TrialValues, ValuedTrial
@@ -117,16 +117,13 @@ def by_repeat(trials: Sequence[ValuedTrial]) -> tuple[list[str], list[list[Value
 
 
 def levels(
-    found: Iterable[Repeat],
-    choices: Sequence[Callable[[], Choose]],
-    higher: bool,
-    resamples: int,
+    found: Iterable[Repeat], choices: Sequence[Callable[[], Choose]], resamples: int
 ) -> list[tuple[Level, Level]]:
     """For each way to choose, the levels of quality and cost over all repeats, learners in the
     order of the repeats'. All share their draws, as do repeats on the same rows (seeds on one
     split), which are joined before the others."""
-    every = unread(((one.fold, one.fingerprint), partial(_same, one)) for one in found)
-    drawn = [one for (one,) in draws(every, [Ask(choices)], higher, resamples)]
+    every = unread(((one.fold, one.fingerprint), lambda one=one: one) for one in found)  # type: ignore[misc]
+    drawn = [one for (one,) in draws(every, [Ask(choices)], resamples)]
     return [
         (
             over_repeats(drawn, [one.quality[k] for one in drawn]),
@@ -134,10 +131,6 @@ def levels(
         )
         for k in range(len(choices))
     ]
-
-
-def _same(one: Repeat) -> Repeat:
-    return one
 
 
 class Unread(NamedTuple):
@@ -155,55 +148,39 @@ def unread(reads: Iterable[tuple[tuple[int, str], Callable[[], Repeat]]]) -> lis
     return [Unread(rows, seeds.setdefault(rows, len(seeds)), read) for rows, read in reads]
 
 
-def draws(
-    found: Iterable[Unread], asks: Sequence[Ask], higher: bool, resamples: int
-) -> Iterator[list[Drawn]]:
+def draws(found: Iterable[Unread], asks: Sequence[Ask], resamples: int) -> Iterator[list[Drawn]]:
     """Repeat by repeat the draws of each ask; no two repeats are looked at together."""
     for one in found:
-        yield drawn_once(one, asks, higher, resamples)
+        yield drawn_once(one, asks, resamples)
 
 
-def drawn_once(one: Unread, asks: Sequence[Ask], higher: bool, resamples: int) -> list[Drawn]:
+def drawn_once(one: Unread, asks: Sequence[Ask], resamples: int) -> list[Drawn]:
     """The draws of each ask from one repeat."""
     of = [*one.read().candidates.values()]
     about = one.rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
-    return [Drawn(*about, *_draw(of, ask, resamples, one.seed, higher)) for ask in asks]
+    return [Drawn(*about, *_draw(of, ask, resamples, one.seed)) for ask in asks]
 
 
 def _draw(
-    learners: Sequence[Candidates], ask: Ask, resamples: int, seed: int, higher: bool
+    learners: Sequence[Candidates], ask: Ask, resamples: int, seed: int
 ) -> tuple[Draws, Draws]:
     if ask.tails:
         learners = [_by_tails(one) for one in learners]
     chooses = [choice() for choice in ask.choices]
     with one_thread():
-        return draw_all(learners, chooses, resamples, seed, higher=higher, priced=ask.priced)
+        return draw_all(learners, chooses, resamples, seed, priced=ask.priced)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS computes with one thread in the body: several wait longer than they compute. To say so
-    starts threads in a copy of a process, which keep a processor busy for .03 s: so who enters
-    many bodies enters one around them, and only that one says it."""
-    global _limited
-    if _limited:
-        yield
-        return
+    """BLAS computes with one thread in the body: several wait longer than they compute."""
     with _libraries().limit(limits=1, user_api="blas"):
-        _limited = True
-        try:
-            yield
-        finally:
-            _limited = False
-
-
-_limited = False  # whether a body of one thread is running
+        yield
 
 
 @lru_cache(1)
 def _libraries() -> ThreadpoolController:
-    """That of numpy among them: to look for them takes 2 ms."""
-    return ThreadpoolController()
+    return ThreadpoolController()  # looking for them takes 2 ms
 
 
 def _by_tails(one: Candidates) -> Candidates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,22 +15,14 @@ _ROUNDING = 1e-6  # of sums in 32 bits
 
 class Choice(NamedTuple):
     """By draw the chosen point, -1 for none. The share ``part`` of the units is served by the point
-    ``other`` instead; where nothing is mixed, ``other`` is ``point``. Of several choices (choices,
-    draws) the last ones, which mix nothing, may be left out of ``other`` and ``part``."""
+    ``other`` instead."""
 
     point: IntArray
     other: IntArray
     part: FloatArray
 
-    @property
-    def mixed(self) -> bool:
-        """Whether any draw may be served by two points."""
-        return self.other is not self.point
-
     def at(self, where: Any) -> Choice:
         """The choices at an index."""
-        if not self.mixed:
-            return single(self.point[where])
         return Choice(self.point[where], self.other[where], self.part[where])
 
 
@@ -39,23 +31,26 @@ Choose = Callable[[list[FloatArray], list[FloatArray]], list[Choice]]
 choice."""
 
 
-def taken(values: FloatArray, choice: Choice, draws: IntArray | None = None) -> FloatArray:
+def taken(values: FloatArray, choice: Choice) -> FloatArray:
     """The values (draws, p) of a choice, or of several (choices, draws), NaN where it is none."""
-    draws = np.arange(len(values)) if draws is None else draws
     if not values.size:
         return np.full(choice.point.shape, np.nan)
+    draws = np.arange(len(values))
     found: FloatArray = values[draws, choice.point].astype(np.float64)
-    if choice.mixed:
-        mixed = found[: len(choice.other)]
-        mixed += choice.part * (values[draws, choice.other] - mixed)
-    if choice.point.min(initial=0) < 0:
-        found[choice.point < 0] = np.nan
+    if choice.part.any():
+        found += choice.part * (values[draws, choice.other] - found)
+    found[choice.point < 0] = np.nan
     return found
 
 
 def single(point: IntArray) -> Choice:
     """The choice of these points, unmixed."""
-    return Choice(point, point, np.zeros(1))
+    return Choice(point, point, np.zeros(point.shape))
+
+
+def joined_choices(parts: Sequence[Choice]) -> Choice:
+    """The choices of some draws after those of others."""
+    return Choice(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def best(higher: bool) -> Choose:
@@ -63,84 +58,28 @@ def best(higher: bool) -> Choose:
     return at_budget(np.inf, higher)
 
 
-class at_budget:  # noqa: N801, as the functions beside it
+def at_budget(budget: float, higher: bool) -> Choose:
     """Each learner's best point whose mean cost is at most ``budget``.
 
     A learner that has none in the data as they are has none in any draw. In a draw in which all its
     points are above, it takes the cheapest.
     """
+    limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
+    affords: list[bool] = []  # in the first draw, which is the data as they are
 
-    def __init__(self, budget: float, higher: bool) -> None:
-        self.limit = budget * (1 + _ROUNDING)  # a budget may be what a point costs
-        self.higher = higher
-        self._affords: list[bool] = []
+    def choose(quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
+        if not affords:
+            affords.extend(bool((c[0] <= limit).any()) for c in cost)
+        found = []
+        for able, q, c in zip(affords, quality, cost, strict=True):
+            inside = c <= limit
+            point = np.where(inside, q if higher else -q, -np.inf).argmax(axis=1)
+            if not (any_inside := inside.any(axis=1)).all():
+                point = np.where(any_inside, point, c.argmin(axis=1))
+            found.append(single(point if able else np.full(len(c), -1)))
+        return found
 
-    def __call__(self, quality: list[FloatArray], cost: list[FloatArray]) -> list[Choice]:
-        """The choice of every learner."""
-        return [single(found[0]) for found in within_each([self], quality, cost)]
-
-    def affords(self, cost: list[FloatArray]) -> list[bool]:
-        """Which learners have a point within the budget in the data as they are: in the first draw
-        that this is asked of."""
-        if not self._affords:
-            self._affords = [bool((c[0] <= self.limit).any()) for c in cost]
-        return self._affords
-
-
-def within_each(
-    budgets: Sequence[at_budget], quality: list[FloatArray], cost: list[FloatArray]
-) -> Iterator[IntArray]:
-    """By learner the points (budgets, draws) within each of the budgets, which look for them
-    together."""
-    rising = sorted(range(len(budgets)), key=lambda k: budgets[k].limit)
-    limits = [budgets[k].limit for k in rising]
-    for learner, (q, c) in enumerate(zip(quality, cost, strict=True)):
-        found = np.full((len(budgets), len(q)), -1)
-        if budgets:
-            found[rising] = _best_within((q if budgets[0].higher else -q).T, c.T, limits)
-        found[[not budget.affords(cost)[learner] for budget in budgets]] = -1
-        yield found
-
-
-def _best_within(good: FloatArray, cost: FloatArray, limits: Sequence[float]) -> IntArray:
-    """The best point (limits, draws) of each draw (points, draws) at each of the rising limits.
-    Points that are within a limit in all draws are looked at once for all limits, the others where
-    it is within their reach."""
-    least = np.minimum.accumulate(cost.min(axis=1)[::-1])[::-1]
-    inside = np.searchsorted(np.maximum.accumulate(cost.max(axis=1)), limits, "right").tolist()
-    reach = np.searchsorted(least, limits, "right").tolist()
-    ranked = _ranked(good[: max(reach, default=0)])
-    found = np.full((len(limits), good.shape[1]), _NONE)
-    best, seen = np.full(good.shape[1], _NONE), 0
-    for limit, sure, end, own in zip(limits, inside, reach, found, strict=True):
-        if sure > seen:
-            best, seen = np.maximum(best, ranked[seen:sure].max(axis=0)), sure
-        own[:] = best
-        if end > sure:
-            may = np.where(cost[sure:end] <= limit, ranked[sure:end], _NONE)
-            np.maximum(own, may.max(axis=0), out=own)
-    none = found == _NONE
-    np.subtract(_LAST, found & _LAST, out=found)
-    return np.where(none, cost.argmin(axis=0), found) if none.any() else found
-
-
-_LAST = (1 << 31) - 1
-_NONE = -(1 << 62)
-
-
-def _ranked(values: FloatArray) -> IntArray:
-    """Integers in the order of values (points, draws), of equal ones the first point's the highest:
-    the greatest of several gives a value's point without looking for it again."""
-    if values.dtype == np.float32:
-        bits = (values + np.float32(0)).view(np.int32)  # zero has one sign
-        if bits.min(initial=0) < 0:
-            bits ^= (bits >> 31) & np.int32(_LAST)
-        order = bits.astype(np.int64)
-    else:
-        order = np.unique(values, return_inverse=True)[1].reshape(values.shape)
-    order <<= 31
-    order += (_LAST - np.arange(len(values)))[:, None]
-    return order
+    return choose
 
 
 def at_matched_cost(cost: float, higher: bool) -> Choose:
@@ -236,28 +175,9 @@ def _as_good(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: 
 
 
 def _cheapest(quality: FloatArray, cost: FloatArray, target: FloatArray, higher: bool) -> Choice:
-    reached = (quality >= target[:, None] if higher else quality <= target[:, None]).T
-    paid, draws = cost.T, np.arange(len(cost))
-    late = np.arange(len(paid), 0, -1, dtype=np.min_scalar_type(len(paid)))
-    last = (reached * late[:, None]).max(axis=0)  # of those that reach it the first
-    there = last > 0
-    if not there.any():
-        return single(np.full(len(cost), -1))
-    # points by ascending cost: the cheapest is the first in most draws, and never far behind
-    first = len(paid) - last.astype(np.int64)[there]
-    start, most = first.min(), paid[first, draws[there]].max()
-    end = np.flatnonzero(paid.min(axis=1) <= most)[-1] + 1
-    asked = np.where(reached[start:end], paid[start:end], np.inf)
-    good = (quality if higher else -quality).T[start:end]
-    most = asked == asked.min(axis=0)
-    if np.count_nonzero(most) > len(cost):  # of equally cheap ones the best
-        best = _first_most(np.where(most, good, -np.inf))
-    else:
-        best = len(late) - (most * late[: end - start, None]).max(axis=0).astype(np.int64)
-    return single(np.where(there, best + start, -1))
-
-
-def _first_most(values: FloatArray) -> IntArray:
-    """The place of the most of values (points, draws) in each draw, of equal ones the first."""
-    found: IntArray = _LAST - (_ranked(values).max(axis=0) & _LAST)
-    return found
+    """In each draw the cheapest point that reaches the target; of equally cheap ones the best."""
+    reached = quality >= target[:, None] if higher else quality <= target[:, None]
+    paid = np.where(reached, cost, np.inf)
+    least = paid == paid.min(axis=1, keepdims=True)
+    point = np.where(least, quality if higher else -quality, -np.inf).argmax(axis=1)
+    return single(np.where(reached.any(axis=1), point, -1))
