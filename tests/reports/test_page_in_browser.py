@@ -196,21 +196,6 @@ def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab: browser.Page) 
     assert tab.js(f"{SLIDER}.getAttribute('aria-valuetext')") == "no limit"
 
 
-def test_the_chart_has_the_line_of_the_budget_and_the_bands_of_leader_and_reference(
-    tab: browser.Page,
-) -> None:
-    cursor = "document.querySelector('section.set:not(.off) .cursor').getAttribute('d')"
-    assert tab.js(cursor) == ""
-    slide(tab, 5)
-    first = tab.js(cursor)
-    slide(tab, 3)
-    assert tab.js(cursor) not in ("", first)
-    bands = "[...document.querySelectorAll('section.set:not(.off) [data-band]')]"
-    assert tab.js(f"{bands}.filter(b => b.getAttribute('visibility') !== 'hidden').length") == 2
-    click(tab, "#f-bands")
-    assert tab.js(f"{bands}.filter(b => b.getAttribute('visibility') !== 'hidden').length") == 3
-
-
 def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab: browser.Page) -> None:
     choose(tab, "#f-set", "1")
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("b")
@@ -406,12 +391,6 @@ def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: br
     assert tab.js(f"capPlaces({data}, {view})") == [1, 3, 5]
 
 
-def test_the_command_is_copied_by_a_button(tab: browser.Page) -> None:
-    click(tab, "[data-copy=command]")
-    tab.wait("document.querySelector('[data-copy=command]').textContent === 'copied'")
-    assert tab.js("getSelection().toString()").startswith("bench run")
-
-
 def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: browser.Page) -> None:
     tab.call(
         "Emulation.setDeviceMetricsOverride",
@@ -456,17 +435,6 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
     assert pdf[:5] == b"%PDF-"
     tab.call("Emulation.setEmulatedMedia", media="")
     tab.js("delete document.documentElement.dataset.theme")
-
-
-def test_the_theme_button_has_a_name_and_turns_page_and_chart(tab: browser.Page) -> None:
-    assert tab.js("document.getElementById('theme').getAttribute('aria-label')")
-    line = "getComputedStyle(document.querySelector('section.set:not(.off) .lines path')).stroke"
-    light = tab.js(line)
-    click(tab, "#theme")
-    assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
-    assert tab.js(line) != light
-    click(tab, "#theme")
-    assert tab.js(line) == light
 
 
 def test_ticks_are_round_labels_keep_apart_and_learners_differ_in_colour_or_mark(

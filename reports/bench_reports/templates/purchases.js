@@ -9,8 +9,7 @@ function boughtSvg(groups, steps, width, at) {
   const curves = groups.map((_, l) => ({ l, x: steps.map((s) => s.x), y: steps.map((s) => s.g[l]) }));
   const view = { words: "% of rows that buy", higher: true, kind: "mean", curves };
   const learners = groups.map((title) => [title.replace(/ \(.*/, ""), 0]);
-  const { svg, ax } = chart({ learners, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190 });
-  return at < 0 ? svg : svg.replace('stroke-dasharray="4 3" d=""', `stroke-dasharray="4 3" d="M${ax.across(steps[at].x)} ${ax.margin.top}V${ax.bottom}"`);
+  return chart({ learners, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
