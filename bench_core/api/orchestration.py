@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 from bench_core.api.result import Result
 from bench_core.class_names import importable
@@ -21,7 +23,7 @@ from bench_core.planning.request import RunRequest
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
-from bench_core.results.writer import check_writable, open_writer
+from bench_core.results.writer import Writer, check_writable, open_writer
 
 WarmUp = Callable[[Iterable[str]], None]
 
@@ -49,14 +51,9 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
 
 def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
     """Plan a request and do what the store does not have yet."""
-    path = store_path(request.store)
-    check_writable(path)
+    check_writable(store_path(request.store))
     plan = planned(request, registry, notify)
     request = replace(request, executor=plan.executor)
-    if request.executor.startswith("dask"):
-        from bench_core.execution.dask import carry_out_dask
-
-        return Result.of(carry_out_dask(plan, request, path, notify))
     return _done(plan, request, notify, warming(registry, plan.metrics, notify))
 
 
@@ -79,12 +76,22 @@ def repriced(
 
 
 def _done(plan: Plan, request: RunRequest, notify: OnEvent, warm_up: WarmUp) -> Result:
-    with open_writer(store_path(request.store)) as writer:
+    path = store_path(request.store)
+    with open_writer(path) as writer, _cluster(plan, request, writer) as cluster:
         try:
-            return Result.of(carry_out(plan, request, writer, notify, warm_up))
+            return Result.of(carry_out(plan, request, writer, notify, warm_up, cluster))
         except Interrupted as stop:
             stop.result = Result.of(stop.result)
             raise
+
+
+def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContextManager[Any]:
+    """The Dask cluster that a request names, or None."""
+    if not request.executor.startswith("dask"):
+        return nullcontext()
+    from bench_core.execution.dask import on_cluster
+
+    return on_cluster(plan, request, writer)
 
 
 def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
