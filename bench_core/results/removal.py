@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +75,3 @@ def remove(store: Store, what: Removal, *, fits_alone: bool = False) -> None:
         writer.remove(() if fits_alone else what.runs, what.trials, keys)
         for path in what.fits:
             path.unlink(missing_ok=True)
-
-
-def fits_of(store: Store) -> Iterator[Path]:
-    """The files of all fitted models of a store."""
-    yield from sorted(states_folder(store.path).glob("[0-9a-f]*/*.npz"))
