@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from inspect import signature
 from os import PathLike, fspath
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from bench_core.protocols import BudgetedLearner, Dataset
+    from bench_core.results.writer import Writer
     from bench_core.splits import Splits
 
     Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
@@ -174,19 +175,23 @@ def run(
         check_writable(path)
         registry = _registry(asked, notify)
         made = _plan(asked, registry, notify)
-
         asked = replace(asked, executor=made.executor)
-        if asked.executor.startswith("dask"):
-            from bench_core.execution.dask import carry_out_dask
-
-            return Result.of(carry_out_dask(made, asked, path, notify))
-        with open_writer(path) as writer:
+        with open_writer(path) as writer, _cluster(made, asked, writer) as cluster:
             try:
                 warm_up = warming(registry, made.metrics, notify)
-                return Result.of(carry_out(made, asked, writer, notify, warm_up))
+                return Result.of(carry_out(made, asked, writer, notify, warm_up, cluster))
             except Interrupted as stop:
                 stop.result = Result.of(stop.result)
                 raise
+
+
+def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContextManager[Any]:
+    """The Dask cluster that a request names, or None."""
+    if not request.executor.startswith("dask"):
+        return nullcontext()
+    from bench_core.execution.dask import on_cluster
+
+    return on_cluster(plan, request, writer)
 
 
 def _taking_the_arguments_of(

@@ -50,6 +50,7 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
         )
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
+    # learners train on the surrogate: what it calls a sensor must be one on the bill
     if not same_sensors(costs, prices):
         raise InputError(
             f"{place}: cost model {costs.name!r} lets learners train on other sensors than it "

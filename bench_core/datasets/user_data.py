@@ -103,7 +103,7 @@ class Part:
         if queries is not None:
             rows = np.repeat(units, queries.sizes)
             queries = Queries.from_sizes(queries.sizes[units])
-        numbers = np.flatnonzero(rows)
+        numbers = np.flatnonzero(rows)  # of the chosen rows in this part, for messages
         return replace(
             self,
             X=self.X[rows],
@@ -153,7 +153,7 @@ def splits_of(
     )
     names = parts["train"].names
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
-    prices = SensorPrices.additive(np.ones(len(column)))
+    prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:
         prices = prices.of_columns([column[name] for name in origins])
     return Splits(
@@ -164,6 +164,7 @@ def splits_of(
 
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
+    # an SVMlight file ends with the largest index that it uses, so files may differ in width
     widest = max((p.names for p in parts.values()), key=len)
     first = parts["train"]
     made = {}
@@ -200,7 +201,7 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
             f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
             "write train, valid or test"
         )
-    queries = first.queries or Queries(np.arange(len(first) + 1))
+    queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
     of_unit = known[queries.boundaries[:-1]]
     apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
     if len(apart):
@@ -225,6 +226,7 @@ def _by_hash(
         return parts
     first = parts["train"]
     shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
+    # hashes lie on a circle; a fold turns it, so that the test splits of all folds cover it once
     angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
     place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
     chosen = np.array(["train", *missing])[place]
@@ -375,7 +377,7 @@ def _refuse_labels(task: Task, part: Part) -> None:
 
 
 def _refuse_new_class(part: Part, known: NDArray[Any]) -> None:
-    at = np.searchsorted(known, part.labels)
+    at = np.searchsorted(known, part.labels)  # one past the end where a label is above all
     new = known[at.clip(max=len(known) - 1)] != part.labels
     if new.any():
         row = int(np.argmax(new))

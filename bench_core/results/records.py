@@ -297,7 +297,7 @@ class Job:
 class Outcome:
     """Outcome of a job: ``error`` is one line, of a fit that is ok about threads that it was not to
     have; ``trace`` a traceback where there is one, ``output`` the end of what the job wrote to
-    stdout and stderr; of its ``seconds`` it ``waited`` for a processor (``waited_seconds``)."""
+    stdout and stderr. ``stored``: the store has it already, from the shard of a task."""
 
     job: Job
     status: Status
@@ -306,7 +306,7 @@ class Outcome:
     result: Result = None
     seconds: float = 0.0
     output: str = ""
-    waited: float = 0.0
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,8 +364,7 @@ class Attempt:
     """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
 
     ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
-    the end of what was written to stdout and stderr; each is empty where there is none. Of its
-    ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
+    the end of what was written to stdout and stderr; each is empty where there is none.
     """
 
     run: str
@@ -377,7 +376,6 @@ class Attempt:
     trace: str
     output: str
     seconds: float
-    waited: float
     created_at: str
     machine: str
     attempt: int = field(default=0, metadata=_ELSEWHERE)

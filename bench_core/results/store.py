@@ -309,7 +309,7 @@ class Store:
         Times are of whole jobs, imports included and waits for a processor not, where logged."""
         taken = defaultdict(list)
         with self._read() as db:
-            logged = "SELECT key, seconds - waited FROM attempt WHERE kind != 'audit'"
+            logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit'"
             whole = dict(db.execute(f"{logged} AND status = 'ok'").fetchall())
             for row in select(db, "SELECT * FROM trial WHERE status = 'ok'"):
                 fit, trial = row["fit_seconds"] or 0.0, row["seconds"]

@@ -181,7 +181,6 @@ class Writer:
             trace=outcome.trace,
             output=outcome.output,
             seconds=outcome.seconds,
-            waited=outcome.waited,
             created_at=now(),
             machine=": ".join(at or self._here),
         )
