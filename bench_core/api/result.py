@@ -278,7 +278,7 @@ class Result(RunResult):
     ) -> DataFrame:
         """What a learner (None: the best) buys within a budget: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first."""
-        from bench_core.leaderboard.purchases import chosen_within, purchases
+        from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]

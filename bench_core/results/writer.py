@@ -121,7 +121,7 @@ def _occupied(path: Path) -> str:
 def _create(path: Path) -> None:
     """Make an empty store.
 
-    What a killed run left beside a store that was deleted since would be read into the new one.
+    The log that a killed run left next to a deleted store would be read into the new one.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
@@ -191,7 +191,7 @@ class Writer:
             put(db, "attempt", row_of(attempt))
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
-        """Keep cost models by their keys, each once, beside the fitted models."""
+        """Keep cost models by their keys, each once, next to the fitted models."""
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():
