@@ -14,7 +14,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import printable
-from bench_core.planning.commands import (
+from bench_core.planning.invocation import (
     given_from_python,
     python_call,
     shell_line,
@@ -122,7 +122,7 @@ def answer(
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
-    from bench_core.leaderboard.purchases import chosen_within, purchases, sentences
+    from bench_core.leaderboard.bought_sensors import chosen_within, purchases, sentences
     from bench_core.results.store import Store
 
     judge = primary_metric(info, name, metric or "")

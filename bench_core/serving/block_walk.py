@@ -13,7 +13,7 @@ from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import VECTOR, Program, Step, segments
-from bench_core.serving.rows import Rows
+from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
     from bench_trees.inference import Layout, Needs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
 
 
-class Batch:
+class BlockWalk:
     """A program, its trees laid out, and what its features need."""
 
     def __init__(self, program: Program, costs: CostModel) -> None:
