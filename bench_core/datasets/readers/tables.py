@@ -280,7 +280,9 @@ def read_table(path: str | Path, format: str = "") -> Table:
         _refuse_header(path, list(frame.columns))
         return Table(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(read_bytes(path))
-    first = next(line for line in raw.split(b"\n") if line.strip(b" \t")).decode("utf-8-sig", "replace")
+    first = next(line for line in raw.split(b"\n") if line.strip(b" \t")).decode(
+        "utf-8-sig", "replace"
+    )
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))
