@@ -29,7 +29,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-_CORE, _TREES = "bench_core", "bench_core.traversal"  # loops of the tree engine: they count
+_CORE = "bench_core"
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment")  # fields
@@ -137,7 +137,7 @@ def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
         if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
             yield from _behind(module, names)
         elif top == _CORE:
-            yield from (m for m in _behind(module, names) if m.startswith((*core, _TREES)))
+            yield from (m for m in _behind(module, names) if m.startswith(core))
 
 
 def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:

@@ -133,7 +133,7 @@ def write_report(
     """Write the report of a run to a file, or show it on the terminal; ``budgets`` take the place
     of those of its suite."""
     from bench_core.results.store import Store
-    from bench_core.statistics.pools import one_thread
+    from bench_core.statistics.bootstrap_data import one_thread
 
     report = report_for(registry, output)
     kept = Store(store)

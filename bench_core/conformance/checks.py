@@ -265,7 +265,7 @@ def check_program(learner: Any, splits: Splits) -> None:
             return
         served = Predictor(Folder(program, splits.costs, splits.names, {"task": str(splits.task)}))
         found, at = served.predict_rows(test.X, test.queries), f"at {dict(prediction.point)}"
-        if not np.array_equal(found.scores, prediction.scores):
+        if not np.allclose(found.scores, prediction.scores, rtol=TOLERANCE, atol=TOLERANCE):
             raise ConformanceError(f"{at} the program scores otherwise than predict_path")
         bought = prediction.bills["path"].acquired.rows(len(test)).unpack()
         if not np.array_equal(found.bought, bought):

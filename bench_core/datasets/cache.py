@@ -224,6 +224,7 @@ def fingerprint(splits: Splits) -> str:
     """sha256 over the names, types, shapes and bytes of all arrays; prices do not enter."""
     h = hashlib.sha256()
     for name, array in _arrays(splits):
+        # little-endian, so that the same data have one fingerprint on every machine
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
         h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import IntArray
 from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.about import (
-    facts,
-    failures,
-    has_any,
-    one_split_for_all,
-    values_of,
-    varied_parameters,
-)
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Pick, Row
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
-from bench_core.results.columns import Columns, positions, texts
 from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.splits import SPLITS
+from bench_core.terminal.wording import count, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +26,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-_MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
 _SHOWN = (*selection.BOARD, "learner", "test_quality", "test_cost", "saving", "reached")
 _MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
 _SETTING = ("learner", "params", "fold", "seed")
@@ -50,17 +42,11 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
 
 
 def _trials(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is known of the trials, of the many rows of a trial about one."""
-    import pandas as pd
-
-    names = ("dataset", *_SETTING, *_ENDED, "fit_seconds")
-    cells = {name: frame[name].array for name in names if name in frame}
-    new = np.arange(len(frame)) == 0
-    for name, column in cells.items():
-        if name != "fit_seconds":
-            column = getattr(column, "codes", column)  # of categories
-            new[1:] |= np.asarray(column[1:] != column[:-1], dtype=bool)
-    return pd.DataFrame({name: column[new] for name, column in cells.items()}, copy=False)
+    """One row for each trial, of the many rows of its points."""
+    names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
+    names = [name for name in names if name in frame]
+    first = [name for name in ("dataset", *_SETTING, "accounting") if name in frame]
+    return frame[names].drop_duplicates(first)
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -76,7 +62,7 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
 
 
 def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
-    """How the run used a data set, once for each fold and seed."""
+    """The run's uses of a data set, one for each fold and seed."""
     return [use for use in info.datasets if use["name"] == dataset]
 
 
@@ -162,14 +148,11 @@ def _rows(
     if points.empty:
         return ()
     higher = metric.higher_is_better
-    kept = (*selection.BOARD, *_SETTING, "point", "marks", *_MEASURED)
-    points = points[[name for name in kept if name in points]]
-    on_frontier = selection.frontier_rows(points, higher)
-    frontiers = points.iloc[on_frontier].reset_index(drop=True)
-    best = selection.best_points(frontiers, higher)  # the best of all are on a frontier
-    saved = selection.savings(points, higher, reference, SHARE, frontiers=on_frontier)
+    frontiers = selection.curve(points, higher)
+    best = selection.best_points(points, higher)
+    saved = selection.savings(points, higher, reference, SHARE)
     own, saves, paths = _by_learner(trials), _by_learner(saved), paths_of(points)
-    mean, saving, curves = _means(best), _means(saved), _curves(frontiers)
+    mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
     marks, alike = search_marks(best, points, paths, ends, higher), repeated_paths(points, paths)
     rows = []
     for learner, chosen in _by_learner(best).items():
@@ -185,7 +168,7 @@ def _rows(
             reached=int(saving[learner]["reached"]),
             cheap=_pick(saving[learner], saves[learner], varied) if reaches else None,
             saving=float(saving[learner]["saving"]),
-            curve=curves(learner, varied),
+            curve=_curve(curves[learner], varied),
             alike=round(alike[learner]),
             marks=(*_marks(chosen, saves[learner]), *marks[learner]),
             **_effort(own[learner]),
@@ -199,11 +182,11 @@ def _rows(
     return tuple(sorted(rows, key=rank))
 
 
-def _by_learner(table: pd.DataFrame) -> dict[str, Columns]:
-    """The rows of each learner as plain arrays."""
-    columns = {name: table[name].to_numpy() for name in table}
-    parts = ({n: c[rows] for n, c in columns.items()} for rows in positions(table, ["learner"]))
-    return {str(part["learner"][0]): part for part in parts}
+def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each learner."""
+    found = selection.groups(table, ["learner"])
+    parts = (table.iloc[rows].reset_index(drop=True) for rows in found)
+    return {str(part["learner"].iloc[0]): part for part in parts}
 
 
 def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
@@ -212,49 +195,37 @@ def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     return {str(mean["learner"]): mean for mean in reversed(means.to_dict("records"))}
 
 
-def _curves(frontiers: pd.DataFrame) -> Callable[[str, frozenset[str]], tuple[CurvePoint, ...]]:
-    """What gives a learner's curve, with the parameters that vary."""
-    runs: dict[str, list[IntArray]] = {}
-    learners = texts(frontiers["learner"])
-    for rows in positions(frontiers, ["learner", *selection.REPEAT]):
-        runs.setdefault(learners[rows[0]], []).append(rows)
-    numbers = {name: frontiers[name].to_numpy() for name in _MEASURED}
-    every = _choices({name: texts(frontiers[name]) for name in ("point", "params")})
-
-    def curve(learner: str, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-        mean, held = selection.mean_path(numbers, runs[learner])
-        choices = zip(*([every[row] for row in rows] for rows in held.tolist()), strict=True)
-        means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
-        return tuple(
-            CurvePoint(budget, Pick(quality, spread, cost, chosen, varied))
-            for (budget, quality, spread, cost), chosen in zip(means, choices, strict=True)
-        )
-
-    return curve
+def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    """A learner's curve, from the frontiers of its repeats."""
+    mean, held = selection.mean_path(frontiers)
+    choices = _choices(frontiers)
+    chosen = ([choices[row] for row in rows] for rows in held.T.tolist())
+    means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
+    return tuple(
+        CurvePoint(budget, Pick(quality, spread, cost, tuple(own), varied))
+        for (budget, quality, spread, cost), own in zip(means, chosen, strict=True)
+    )
 
 
-def _marks(*chosen: Columns) -> tuple[str, ...]:
-    cells = (cell for columns in chosen for cell in columns.get("marks", ()))
-    words = [cell for cell in cells if isinstance(cell, str)]
-    return tuple(sorted({mark for word in words for mark in word.split(", ") if mark}))
+def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
+    cells = [cell for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+    return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
 
 
-def _effort(own: Columns) -> dict[str, Any]:
-    """How many settings a learner tried and how long it trained, means over repeats."""
-    trials = [*zip(own["params"], own["fold"], own["seed"], strict=True)]
-    first = {trial: row for row, trial in reversed([*enumerate(trials)])}
-    repeats = len({(fold, seed) for _, fold, seed in first})
-    spent = own["fit_seconds"][sorted(first.values())].astype(np.float64)
-    seconds = float(np.nansum(spent))  # what was not measured counts as nothing
+def _effort(own: pd.DataFrame) -> dict[str, Any]:
+    """Number of settings tried and seconds of training, means over repeats."""
+    first = own.drop_duplicates(["params", "fold", "seed"])
+    repeats = len(first[["fold", "seed"]].drop_duplicates())
+    seconds = float(np.nansum(first["fit_seconds"].to_numpy(dtype=np.float64)))
     return {"fits": round(len(first) / repeats), "seconds": seconds / repeats}
 
 
-def _choices(chosen: Columns) -> list[tuple[str, str]]:
+def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
     return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
 
 
-def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> Pick:
+def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
     """A row of ``over_repeats`` with the rows that it is the mean of."""
     return Pick(
         quality=float(mean["test_quality"]),
@@ -268,9 +239,9 @@ def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> P
 _AUDITS = ("declared", "sampled", "verified")
 
 
-def audit_mark(own: Columns) -> str:
+def audit_mark(own: pd.DataFrame) -> str:
     """The weakest audit of a learner's trials."""
-    audits = {a for a in own["audit"][own["status"] == "ok"] if isinstance(a, str)} - {""}
+    audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
@@ -327,3 +298,82 @@ def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> fl
     points = selection.operating_points(frame, metric.name)
     cost = points["valid_p95" if kind == "p95" else "valid_cost"]
     return float(cost.min()) if len(points) else math.nan
+
+
+def has_any(frame: pd.DataFrame, flag: str) -> bool:
+    """True if the flag is set in any row."""
+    return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
+
+
+def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """A note where seeds repeat the training, but on the same rows."""
+    seeds = {use["seed"] for use in uses}
+    folds = {use["fold"] for use in uses}
+    rows = {(use["fold"], use.get("fingerprint")) for use in uses}
+    if len(seeds) < 2 or len(rows) > len(folds):
+        return ()
+    words = "they differ by the randomness of learners alone"
+    return (f"all {len(seeds)} seeds have the same rows: {words}",)
+
+
+def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
+    """Trials without a place in the ranking, those that ended alike together."""
+    refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
+    lost = trials[(trials["status"] != "ok") | refused].drop_duplicates(
+        ["learner", "params", "fold", "seed"]
+    )
+    if lost.empty:
+        return ()
+    lost = lost.assign(
+        status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
+        error=lost["error"].astype(object).fillna("").astype(str),
+    )
+    return tuple(
+        Failure(
+            learner=str(learner),
+            status=str(status),
+            error=str(error),
+            params=_settings_of(part, varied_parameters(trials[trials["learner"] == learner])),
+            trials=len(part),
+        )
+        for (learner, status, error), part in lost.groupby(
+            ["learner", "status", "error"], observed=True
+        )
+    )
+
+
+def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
+    """Parameters in which the first of these trials differs, and the number of other settings."""
+    params = rows["params"].astype(object).fillna("{}").astype(str)
+    known = json.loads(params.iloc[0] or "{}")
+    first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"
+    others = params.nunique() - 1
+    return f"{first} and {count(others, 'other setting')}" if others else first
+
+
+def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
+    """The data set in a few words."""
+    facts = [str(use.get("task", ""))]
+    for key, noun in (("queries", "queries"), ("rows", "rows")):
+        sizes = use.get(key) or {}
+        if any(sizes.values()):
+            facts.append(f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}")
+    if use.get("features"):
+        facts.append(f"{use['features']} features")
+    if use.get("price_of_everything"):
+        facts.append(f"all of them cost {use['price_of_everything']:.6g}")
+    return tuple(fact for fact in facts if fact)
+
+
+def values_of(frame: pd.DataFrame, column: str) -> str:
+    """A column's values, of which there should be one."""
+    return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
+
+
+def varied_parameters(own: pd.DataFrame) -> frozenset[str]:
+    """The parameters in which the trials of one learner differ."""
+    import pandas as pd
+
+    seen = [json.loads(params or "{}") for params in map(str, pd.unique(own["params"]))]
+    names = {name for params in seen for name in params}
+    return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)

@@ -24,20 +24,11 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.columns import positions, texts
 from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
+from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import effort
-from bench_core.statistics.choices import Choose, at_budget
-from bench_core.statistics.comparison import (
-    better_than,
-    interval,
-    rank_intervals,
-    tiers,
-)
-from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import (
+from bench_core.statistics.bootstrap_data import (
     Ask,
     Drawn,
     Repeat,
@@ -49,6 +40,14 @@ from bench_core.statistics.pools import (
     repeats,
     unread,
 )
+from bench_core.statistics.comparison import (
+    better_than,
+    interval,
+    rank_intervals,
+    tiers,
+)
+from bench_core.statistics.intervals import Interval
+from bench_core.statistics.point_selection import Choose, at_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +203,7 @@ class Values:
         higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
         asks = [Ask(choices_within(part, higher), part is tails, priced=0) for part in parts]
         names, found, resamples = self.repeats(resamples, within)
-        drawn = [joined_asks(of) for of in draws(found, asks, higher, resamples)]
+        drawn = [joined_asks(of) for of in draws(found, asks, resamples)]
         places = enumerate(chain(*parts) if drawn else ())
         return {budget: named(names, drawn, place) for place, budget in places}
 
@@ -227,8 +226,8 @@ def named(names: Sequence[str], drawn: Sequence[Drawn], place: int) -> Named:
 
 
 def _limit(budget: Budget | None) -> float:
-    """What a chosen point may cost in a draw. The cost of 95% of rows is the same in all draws, but
-    for the rounding of their sums."""
+    """Limit on the cost of a chosen point in a draw. The cost of 95% of rows is the same in all
+    draws, except for rounding."""
     if budget is None or budget.kind == "cap":
         return math.inf
     return budget.amount * (1 + 1e-5 * (budget.kind == "p95"))
@@ -237,11 +236,10 @@ def _limit(budget: Budget | None) -> float:
 def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
-    learners = texts(points["learner"])
     arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
-    for rows in positions(points, ["learner", "fold", "seed"]):
-        path = Path(*(values[rows] for values in arrays))
-        found.setdefault(learners[rows[0]], []).append(path)
+    for rows in selection.groups(points, ["learner", *selection.REPEAT]):
+        learner = str(points["learner"].iloc[rows[0]])
+        found.setdefault(learner, []).append(Path(*(values[rows] for values in arrays)))
     return found
 
 

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
 
 LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits
@@ -98,7 +98,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
-    """Which learner (row) is better than which (column) with joint certainty ``share``.
+    """True where a row's learner is better than a column's, with joint certainty ``share``.
 
     Step-down maximum-t test over all pairs (Westfall and Young 1993): the chance that any entry is
     wrong is at most 1 - ``share``.

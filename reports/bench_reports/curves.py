@@ -20,8 +20,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.about import varied_parameters
-from bench_core.leaderboard.assembly import uses_of
+from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Setting
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
@@ -159,6 +158,7 @@ def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -
     runs = [part for _, part in frontiers.groupby(list(selection.REPEAT), sort=True)]
     costs = [run["valid_cost"].to_numpy(dtype=np.float64) for run in runs]
     budget = np.unique(np.concatenate(costs))
+    # below this some repeat has no point yet, so a mean would be over fewer repeats
     budget = budget[budget >= max(cost[0] for cost in costs)]
     held = [np.searchsorted(cost, budget, "right") - 1 for cost in costs]
     means = (
@@ -224,6 +224,7 @@ def shares(firsts: Sequence[View]) -> list[float]:
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     found = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
     found = [share for share in found if least * 0.999 <= share <= most * 1.001]
+    # every place costs a bootstrap of all learners and a column of intervals in the page
     steps = min(max(6000 // max(len(spans), 1), FEWEST), PLACES)
     return found[:: math.ceil(len(found) / steps)] if found else [1.0]
 
@@ -233,6 +234,9 @@ def thinned(curve: Curve, amounts: Sequence[float], parts: int) -> Curve:
     so many equal ``parts``, and the last."""
     places = np.arange(parts * (len(amounts) - 1) + 1) / parts
     between = np.exp(np.interp(places, np.arange(len(amounts)), np.log(amounts)))
+    # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
+    # amounts       |               |            |           0.5, 2.5 and 5.0
+    # kept                      2.0         3.1         99.0 with one part
     budgets = [*amounts, *between, np.inf]
     kept = np.unique(np.searchsorted(curve.budget, budgets, "right") - 1)
     kept = kept[kept >= 0]

@@ -15,14 +15,13 @@ from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.methods import paragraph
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Measure, Pick, Row
-    from bench_core.leaderboard.standings import Standing
+    from bench_core.leaderboard.board import Row
     from bench_core.protocols import Section
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
@@ -106,24 +105,25 @@ def _board(summary: Summary) -> dict[str, Any]:
     board = summary.board
     same = ("dataset", "metric", "higher_is_better", "unit", "accounting", "reference", "stand_in")
     return {
-        **{name: getattr(board, name) for name in same},
+        **_fields(board, *same),
         "facts": board.facts,
         "notes": [*summary.notes()],
         "budgets": [at.budget for at in summary.standings],
         "learners": [
             {
-                "learner": row.learner,
-                "baseline": row.baseline,
+                **_fields(row, "learner", "baseline"),
                 "marks": board.marks_of(row),
-                "audit": row.audit,
-                "saving": row.saving,
+                **_fields(row, "audit", "saving"),
                 "saving_interval": row.saved and row.saved.interval,
                 "saving_interval_99": row.saved and row.saved.wide,
-                "area": row.area and _measure(row.area),
-                "regret": row.regret and _measure(row.regret),
+                "area": row.area and _fields(row.area, "value", "interval"),
+                "regret": row.regret and _fields(row.regret, "value", "interval"),
                 "settings": [setting.full for setting in row.best.settings],
-                "standings": [_standing(one) for one in found],
-                "curve": [{"budget": p.budget, **_pick(p.pick)} for p in row.curve],
+                "standings": [_fields(one, *STANDING) for one in found],
+                "curve": [
+                    {"budget": point.budget, **_fields(point.pick, "quality", "spread", "cost")}
+                    for point in row.curve
+                ],
             }
             for row, found in summary.lines()
         ],
@@ -131,22 +131,11 @@ def _board(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _standing(one: Standing) -> dict[str, Any]:
-    return {
-        "quality": one.quality,
-        "interval": one.interval,
-        "cost": one.cost,
-        "tier": one.tier,
-        "ranks": one.ranks,
-    }
+STANDING = ("quality", "interval", "cost", "tier", "ranks")
 
 
-def _measure(one: Measure) -> dict[str, Any]:
-    return {"value": one.value, "interval": one.interval}
-
-
-def _pick(pick: Pick) -> dict[str, float]:
-    return {"quality": pick.quality, "spread": pick.spread, "cost": pick.cost}
+def _fields(one: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -11,12 +11,12 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, printable, unknown
+from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
-    from bench_core.leaderboard.purchases import Purchase
+    from bench_core.leaderboard.bought_sensors import Purchase
     from bench_core.results.budgets import Budget
 
 NAMED = 30
@@ -55,20 +55,16 @@ def command(
     store: Path,
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
-    from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
+    from bench_core.leaderboard.bought_sensors import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.budgets import costs_in, unaffordable
+    from bench_reports.budgets import costs_in, named_datasets, unaffordable
 
     check_output(output)
     within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
     info, frame = finished(store, run)
-    there = list(dict.fromkeys(map(str, frame["dataset"])))
-    for name in datasets:
-        if name not in there:
-            raise UsageError(unknown("data set of this run", name, there))
     kept, rows = Store(store), []
-    for name in datasets or there:
+    for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:
@@ -85,7 +81,7 @@ def command(
 
 
 def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], unit: str) -> None:
-    from bench_core.leaderboard.purchases import NEVER, sentences
+    from bench_core.leaderboard.bought_sensors import NEVER, sentences
 
     within = "at its best" if math.isinf(budget.amount) else f"within {budget.words}"
     rows = [
@@ -101,7 +97,7 @@ def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], u
 
 def _droppable(bought: Sequence[Purchase]) -> Iterator[str]:
     """The features that no row buys, by name."""
-    from bench_core.leaderboard.purchases import NEVER
+    from bench_core.leaderboard.bought_sensors import NEVER
 
     names = [one.features for one in bought if one.share == NEVER]
     if names:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, notes_of, notice
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import count, counted
 from bench_reports import page_tables
@@ -76,6 +76,7 @@ def render(
     sections: Sequence[Section] = (),
 ) -> str:
     """The text of the page. Names, errors and notes come from outside and are escaped."""
+    # the policy allows just these two by their hashes, so a name with markup can run nothing
     style, script = source("page.css"), source(*SCRIPTS)
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
@@ -162,7 +163,7 @@ def public(section: Section) -> Section:
 
 
 def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """How it was run, as pairs of a term and a description."""
+    """Facts of the run, as pairs of a term and a description."""
     from bench_core import __version__
 
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
@@ -189,7 +190,7 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _sources(info: RunInfo) -> list[str]:
-    """Where a person gets the data, of the data sets whose plugins are here and say so."""
+    """The addresses of the data, of the data sets whose plugins are here and name one."""
     from bench_core.plugins import load_registry
 
     known = load_registry(without=["bench_methods"]).datasets

@@ -47,7 +47,7 @@ class Content:
 
     @property
     def few(self) -> bool:
-        """Whether there is room for details of every curve."""
+        """True if there is room for details of every curve."""
         return sum(len(found[0].curves) for found in self.views.values() if found) <= FEW
 
 
@@ -151,12 +151,13 @@ def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
         "f": [shown("{:.3g}".format, value) for value in curve.features],
         "s": curve.settings(),
     }
+    # settings are the longest part of a page of many curves, so other views go without them
     names = "xycpfs" if whole else "xy"
     return {name: made[name] for name in names if made[name] and None not in made[name]}
 
 
 def _certainty(known: Iterable[Certainty | None]) -> dict[str, list[Any]]:
-    """By place of the slider the ends of the interval, tier, best and worst rank; 0 for none."""
+    """For each place of the slider ``[low, high, tier, best rank, worst rank]``, 0 for none."""
     rows = [
         [shown(quality, one.low), shown(quality, one.high), *one[2:]] if one else 0 for one in known
     ]

@@ -67,6 +67,7 @@ def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Colum
         Column("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
         Column("marks", "marks", marks, numeric=False),
     ]
+    # a column of dashes says nothing: without intervals, a reference or an optimum some are empty
     columns = [column for column in columns if any(cell != "-" for cell in column.cells)]
     return columns, [
         TableRow(
@@ -124,8 +125,8 @@ def legend(board: Board, columns: Sequence[Column]) -> list[str]:
 
 
 def saving_sentences(board: Board) -> Iterator[str]:
-    """Who keeps the quality at the least cost, and whose saving is the surest where that is
-    another; a saving that was found by luck on validation does not count."""
+    """The learner that keeps the quality at the least cost, and the one with the surest saving if
+    that is another. A saving that was found by luck on validation does not count."""
     kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
     kept = [row for row in kept if not (row.saved and row.saved.lost)]
     if not (kept and board.reference):
@@ -200,5 +201,5 @@ def overview(
 
 
 def by_area(boards: Sequence[Board]) -> bool:
-    """Whether ranks without a limit are by area."""
+    """True if ranks without a limit are by area."""
     return any(row.area for board in boards for row in board.rows)

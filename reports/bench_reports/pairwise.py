@@ -1,4 +1,4 @@
-"""Where one learner beats another, by query or row: both at their best, and within budgets."""
+"""Comparison of each pair of learners by query or row: at their best, and within budgets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import uses_of
 from bench_core.leaderboard.board import Board
 from bench_core.statistics.bootstrap import Candidates
-from bench_core.statistics.choices import at_budget
-from bench_core.statistics.pools import Repeat, repeats
+from bench_core.statistics.bootstrap_data import Repeat, repeats
+from bench_core.statistics.point_selection import at_budget
 from bench_reports.curves import View
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def pairwise(
     learners: Sequence[str],
     amounts: Sequence[float],
 ) -> dict[str, Any] | None:
-    """Of each pair on how many percent of the units the first is better and the second is, both at
-    their best (``best``, by learner for all behind it).
+    """The share of units, in percent, on which each learner of a pair is better, both at their best
+    (``best``: for each learner a row with all behind it).
 
     Of the first ``MOST`` learners the same for each pair at each amount (``within``), and the mean
     difference in each third of the units with its 95% error (``thirds``, by pair and kind).
@@ -52,6 +52,7 @@ def pairwise(
     quality = [best[name][0][0] for name in names]
     first = sum(name in top for name in names)
     within = [_units(found, name, amounts, higher)[0] for name in names[:first]]
+    # thirds by size and by price: a method may win on large queries or on expensive ones alone
     payer = board.reference if board.reference in names else names[0]
     kinds = {
         "rows of a query": np.concatenate([one.candidates[names[0]].test.rows for one in found]),

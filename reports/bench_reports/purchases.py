@@ -1,4 +1,4 @@
-"""What rows buy along the trade-off, and the stages that they go through, for the page.
+"""Purchases of rows along the trade-off, and the stages that they go through, for the page.
 
 For each learner the steps of its curve that some place of the slider pays for: the share of test
 rows that buy each group of sensors, the names of some, and where its model has stages, who reaches
@@ -16,7 +16,7 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.purchases import EVERY, NEVER
+from bench_core.leaderboard.bought_sensors import EVERY, NEVER
 from bench_core.terminal.wording import cost, count
 from bench_reports.curves import Curve, Pick, View, exact, thinned
 
@@ -83,7 +83,7 @@ def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
 
 
 def followed(view: View, reference: str, amounts: Sequence[float]) -> set[str]:
-    """Of many learners those whose purchases are shown at all budgets: the six best, the
+    """The learners whose purchases are shown at all budgets, if there are many: the six best, the
     reference, and the learners that are ahead at some place of the slider."""
     sign = 1 if view.metric.higher_is_better else -1
     found = {reference, *(curve.learner for curve, _ in view.ranking()[:BEST])}
@@ -107,9 +107,15 @@ def _steps(
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:
-    """By group of sensors the percentage ``g`` of rows that buy; of the sensors bought for every
-    row, for some and never how many, and the places of the first of them, for some rows with their
-    percentages; and what the last would cost. The sensors that cost most per row come first."""
+    """The purchases at one step, for example::
+
+        {"g": [100, 40],                    percentage of rows that buy, by group of sensors
+         "every": [1, [0]],                 bought for every row: how many, and the first of them
+         "some": [2, [2, 1], [40, 99]],     bought for some rows, with percentages
+         "never": [0, []], "saved": 0}      never bought, and what these would cost
+
+    The sensors that cost most per row come first.
+    """
     order = np.lexsort((-price, -share, -share * price))
 
     def listed(inside: BoolArray) -> list[Any]:

@@ -18,12 +18,12 @@ from bench_core.terminal.wording import count, duration
 from bench_reports.board_tables import (
     PERCENT,
     budget_table,
+    curve_lines,
     main_table,
     name_lines,
     plain_tables,
     rank_table,
 )
-from bench_reports.terminal_curve import curve_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,7 +229,7 @@ def legend(board: Board) -> list[str]:
 
 
 def selection_line(board: Board) -> str:
-    """Where points and figures are from, and what costs are."""
+    """The source of points and figures, and the unit of costs."""
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
@@ -298,7 +298,7 @@ def _certainty_lines(board: Board) -> list[str]:
 
 
 def of_few_draws(board: Board) -> str:
-    """Of how many draws intervals are, where these are fewer than usual."""
+    """The number of draws behind intervals, where it is lower than usual."""
     return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
 
 

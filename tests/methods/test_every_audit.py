@@ -66,7 +66,7 @@ def test_every_audit_on_samples_is_verified(name: str, home: Path, real_data: Pa
     source = DataFolder(real_data)
     if not is_there(SAMPLED[name].full(), source):
         pytest.skip(f"{SAMPLED[name].files[0]} is not under {real_data}")
-    splits = SAMPLED[name]().prepare(source, "quick", 0, 0)
+    splits = SAMPLED[name]().prepare(source, "quick", 0, 0).complete(SAMPLED[name].task)
     options = {"data": name, "plugins": "helpers.sampled_plugin", "data_dir": real_data}
     all_verified(every_trial(home, splits.task, splits.train, splits.prices.everything, **options))
 

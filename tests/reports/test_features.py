@@ -11,7 +11,7 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
-from bench_core.leaderboard.purchases import natural
+from bench_core.leaderboard.bought_sensors import natural
 
 __all__ = ["bench", "elsewhere", "material", "shell"]
 

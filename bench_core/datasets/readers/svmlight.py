@@ -294,6 +294,7 @@ def _read_large(job: _Job) -> Arrays:
         return _read_small(job)
     from bench_core.datasets.readers.svmlight_kernel import count_rows
 
+    # four pieces a thread: lines differ in length, and a thread that is done takes another piece
     pieces = _pieces(job.content, job.threads * 4)
     with ThreadPoolExecutor(job.threads) as pool:
         counts = list(pool.map(lambda piece: count_rows(piece[1]), pieces))
@@ -319,7 +320,7 @@ def _read_piece(
     """Read one piece; where the first line that cannot be read begins, and why, or None."""
     from bench_core.datasets.readers.svmlight_kernel import read_rows
 
-    left = np.empty((len(out[0]), 3), dtype=np.int64)
+    left = np.empty((len(out[0]), 3), dtype=np.int64)  # rows left open: row, begin, end
     used = read_rows(content, job.index_base, kept, job.huge_is_missing, *out, left)
     for row, begin, end in left[:used].tolist():
         try:
@@ -369,6 +370,7 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
     """
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     names = ids[starts]
+    # equal names stand next to each other in order; the second of two is a query that came before
     order = np.argsort(names, kind="stable")
     again = order[1:][names[order[1:]] == names[order[:-1]]]
     if len(again):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import BoolArray, Float32Array
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +120,7 @@ class Column:
         """
         self._refuse_kind()
         texts = self.cells()
+        # half of the different texts decide: a few odd cells do not change what a column is
         counts = different_texts(texts)
         commas = sum(map(_is_decimal_comma, counts)) * 2 > len(counts)
         as_text = self._kind != "categorical" and _numeric(texts).sum() * 2 > (texts != "").sum()
@@ -217,7 +218,7 @@ class Table:
     frame: pd.DataFrame
     place: Callable[[int], str]
     typed: bool = True
-    drop: Callable[[Sequence[str]], str] = lambda names: f"--drop {','.join(names)}"
+    drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
     """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
@@ -280,9 +281,8 @@ def read_table(path: str | Path, format: str = "") -> Table:
         _refuse_header(path, list(frame.columns))
         return Table(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(read_bytes(path))
-    first = next(line for line in raw.split(b"\n") if line.strip(b" \t")).decode(
-        "utf-8-sig", "replace"
-    )
+    line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
+    first = line.decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))
@@ -358,6 +358,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         except OSError:  # pyarrow makes no dictionaries of text by differences (DELTA_BYTE_ARRAY)
             found = pq.ParquetFile(path).read()
         frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
+        # pandas writes an index that is no range as a column, and says so in its notes
         index = (schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]

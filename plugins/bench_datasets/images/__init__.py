@@ -351,7 +351,7 @@ def _described(cache: _DescriptorCache, views: Sequence[View]) -> _Columns:
 def _versions() -> list[str]:
     from importlib.metadata import version
 
-    readers = ("scikit-image", "scipy", "numpy", "pillow", "imageio")
+    readers = ("scikit-image", "scipy", "numpy", "pillow")
     return [f"{name} {version(name)}" for name in readers]
 
 

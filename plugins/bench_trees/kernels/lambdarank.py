@@ -6,9 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels import exponentials
 from bench_trees.kernels.compiling import calling, inner, inner_dividing
-from bench_trees.kernels.exponentials import TILE, _exponentials
 
 LANES = 16  # queries at a time
 # Where the LANES numbers of each kind begin in the WIDTH numbers of a position.
@@ -33,8 +31,8 @@ class Ranking(NamedTuple):
     place: Int64Array  # (n,) the first position of rows that are ranked before: updated
 
 
-class Rows(NamedTuple):
-    """The rows of LANES queries side by side: row r of query k at r LANES + k, as they stand."""
+class Documents(NamedTuple):
+    """The documents of LANES queries side by side: document r of query k at r LANES + k."""
 
     score: Float64Array
     power: Float64Array
@@ -43,7 +41,7 @@ class Rows(NamedTuple):
     after: Float64Array  # part of it
 
 
-@calling(exponentials)
+@calling()
 def lambdas(
     scores: Float64Array,
     ranking: Ranking,
@@ -61,7 +59,7 @@ def lambdas(
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
     block, own, tile = np.empty(longest * WIDTH), np.empty(OWN), np.empty((5, longest * LANES))
-    rows = Rows(tile[0], tile[1], tile[2], tile[3], tile[4])
+    rows = Documents(tile[0], tile[1], tile[2], tile[3], tile[4])
     for first in range(start, stop, LANES):
         lanes = ranking.by_length[first : min(first + LANES, stop)]
         n = ranking.lengths[lanes[-1]]
@@ -75,7 +73,7 @@ def lambdas(
 
 
 @inner
-def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows) -> int:
+def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Documents) -> int:
     """Scores and copies of the queries ``lanes``, and places that are known; how many rows the
     longest has."""
     count: int = 0
@@ -93,10 +91,10 @@ def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows)
 
 
 @inner
-def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
+def _raise_powers(rows: Documents, count: int, sigma: float) -> None:
     """e^(sigma (f - the query's highest)) of all rows: of two of them, that of one by the sum of
     both is the logistic function of the distance."""
-    best, bits = np.empty(LANES), np.empty(TILE, np.int64)
+    best = np.empty(LANES)
     for k in range(LANES):
         best[k] = -np.inf
     for r in range(0, count * LANES, LANES):
@@ -104,14 +102,11 @@ def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
             best[k] = max(best[k], rows.score[r + k])
     for r in range(0, count * LANES, LANES):
         for k in range(LANES):
-            rows.power[r + k] = max(sigma * (rows.score[r + k] - best[k]), LOWEST)
-    for first in range(0, count * LANES, TILE):
-        z = rows.power[first : min(first + TILE, count * LANES)]
-        _exponentials(z, bits)
+            rows.power[r + k] = math.exp(max(sigma * (rows.score[r + k] - best[k]), LOWEST))
 
 
 @inner
-def _rank(rows: Rows, count: int) -> None:
+def _rank(rows: Documents, count: int) -> None:
     """Positions by falling score, ties by number: copies of what is ahead. Without branches, which
     could not be foreseen; all pairs of a distance at once, in loops that are long enough."""
     size = np.uint64(count * LANES)  # unsigned places are never negative
@@ -129,7 +124,7 @@ def _rank(rows: Rows, count: int) -> None:
 
 @inner
 def _arrange(
-    rows: Rows,
+    rows: Documents,
     ranking: Ranking,
     lanes: Int64Array,
     n: int,
@@ -201,7 +196,7 @@ def _add_pairs(
 
 @inner
 def _write(
-    rows: Rows,
+    rows: Documents,
     ranking: Ranking,
     lanes: Int64Array,
     block: Float64Array,

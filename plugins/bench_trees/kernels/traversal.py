@@ -157,18 +157,18 @@ def walk_tiles(
         t = 0
         for p in range(len(ends)):
             for k in range(outputs):
-                for r in range(TILE):
+                for r in range(count):
                     total[k, r] = (total[k, r] if carry[p] else 0.0) + bias[p, k]
             while t < ends[p]:
                 at[:] = layout.root[t]
                 for _ in range(min(layout.levels[t], TOGETHER)):
-                    for r in range(TILE):
+                    for r in range(count):
                         node = _U(at[_U(r)])
                         read[_U(r * noted) + _U(word[node])] |= mask[node]
                         above = keys[_U(TILE) * _U(cell[node]) + _U(r)] > key[node]
                         at[_U(r)] = left[node] + np.int32(above)
                 if layout.levels[t] > TOGETHER:
-                    for r in range(TILE):
+                    for r in range(count):
                         node = _U(at[_U(r)])
                         while _U(left[node]) != node:
                             read[_U(r * noted) + _U(word[node])] |= mask[node]
@@ -176,7 +176,7 @@ def walk_tiles(
                             node = _U(left[node] + np.int32(above))
                         at[_U(r)] = node
                 own = total[layout.output[t]]
-                for r in range(TILE):
+                for r in range(count):
                     own[_U(r)] += value[_U(at[_U(r)])]
                     spent[_U(r)] += lengths[_U(at[_U(r)])]
                 t += 1

@@ -88,7 +88,7 @@ function axes(data, view, options) {
   const margin = options.mini
     ? { left: 4, right: 4, top: 4, bottom: 4 }
     : { left: 58, right: options.width < 560 ? 108 : 150, top: options.title ? 52 : 14, bottom: 46 };
-  const plot = options.mini ? 72 : Math.max(320, GAP * view.curves.length);
+  const plot = options.mini ? 72 : Math.max(options.plot ?? 320, GAP * view.curves.length);
   const height = plot + margin.top + margin.bottom;
   const scale = options.linear ? (v) => v : Math.log10;
   return {
@@ -155,11 +155,11 @@ function grid(ax, view, unit, options) {
     + down.map((v) => `<text x="${left - 6}" y="${ax.down(v) + 4}" text-anchor="end">${brief(v)}</text>`).join("")
     + `<text x="${(left + ax.end) / 2}" y="${ax.height - 8}" text-anchor="middle">${esc(words)}</text>`
     + `<text x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">`
-    + `${esc(view.metric)} on test (${view.higher ? "higher" : "lower"} is better)</text></g>`;
+    + `${esc(view.words ?? `${view.metric} on test (${view.higher ? "higher" : "lower"} is better)`)}</text></g>`;
 }
 
 /** The band of a curve's intervals, a step from each place of the slider to the next. */
-function band(data, ax, view, curve, kind, visible) {
+function band(data, ax, view, curve, kind) {
   const upper = [];
   const lower = [];
   for (let k = 0; k < data.shares.length; k += 1) {
@@ -171,8 +171,7 @@ function band(data, ax, view, curve, kind, visible) {
     lower.unshift(`${to},${low} ${from},${low}`);
   }
   if (!upper.length) return "";
-  const hide = visible ? "" : ' visibility="hidden"';
-  return `<polygon data-band="${curve.l}"${hide} fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
+  return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }
 
 function steps(ax, curve, kind, mini) {
@@ -210,23 +209,23 @@ function labels(data, ax, curves) {
 function chart(data, set, view, options) {
   const ax = axes(data, view, options);
   const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
-  const wanted = (c) => Boolean(options.bands || options.lead?.has(c.l));
-  const banded = options.mini ? [] : curves.filter((c) => c.sure && (wanted(c) || !options.title));
+  const banded = curves.filter((c) => c.sure && (options.bands || options.lead?.has(c.l)));
   const unit = set.unit && set.unit !== "cost" ? ` in ${set.unit}` : "";
   const size = `viewBox="0 0 ${ax.width} ${ax.height}"`;
   const title = options.title
     ? `<rect width="100%" height="100%" fill="#fff"/><text x="16" y="24" font-size="16" font-weight="600" fill="#1b1f24">${esc(options.title)}</text>`
       + `<text x="16" y="42" fill="${GREY}">${esc(options.subtitle)}</text>`
     : "";
-  const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d=""/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
+  const line = Number.isFinite(options.budget) ? `M${ax.across(options.budget)} ${ax.margin.top}V${ax.bottom}` : "";
+  const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d="${line}"/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
   const water = set.standIn && !options.mini
     ? `<text x="${(ax.margin.left + ax.end) / 2}" y="${(ax.margin.top + ax.bottom) / 2}" text-anchor="middle" font-size="26" fill="${GREY}" fill-opacity=".35" class="words">stand-in data</text>`
     : "";
-  const name = `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
+  const name = view.words ?? `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
-    + banded.map((c) => band(data, ax, view, c, look(data, c.l), wanted(c))).join("")
+    + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
     + `<g class="lines" fill="none">${curves.map((c) => steps(ax, c, look(data, c.l), options.mini)).join("")}</g>`
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };

@@ -44,22 +44,20 @@ function start(data) {
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
   const KINDS = { mean: "mean per row", p95: "95% of rows", cap: "every row" };
   function fill() {
-    const shown = sets();
-    $("f-set").innerHTML = shown.map((s) => option(s, data.sets[s].data)).join("");
-    $("f-set").value = state.set;
-    $("f-set").closest("label").hidden = shown.length < 2;
+    const choices = (id, values, words, chosen, least = 1) => {
+      $(id).innerHTML = values.map((value) => option(value, words(value))).join("");
+      $(id).value = chosen;
+      $(id).closest("label").hidden = values.length < least;
+    };
+    choices("f-set", sets(), (s) => data.sets[s].data, state.set, 2);
     const same = numbers.filter((s) => data.sets[s].data === set().data);
-    $("f-accounting").innerHTML = same.map((s) => option(s, data.sets[s].accounting)).join("");
-    $("f-accounting").value = state.set;
-    $("f-accounting").closest("label").hidden = same.length < 2;
+    choices("f-accounting", same, (s) => data.sets[s].accounting, state.set, 2);
     const metrics = [...new Set(set().views.map((v) => v.metric))];
     if (!metrics.includes(state.metric)) state.metric = metrics[0];
-    $("f-metric").innerHTML = metrics.map((m) => option(m, m)).join("");
-    $("f-metric").value = state.metric;
+    choices("f-metric", metrics, (m) => m, state.metric);
     const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
     if (!kinds.includes(state.kind)) state.kind = kinds[0];
-    $("f-kind").innerHTML = kinds.map((k) => option(k, KINDS[k])).join("");
-    $("f-kind").value = state.kind;
+    choices("f-kind", kinds, (k) => KINDS[k], state.kind);
     const open = places(view());
     state.place = open.find((k) => k >= state.place) ?? open.at(-1);
     $("f-budget").max = open.length - 1;
@@ -82,15 +80,14 @@ function start(data) {
   function options() {
     const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
     const { hidden, linear, whole, bands } = state;
-    return { width, hidden, linear, whole, bands, lead: leaders() };
+    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place) };
   }
 
   function draw() {
     const made = chart(data, set(), view(), options());
     ax = made.ax;
     section().querySelector(".chart").innerHTML = made.svg;
-    drawLegend();
-    moveCursor();
+    showPoint(state.point);
   }
 
   function drawLegend() {
@@ -101,17 +98,6 @@ function start(data) {
       return `<button type="button" data-curve="${c.l}" aria-pressed="${!state.hidden.has(c.l)}"><span class="t ${kind.css}" aria-hidden="true">${kind.mark}</span> ${esc(data.learners[c.l][0])}</button>`;
     }).join("");
     if (had) place.querySelector(`[data-curve="${had}"]`)?.focus();
-  }
-
-  function moveCursor() {
-    const path = section().querySelector(".cursor");
-    if (!path) return;
-    const x = ax.across(amount(data, view(), state.place));
-    const lead = leaders();
-    for (const polygon of section().querySelectorAll("[data-band]")) {
-      polygon.setAttribute("visibility", state.bands || lead.has(Number(polygon.dataset.band)) ? "visible" : "hidden");
-    }
-    path.setAttribute("d", state.place < last ? `M${x} ${ax.margin.top}V${ax.bottom}` : "");
   }
 
   function nearest(event) {
@@ -227,6 +213,7 @@ function start(data) {
     fill();
     if (view()) {
       draw();
+      drawLegend();
       rerank();
       versus();
       purchases();
@@ -234,7 +221,7 @@ function start(data) {
       areas.innerHTML = areasHtml(data, set());
       areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
+      if (!state.point) section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
     overview.strip();
     overview.rerank();
@@ -249,6 +236,7 @@ function start(data) {
       Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
       fill();
       draw();
+      drawLegend();
       rerank();
       versus();
       purchases();
@@ -266,7 +254,7 @@ function start(data) {
   for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
   $("f-budget").addEventListener("input", (e) => {
     state.place = places(view())[Number(e.target.value)];
-    moveCursor();
+    draw();
     rerank();
     overview.rerank();
     versus();
@@ -285,6 +273,7 @@ function start(data) {
       state.hidden = new Set(only ? [] : every.filter((other) => other !== l));
     } else if (!state.hidden.delete(l)) state.hidden.add(l);
     draw();
+    drawLegend();
     overview.strip();
     address.write();
   }

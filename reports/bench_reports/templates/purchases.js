@@ -4,69 +4,34 @@
 // every row, for some and never with the places of the first of them (for some rows also percentages), and of stages
 // [parent, sensors, cost, percentage of rows that get there].
 
-/** The shares of rows that buy the sensors of each group of prices, by budget. */
+/** The shares of rows that buy the sensors of each group of prices, by budget: a chart whose curves are the groups. */
 function boughtSvg(groups, steps, width, at) {
-  const [left, top, height] = [44, 12, 210];
-  const [right, bottom] = [width - (width < 480 ? 26 : 150), height - 40];
-  const positive = steps.map((s) => s.x).filter((x) => x > 0);
-  const most = Math.max(...positive, 1e-9);
-  const least = Math.max(Math.min(...positive, most / 2), most / 1e4);
-  const across = (x) => Math.round(left + clamp(Math.log(Math.max(x, least) / least) / Math.log(most / least), 0, 1) * (right - left));
-  const down = (share) => Math.round(bottom - (share / 100) * (bottom - top));
-  const drawn = groups.map((title, g) => ({ title, g, y: steps.map((s) => s.g[g]) }));
-  const places = spread(drawn.map((one) => down(one.y.at(-1))), GAP, top, bottom);
-  const ruled = [0, 50, 100].map((v) => `M${left} ${down(v)}H${right}`).join("");
-  const words = [0, 50, 100].map((v) => `<text x="${left - 6}" y="${down(v) + 4}" text-anchor="end">${v}%</text>`)
-    .concat(logTicks(least, most, width < 480).map((v) => `<text x="${across(v)}" y="${bottom + 18}" text-anchor="middle">${brief(v)}</text>`))
-    .concat(`<text x="${(left + right) / 2}" y="${height - 6}" text-anchor="middle">budget: mean cost per row</text>`);
-  const lines = drawn.map(({ g, y }) => {
-    const line = y.map((v, i) => (i ? `H${across(steps[i].x)}V${down(v)}` : `M${across(steps[0].x)} ${down(v)}`)).join("");
-    const dots = y.map((v, i) => `M${across(steps[i].x)} ${down(v)}h0`).join("");
-    return `<path class="k${g}" stroke-width="1.8" d="${line}H${right}"/><path class="k${g}" stroke-width="5" stroke-linecap="round" d="${dots}"/>`;
-  });
-  const ends = drawn.map(({ title, g }, i) => `<text class="k${g}" x="${right + 6}" y="${places[i] + 4}">${MARKS[g]}${width < 480 ? "" : ` ${esc(title.replace(/ \(.*/, ""))}`}</text>`);
-  const now = at < 0 ? "" : `<path class="cursor" fill="none" stroke-dasharray="4 3" d="M${across(steps[at].x)} ${top}V${bottom}"/>`;
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Share of rows that buy, by price and budget; the list below has the numbers" font-size="12">`
-    + `<path class="rule" fill="none" d="${ruled}"/><g class="words">${words.join("")}</g>${now}<g class="lines" fill="none">${lines.join("")}</g><g class="marks">${ends.join("")}</g></svg>`;
+  const curves = groups.map((_, l) => ({ l, x: steps.map((s) => s.x), y: steps.map((s) => s.g[l]) }));
+  const view = { words: "% of rows that buy", higher: true, kind: "mean", curves };
+  const learners = groups.map((title) => [title.replace(/ \(.*/, ""), 0]);
+  return chart({ learners, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
 
-/** Bars for a chain of stages: who gets there, and what the way may buy. */
-function chainSvg(stages, width) {
-  const shown = stages.map((stage, k) => [k, ...stage]).filter(([k]) => k % Math.ceil(stages.length / 16) === 0 || k === stages.length - 1);
-  const [left, row] = [64, 24];
-  const full = width - left - 190;
-  const bars = shown.map(([k, , count, price, reached], i) => {
-    const y = 4 + i * row;
-    return `<text class="words" x="0" y="${y + 14}">stage ${k + 1}</text>`
-      + `<rect class="bar" x="${left}" y="${y}" width="${Math.max(1, full * reached / 100)}" height="${row - 6}"/>`
-      + `<text class="words" x="${left + 6 + full * reached / 100}" y="${y + 14}">${reached}%, ${sensors(count)} for ${cost(price)}</text>`;
-  });
-  const label = shown.map(([k, , , , reached]) => `stage ${k + 1} is reached by ${reached}% of rows`).join(", ");
-  const height = shown.length * row + 8;
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12">${bars.join("")}</svg>`;
-}
-
-/** A tree of stages: wide lines for many rows. */
-function treeSvg(stages, width) {
-  const children = stages.map((_, k) => stages.flatMap(([parent], c) => (parent === k ? [c] : [])));
+/** A bar for each stage: who gets there, and what the way may buy. Those of a tree are indented by their depth. */
+function stagesSvg(stages, width) {
+  const chain = stages.every(([parent], k) => parent === k - 1);
   const depth = [];
-  stages.forEach(([parent], k) => { depth[k] = parent < 0 ? 0 : depth[parent] + 1; });
-  const leaves = children.filter((c) => !c.length).length;
-  const x = [];
-  let leaf = 0;
-  const settle = (k) => {
-    children[k].forEach(settle);
-    x[k] = children[k].length ? children[k].reduce((sum, c) => sum + x[c], 0) / children[k].length : (leaf++ + 0.5) * width / leaves;
-  };
-  settle(0);
-  const y = (k) => 22 + depth[k] * 62;
-  const edges = stages.map(([parent, , , reached], k) => (parent < 0 ? "" : `<path class="edge" d="M${x[parent]} ${y(parent) + 19}L${x[k]} ${y(k) - 14}" stroke-width="${(0.5 + reached / 12).toFixed(1)}"/>`));
-  const nodes = stages.map(([, count, , reached], k) => `<text text-anchor="middle" x="${x[k]}" y="${y(k)}" font-weight="600">${reached}%</text><text class="words" text-anchor="middle" x="${x[k]}" y="${y(k) + 13}">${count}</text>`);
-  const label = stages.map(([parent, count, , reached], k) => `stage ${k + 1}${parent < 0 ? "" : ` after ${parent + 1}`}: ${reached}% of rows, ${sensors(count)}`).join("; ");
-  const height = 44 + 62 * Math.max(...depth);
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12" fill="currentColor">${edges.join("")}${nodes.join("")}</svg>`;
+  stages.forEach(([parent], k) => { depth[k] = parent < 0 || chain ? 0 : depth[parent] + 1; });
+  const every = chain ? Math.ceil(stages.length / 16) : 1; // of a long chain some
+  const shown = [...stages.keys()].filter((k) => k % every === 0 || k === stages.length - 1);
+  const left = chain ? 64 : 110 + 12 * Math.max(...depth);
+  const name = (k) => `stage ${k + 1}${chain || stages[k][0] < 0 ? "" : ` after ${stages[k][0] + 1}`}`;
+  const bars = shown.map((k, i) => {
+    const [, count, price, reached] = stages[k];
+    const [y, length] = [4 + 24 * i, Math.max(1, (width - left - 190) * reached / 100)];
+    return `<text class="words" x="${12 * depth[k]}" y="${y + 14}">${name(k)}</text><rect class="bar" x="${left}" y="${y}" width="${length}" height="18"/>`
+      + `<text class="words" x="${left + 6 + length}" y="${y + 14}">${reached}%, ${sensors(count)} for ${cost(price)}</text>`;
+  });
+  const label = shown.map((k) => `${name(k)} is reached by ${stages[k][3]}% of rows`).join(", ");
+  const height = 24 * shown.length + 8;
+  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12">${bars.join("")}</svg>`;
 }
 
 /** The sensors bought for every row, for some and never; the first of each by name. */
@@ -97,9 +62,8 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 ? "-" : `${steps[at].g[g]}% of rows`}</li>`);
   const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : at < 0 ? "Nothing can be had at this budget." : "Share of rows that buy a sensor at this budget:";
   const stages = steps[at]?.stages;
-  const chain = stages?.every(([parent], k) => parent === k - 1);
-  const drawn = !stages ? "" : `<div><p>Stages at that point: rows that get there, and ${chain ? "what the way may buy" : "how many sensors the way may buy"} (first repeat).</p>`
-    + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${(chain ? chainSvg : treeSvg)(stages, width)}</div></div>`;
+  const drawn = !stages ? "" : "<div><p>Stages at that point: rows that get there, and what the way may buy (first repeat).</p>"
+    + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`

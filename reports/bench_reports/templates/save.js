@@ -33,14 +33,9 @@ function savingOf(data, { state, set, view }, options) {
   };
 }
 
-async function copy(button) {
-  const source = $(button.dataset.copy);
-  try {
-    await navigator.clipboard.writeText(source.textContent);
-  } catch { // not allowed here: select it, so that one key copies it
-    getSelection().selectAllChildren(source);
-    document.execCommand("copy");
-  }
+function copy(button) {
+  getSelection().selectAllChildren($(button.dataset.copy));
+  document.execCommand("copy"); // unlike navigator.clipboard also of a page from a disk
   button.textContent = "copied";
   setTimeout(() => { button.textContent = "copy"; }, 2000);
 }

@@ -261,13 +261,6 @@ def test_installed_libraries_do_not_count(
     assert code_key(mine()) == before
 
 
-def test_of_bench_core_the_loops_of_the_tree_engine_count() -> None:
-    """What they compute a fit may learn from."""
-    found = digests.modules_behind("bench_trees.boosting")
-    ours = {name for name in found if name.startswith("bench_core.")}
-    assert ours - {"bench_core.traversal"} == {"bench_core.traversal.calling"}
-
-
 def test_a_computed_name_may_mean_any_module_of_the_package(folder: Path) -> None:
     lines = "from importlib import import_module\ndef f(name):\n    return import_module(name)\n"
     package(folder, {"near.py": lines, "inner/__init__.py": "", "inner/far.py": "FAR = 1\n"})

@@ -11,7 +11,6 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -126,20 +125,6 @@ def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
         splits.train.X[0, 0] = 1
 
 
-def test_optional_parts_may_be_absent(folder: Path) -> None:
-    class Plain(Toy):
-        task = Task.BINARY
-
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-            part = Examples(np.ones((2, 1), dtype=np.float32), np.zeros(2))
-            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
-
-    _, splits = entry(folder, Plain())
-    assert splits.train.queries is None
-    assert splits.train.multiplicity is None
-    assert splits.classes == 2
-
-
 @pytest.mark.parametrize("widths", [None, [2, 1]])
 def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -> None:
     frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
@@ -183,31 +168,10 @@ def test_whatever_changes_the_arrays_changes_the_entry(
     assert times(folder) == 2
 
 
-def test_what_a_data_set_does_not_depend_on_does_not_change_the_entry(folder: Path) -> None:
-    class Fixed(Toy):
-        depends_on = ("fold",)
-
-    first, _ = entry(folder, Fixed())
-    assert entry(folder, Fixed(), size="paper", seed=5)[0] == first
-    assert entry(folder, Fixed(), fold=1)[0] != first
-
-
 def test_a_changed_file_is_prepared_anew(folder: Path) -> None:
     first, _ = entry(folder)
     (folder / "data" / "toy.data").write_text("22")
     assert entry(folder)[0] != first
-
-
-def test_a_file_fetched_while_preparing_does_not_cost_a_second_preparation(folder: Path) -> None:
-    class Fetching(Toy):
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-            (folder / "data" / "toy.data").write_text("fetched")
-            return super().prepare(source, size, fold, seed)
-
-    (folder / "data" / "toy.data").unlink()
-    first, _ = entry(folder, Fetching())
-    assert entry(folder, Fetching())[0] == first
-    assert times(folder) == 1
 
 
 DAMAGE = {
@@ -261,17 +225,6 @@ def test_one_byte_that_differs_is_found_and_the_data_are_made_again(
 
 def left_over(folder: Path) -> list[str]:
     return [p.name for p in (folder / "cache" / "prepared").glob(".*.new")]
-
-
-def test_a_failure_while_preparing_leaves_nothing(folder: Path) -> None:
-    class Broken(Toy):
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-            raise InputError("toy.data, line 1: broken; correct it")
-
-    with pytest.raises(InputError, match="correct it"):
-        entry(folder, Broken())
-    assert left_over(folder) == []
-    assert not any(p.is_dir() for p in (folder / "cache" / "prepared").iterdir())
 
 
 def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
@@ -407,36 +360,6 @@ def test_a_text_is_built_once_and_keeps_its_suffix(cache: Path) -> None:
     [path] = paths
     assert path.suffix == ".json"
     assert path.read_text() == "text 0"
-
-
-def test_a_build_that_fails_leaves_nothing_to_be_taken_for_whole(cache: Path) -> None:
-    def fail() -> str:
-        raise InputError("no")
-
-    with pytest.raises(InputError, match="no"):
-        kept_text("costs.json", 1, (), fail)
-    assert kept_text("costs.json", 1, (), lambda: "yes").read_text() == "yes"
-
-
-@pytest.mark.parametrize("kept", [kept_arrays, kept_text])
-def test_a_file_that_is_gone_while_building_is_not_blamed_on_the_cache(
-    kept: Any, cache: Path
-) -> None:
-    def read() -> str:
-        return Path("/nowhere/photo.png").read_text()
-
-    with pytest.raises(InputError, match=r"things: .*photo\.png") as caught:
-        kept("things", 1, (), read)
-    assert "BENCH_CACHE" not in str(caught.value)
-
-
-def test_kept_text_that_cannot_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "file"))
-    with pytest.raises(InputError, match="name a writable folder in BENCH_CACHE"):
-        kept_text("costs.json", 1, (), lambda: "text")
 
 
 def test_task_and_classes_come_from_the_class_and_the_labels(folder: Path) -> None:

@@ -15,7 +15,6 @@ from bench_core.datasets.splitting import (
     hashed,
     in_proportion,
     shuffled,
-    take,
 )
 from bench_core.errors import InputError
 
@@ -34,17 +33,6 @@ def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: P
     assert source.find("a.data") == tmp_path / place
     assert source.find("a.data.gz") == tmp_path / place
     assert source.has("a.data")
-
-
-@pytest.mark.parametrize("name", ["a[1].data", "a*.data", "[b]/a?.data"])
-def test_a_name_is_taken_as_it_is(name: str, tmp_path: Path) -> None:
-    put(tmp_path, "set/a1.data", "set/ax.data", "b/ax.data")
-    source = DataFolder(tmp_path)
-    assert not source.has(name)
-    with pytest.raises(InputError, match="no such folder"):
-        source.find_folder("s*")
-    put(tmp_path, f"set/{name}")
-    assert source.find(name) == tmp_path / "set" / name
 
 
 def test_hidden_folders_hold_nothing_finished(tmp_path: Path) -> None:
@@ -69,16 +57,6 @@ def test_a_folder_may_be_absolute_here_or_where_data_lie(
         source.find_folder("photos")
 
 
-def test_a_relative_path_is_part_of_the_name(tmp_path: Path) -> None:
-    put(tmp_path, "Fold1/train.txt", "Fold2/train.txt")
-    assert DataFolder(tmp_path).find("Fold2/train.txt") == tmp_path / "Fold2" / "train.txt"
-
-
-def test_one_of_several_names_is_enough(tmp_path: Path) -> None:
-    put(tmp_path, "sample.csv")
-    assert DataFolder(tmp_path).find("full.data", "sample.csv") == tmp_path / "sample.csv"
-
-
 @pytest.mark.parametrize("twice", [("a", "a.gz"), ("a", "set/a"), ("one/a", "two/a")])
 def test_two_matches_are_an_error_that_names_both(twice: tuple[str, str], tmp_path: Path) -> None:
     put(tmp_path, *twice)
@@ -99,16 +77,6 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
     assert str(tmp_path) in message
     assert "a.data or b.csv" in message
     assert "BENCH_DATA" in message
-
-
-def test_a_folder_of_that_name_is_no_file(tmp_path: Path) -> None:
-    (tmp_path / "a.data").mkdir()
-    assert not DataFolder(tmp_path).has("a.data")
-
-
-def test_an_absolute_path_means_exactly_that_file(tmp_path: Path) -> None:
-    put(tmp_path, "a", "a.gz")
-    assert DataFolder("/nowhere").find(str(tmp_path / "a")) == tmp_path / "a"
 
 
 def test_the_folder_is_the_argument_then_the_environment_then_the_users(
@@ -156,13 +124,6 @@ def test_drawn_parts_follow_one_another_in_the_shuffled_order() -> None:
 def test_rows_in_proportion_are_all_there() -> None:
     assert in_proportion(100, (1, 1, 1)) == (33, 33, 34)
     assert in_proportion(10, (36603, 15688, 58101)) == (3, 1, 6)
-
-
-def test_taken_rows_keep_their_labels() -> None:
-    X, y = np.arange(6, dtype=np.float32).reshape(6, 1), np.arange(6, dtype=np.float64)
-    parts = take(X, y, [np.array([5, 0]), np.array([2]), np.array([1, 3, 4])])
-    assert [part.y.tolist() for part in parts] == [[5, 0], [2], [1, 3, 4]]
-    assert all(part.X[:, 0].tolist() == part.y.tolist() for part in parts)
 
 
 def test_a_cut_by_class_keeps_the_share_of_every_class() -> None:

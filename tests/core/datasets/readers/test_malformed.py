@@ -198,10 +198,6 @@ def test_the_same_file_unspoilt_is_read(case: Case, tmp_path: Path) -> None:
     assert case.read(write(tmp_path, case, case.sound)) is not None
 
 
-def test_there_are_many_kinds() -> None:
-    assert len({c.name for c in CASES}) == len(CASES) >= 60
-
-
 SIDE_CARS = {
     "wrong sum": ("2\n1\n", "add up to 3", "take the side-car"),
     "zero size": ("2\n0\n2\n", "line 2: '0'", "whole number >= 1"),
@@ -222,13 +218,6 @@ def test_unusable_side_cars_are_refused(kind: str, tmp_path: Path) -> None:
     assert "rows.svm.query" in str(caught.value)
     assert place in str(caught.value)
     assert remedy in str(caught.value)
-
-
-def test_a_sound_side_car_beside_equal_qid_is_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.svm"
-    path.write_text(SVM)
-    (tmp_path / "rows.svm.query").write_text("2\n1\n1\n")
-    assert own(path) is not None
 
 
 def test_two_side_cars_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""Names for the completion of a shell: of what plugins offer, and of the runs of a store.
+
+Only metadata, suite files' names and plugins' modules are read, which import nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from bench_core.plugins import Registry
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def names_of(kind: str) -> Complete:
+    """Names of a registry's ``learners``, ``datasets``, ``metrics``, ``suite_files``...; of a list
+    by comma the last one is completed."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        with suppress(Exception):  # a shell shows nothing rather than a traceback
+            return _matching(getattr(_registry(ctx), kind), incomplete)
+        return []
+
+    return complete
+
+
+def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """``LEARNER.`` of every learner, and after the point ``LEARNER.FIELD=``."""
+    from bench_core.parameters import parameters
+
+    with suppress(Exception):
+        learners, (name, point, _) = _registry(ctx).learners, incomplete.partition(".")
+        fields = [p.name for p in parameters(learners[name])] if point else []
+        known = [f"{name}.{field}=" for field in fields] or [f"{n}." for n in learners]
+        return [each for each in sorted(known) if each.startswith(incomplete)]
+    return []
+
+
+def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The profiles of the suite that was named before."""
+    known = {"quick", "standard", "paper"}
+    with suppress(Exception):
+        path = _registry(ctx).suite_files[ctx.params["suite"]]
+        known = {"quick", *tomllib.loads(path.read_text(encoding="utf-8"))["profiles"]}
+    return _matching(known, incomplete)
+
+
+def _registry(ctx: click.Context) -> Registry:
+    from bench_core.datasets.data_folder import data_folder
+    from bench_core.datasets.user_datasets import add_own_data
+    from bench_core.plugins import load_registry
+
+    sys.path.append(str(Path.cwd()))  # for the modules of -p
+    found = load_registry(ctx.params.get("plugins") or ())
+    add_own_data(found, data_folder(ctx.params.get("data_dir")))
+    return found
+
+
+def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Data sets, and files of the current folder."""
+    before = incomplete.rpartition(",")[2]
+    folder = Path(before).parent
+    files = [str(path) for path in folder.glob(f"{Path(before).name}*")] if before else []
+    return names_of("datasets")(ctx, param, incomplete) + sorted(files)
+
+
+def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """``last`` and the names of runs."""
+    path = Path(ctx.params.get("store") or os.environ.get("BENCH_STORE") or "results/bench.db")
+    known = ["last"]
+    with suppress(sqlite3.Error, ValueError):
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as db:
+            known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def _matching(known: Iterable[str], incomplete: str) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
+
+
+COMPLETIONS: dict[str, Complete] = {
+    "data": data_named,
+    "settings": settings_named,
+    "profiles": profiles_named,
+}
+"""What is completed otherwise than by the names of a registry."""

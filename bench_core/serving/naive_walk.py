@@ -1,0 +1,166 @@
+"""The naive walk: rows through a program one tree after the other, in plain Python and numpy.
+
+It serves every program, and is what the compiled walks are compared with. ``walk`` is a generator:
+it yields what rows need next and is sent the values, so that the same code serves a function, a
+coroutine and an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+
+from bench_core.arrays import Float32Array
+from bench_core.serving.gates import leave, with_columns
+from bench_core.serving.program import VECTOR, Program, segments
+from bench_core.serving.row_state import CAPPED, FeatureNeeds, Purchases, Rows
+
+
+class Ask(NamedTuple):
+    """What row ``row`` needs next: ``features``, all that its new sensors yield."""
+
+    row: int
+    features: list[int]
+
+
+Asking = Generator[list[Ask], Sequence[Float32Array], None]
+Way = Generator[list[int], Float32Array, None]
+
+
+class Lists:
+    """A program as lists, which plain Python reads fastest."""
+
+    def __init__(self, program: Program) -> None:
+        tree = program.trees
+        self.root = tree.start[:-1].tolist()
+        self.feature, self.threshold = tree.feature.tolist(), tree.threshold.tolist()
+        self.left, self.right = tree.left.tolist(), tree.right.tolist()
+        self.missing_left, self.value = tree.missing_left.tolist(), tree.value.tolist()
+        self.output, self.multiplier = tree.output.tolist(), program.multiplier.tolist()
+        self.vectors = [] if program.vectors is None else program.vectors.tolist()
+        self.uses = [
+            list(zip(s.trees.tolist(), s.weights.tolist(), s.fresh.tolist(), strict=True))
+            for s in program.steps
+        ]
+        self.reads = [step.reads for step in program.steps]
+        self.segments = segments(program)
+
+    def child(self, node: int, x: float) -> int:
+        """Where a cell leads from a split."""
+        goes_left = self.missing_left[node] if x != x else x <= self.threshold[node]
+        onward: int = self.left[node] if goes_left else self.right[node]
+        return onward
+
+
+class NaiveWalk:
+    """``count`` rows; those of one query if ``grouped``, else each is by itself."""
+
+    def __init__(
+        self,
+        program: Program,
+        lists: Lists,
+        needs: FeatureNeeds,
+        count: int,
+        *,
+        grouped: bool,
+        cap: float | None,
+    ) -> None:
+        self.program, self.capped, self._lists = program, cap is not None, lists
+        self.rows = Rows.begin(program, count)
+        self.purchases = [Purchases(needs, cap) for _ in range(count)]
+        self.boundaries = np.array([0, count]) if grouped and count else None
+        self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
+        self._ahead_of = [-1] * count  # the last step whose features were bought ahead
+
+    def run(self) -> Asking:
+        """Take all rows to the ends of their ways. Yields what they need and is sent, for each ask,
+        its values.
+
+        Without a cap a row asks at once for all that the trees of a segment (``segments``) surely
+        need; else for one purchase after the other.
+        """
+        rows = self.rows
+        for number, step in enumerate(self.program.steps):
+            there = np.flatnonzero(rows.next == number)
+            yield from self._side_by_side([(i, self._visit(i, number)) for i in there.tolist()])
+            here = there[rows.how[there] != CAPPED]
+            if len(here) == 0:
+                continue
+            if self._lists.reads[number]:
+                cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
+                rows.own[here] = with_columns(step, rows.own[here], cells)
+            leave(self.program, number, here, rows, self.boundaries)
+
+    def _side_by_side(self, ways: list[tuple[int, Way]]) -> Asking:
+        """All ways to their ends; in each round all that need something ask."""
+        waiting = [(i, way, need) for i, way in ways if (need := next(way, None)) is not None]
+        while waiting:
+            answers = yield [Ask(i, need) for i, _, need in waiting]
+            going = []
+            for (i, way, asked), values in zip(waiting, answers, strict=True):
+                row = self._cells[i]
+                for f, value in zip(asked, values.tolist(), strict=True):
+                    row[f] = value
+                if (need := next(way, None)) is not None:
+                    going.append((i, way, need))
+            waiting = going
+
+    def _visit(self, i: int, number: int) -> Way:
+        """One row through the trees of a step; what its columns read is bought."""
+        rows, step, bought, tree = (
+            self.rows,
+            self.program.steps[number],
+            self.purchases[i],
+            self._lists,
+        )
+        if not self.capped and self._ahead_of[i] < number:
+            yield from self._ahead(i, number)
+            self._ahead_of[i] = tree.segments[number]
+        own = ((rows.own[i] if step.carry else 0.0) + step.bias).tolist()
+        splits, trees, cells = float(rows.splits[i]), int(rows.trees[i]), self._cells[i]
+        for t, weight, fresh in tree.uses[number]:
+            node, path = tree.root[t], 0.0
+            while (f := tree.feature[node]) >= 0:
+                path += tree.multiplier[f]
+                bill = (splits + path, trees + 1) if fresh else (splits, trees)
+                if fresh and self.capped and not bought.affords(*bill):
+                    rows.end_capped(i, splits, trees)
+                    return
+                if f not in bought.features:
+                    asked = bought.buy([f], *bill)
+                    if asked is None:
+                        rows.end_capped(i, splits, trees)
+                        return
+                    yield asked
+                node = tree.child(node, cells[f])
+            if fresh and tree.feature[tree.root[t]] >= 0:
+                splits, trees = splits + path, trees + 1
+            if tree.output[t] == VECTOR:
+                leaf = tree.vectors[int(tree.value[node])]
+                own = [a + b for a, b in zip(own, leaf, strict=True)]
+            else:
+                own[tree.output[t]] += tree.value[node] * weight
+        if wanted := [f for f in tree.reads[number] if f not in bought.features]:
+            asked = bought.buy(wanted, splits, trees)
+            if asked is None:
+                rows.end_capped(i, splits, trees)
+                return
+            yield asked
+        rows.own[i], rows.splits[i], rows.trees[i] = own, splits, trees
+
+    def _ahead(self, i: int, number: int) -> Way:
+        """Buy all that a row needs on its way through the segment that begins with a step."""
+        tree, cells, known = self._lists, self._cells[i], self.purchases[i].features
+        steps = range(number, tree.segments[number] + 1)
+        nodes = [tree.root[t] for k in steps for t, _, _ in tree.uses[k]]
+        wanted = [f for k in steps for f in tree.reads[k]]
+        while nodes or wanted:
+            nodes = [node for node in nodes if tree.feature[node] >= 0]
+            wanted += [tree.feature[node] for node in nodes]
+            if wanted := [f for f in dict.fromkeys(wanted) if f not in known]:
+                yield self.purchases[i].buy(wanted, 0.0, 0) or []
+            nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
+            wanted = []
