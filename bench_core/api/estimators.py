@@ -30,7 +30,7 @@ from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import predictions
-from bench_core.execution.in_process import fit_in_process
+from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric

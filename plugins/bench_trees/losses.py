@@ -18,6 +18,7 @@ from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
 NEAR = 1 << 16  # numbers of several arrays that stay in the cache of a processor
+FEW_ROWS = 8192
 HIGHEST = 700.0  # exponent of e, beyond which the logistic function is as good as 0
 TINY = 1e-15  # keeps logarithms of shares finite
 
@@ -236,9 +237,11 @@ class LambdaRank:
             _rank_long(f, ranking, start, stop)
             lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
-        # a few pieces for each thread, as queries of one length stand together
-        most = -(-len(ranking.lengths) // (4 * crew.threads))
-        crew.run(piece, len(ranking.lengths), max(16, -(-most // LANES)) * LANES)
+        # a few pieces for each thread, as queries of one length stand together; less than FEW_ROWS,
+        # some 0.2 ms, are not worth a thread
+        pieces = max(1, min(4 * crew.threads, len(f) // FEW_ROWS))
+        blocks = -(-len(ranking.lengths) // LANES)
+        crew.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:

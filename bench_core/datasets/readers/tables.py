@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import BoolArray, Float32Array
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,7 +218,7 @@ class Table:
     frame: pd.DataFrame
     place: Callable[[int], str]
     typed: bool = True
-    drop: Callable[[Sequence[str]], str] = lambda names: f"--drop {','.join(names)}"
+    drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
     """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
