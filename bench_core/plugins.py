@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
 from bench_core._io.hooks import answers, hooks_of
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, option, unknown
 
 if TYPE_CHECKING:
     import pluggy
@@ -309,7 +309,9 @@ def _load_module(module: str, to: Registry) -> None:
         lacking = error.name if isinstance(error, ImportError) else None
         if lacking and not f"{module}.".startswith(f"{lacking}."):
             remedy = f"install {lacking}, or correct the module"
-        raise UsageError(f"-p {module}: cannot import it ({one_line(error)}); {remedy}") from error
+        raise UsageError(
+            f"{option('plugin', module)}: cannot import it ({one_line(error)}); {remedy}"
+        ) from error
     if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
@@ -319,7 +321,7 @@ def _load_module(module: str, to: Registry) -> None:
         raise
     except Exception as error:
         why = f"its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', module)}"
-        raise UsageError(f"-p {module}: {why}") from error
+        raise UsageError(f"{option('plugin', module)}: {why}") from error
 
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:

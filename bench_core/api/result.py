@@ -20,7 +20,7 @@ from bench_core.api.answers import Best as Best
 from bench_core.api.answers import Figure as Figure
 from bench_core.api.answers import of_the_curve
 from bench_core.api.display import html_table, lines
-from bench_core.api.words import speaking_python
+from bench_core.api.keywords import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.board import Board
@@ -58,7 +58,7 @@ class Result(RunResult):
     @classmethod
     def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
-        with speaking_python():
+        with in_python():
             kept = Store(fspath(store))
             info, ended = kept.info(run), kept.ended(run)
         return cls(
@@ -80,7 +80,7 @@ class Result(RunResult):
 
     @cached_property
     def _rows(self) -> DataFrame:
-        with speaking_python():
+        with in_python():
             frame = self.frame()
         if frame.empty or not (frame["status"] == "ok").any():
             why = "; ".join(f"{title}: {error}" for title, _, error in self.failures[:1])
@@ -278,7 +278,7 @@ class Result(RunResult):
     ) -> DataFrame:
         """What a learner (None: the best) buys within a budget: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first."""
-        from bench_core.leaderboard.purchases import chosen_within, purchases
+        from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]
@@ -295,7 +295,7 @@ class Result(RunResult):
         from bench_core.plugins import load_registry
 
         output = Path(path)
-        with speaking_python():
+        with in_python():
             named = self.info.request.get("plugins", ())  # a store by itself imports nothing
             reports = load_registry([name for name in named if name in sys.modules]).reports
             by_suffix = {s: one for one in reversed([*reports.values()]) for s in one.suffixes}

@@ -247,7 +247,7 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
-        rows = _rows_of(data, model, {"--label": label, "--query": query}, index_base)
+        rows = _rows_of(data, model, {"label": label, "query": query}, index_base)
     again = replayed(model, rows)
     metric = model.about["metric"]
     kept = ("quality", "total_cost", "cost_max")
@@ -299,7 +299,7 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     from bench_core.data import Examples
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "--split": ""}, index_base, "")
+    part = read_part(path, {**columns, "split": ""}, index_base, "")
     y = _numbers(part, model.about)
     X = np.zeros((len(part), len(model.names)), dtype=np.float32)
     place = {name: j for j, name in enumerate(model.names)}

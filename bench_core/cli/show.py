@@ -109,7 +109,7 @@ def _default(p: Parameter) -> str:
 
     if p.holds_learner and p.default is not None:
         return name_of(p.default) or str(p.default)
-    from bench_core.planning.commands import toml_literal
+    from bench_core.planning.invocation import toml_literal
 
     return toml_literal(p.default)
 

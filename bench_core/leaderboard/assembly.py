@@ -62,7 +62,7 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
 
 
 def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
-    """How the run used a data set, once for each fold and seed."""
+    """The run's uses of a data set, one for each fold and seed."""
     return [use for use in info.datasets if use["name"] == dataset]
 
 
@@ -213,7 +213,7 @@ def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _effort(own: pd.DataFrame) -> dict[str, Any]:
-    """How many settings a learner tried and how long it trained, means over repeats."""
+    """Number of settings tried and seconds of training, means over repeats."""
     first = own.drop_duplicates(["params", "fold", "seed"])
     repeats = len(first[["fold", "seed"]].drop_duplicates())
     seconds = float(np.nansum(first["fit_seconds"].to_numpy(dtype=np.float64)))
@@ -301,7 +301,7 @@ def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> fl
 
 
 def has_any(frame: pd.DataFrame, flag: str) -> bool:
-    """Whether the flag stands in any row."""
+    """True if the flag is set in any row."""
     return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
 
 
@@ -343,7 +343,7 @@ def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
 
 
 def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
-    """What the first of these trials has other than the learner's others, and how many more."""
+    """Parameters in which the first of these trials differs, and the number of other settings."""
     params = rows["params"].astype(object).fillna("{}").astype(str)
     known = json.loads(params.iloc[0] or "{}")
     first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"

@@ -226,8 +226,8 @@ def named(names: Sequence[str], drawn: Sequence[Drawn], place: int) -> Named:
 
 
 def _limit(budget: Budget | None) -> float:
-    """What a chosen point may cost in a draw. The cost of 95% of rows is the same in all draws, but
-    for the rounding of their sums."""
+    """Limit on the cost of a chosen point in a draw. The cost of 95% of rows is the same in all
+    draws, except for rounding."""
     if budget is None or budget.kind == "cap":
         return math.inf
     return budget.amount * (1 + 1e-5 * (budget.kind == "p95"))

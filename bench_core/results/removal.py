@@ -13,8 +13,8 @@ from bench_core.results.writer import open_writer
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes with some runs: ``trials`` by key that no other run has, and the files of fitted
-    models ``fits`` that nothing left needs."""
+    """Everything removed with some runs: ``trials`` by key that no other run has, and the files of
+    fitted models ``fits`` that nothing left needs."""
 
     runs: tuple[str, ...]
     trials: tuple[str, ...]
@@ -27,7 +27,7 @@ class Removal:
 
 
 def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
-    """What can be removed with these runs; ``fits_alone``: their fitted models, results are kept.
+    """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
 
     A model stays if a trial of another run was made with it, if such a model shares arrays with it,
     or if others of its data may stand on it. Raises InputError for a damaged store.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, notes_of, notice
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import count, counted
 from bench_reports import page_tables
