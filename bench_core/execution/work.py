@@ -24,8 +24,8 @@ from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
 from bench_core.planning.plan import usable_fits
-from bench_core.planning.request import read_settings
 from bench_core.planning.resolve_datasets import choose_datasets
+from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.records import Job, Outcome, Status

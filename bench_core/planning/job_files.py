@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,10 @@ class JobFile:
     @property
     def request(self) -> RunRequest:
         """The request of the run, with the limits of this job."""
-        known = {f.name for f in fields(RunRequest)}
-        asked = {k: v for k, v in self.about["request"].items() if k in known}
-        limits = {"timeout": self.timeout, "memory": self.memory}
+        asked = self.about["request"]
         executor = "inline" if asked.get("executor") == "inline" else "local"
-        return RunRequest(**with_tuples(asked) | limits | {"executor": executor})
+        limits = {"timeout": self.timeout, "memory": self.memory}
+        return RunRequest.of(asked, executor=executor, **limits)
 
 
 def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
@@ -56,24 +56,26 @@ def check_store(path: Path) -> bool:
         return False
     except OSError as error:
         raise InputError(
-            f"{path}: cannot read the store ({error.strerror}); name another with --store"
+            f"{path}: cannot read the store ({error.strerror}); name another with {option('store')}"
         ) from error
     if not head:
         return False
     if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        raise InputError(f"{path}: not a results store; name another file with --store")
+        raise InputError(f"{path}: not a results store; name another file with {option('store')}")
     if int.from_bytes(head[68:72], "big") != APPLICATION:
-        raise InputError(f"{path}: a database of another program; name another with --store")
+        raise InputError(
+            f"{path}: a database of another program; name another with {option('store')}"
+        )
     schema = int.from_bytes(head[60:64], "big")
     if schema < SCHEMA:
         raise InputError(
             f"{path}: made by an older version (schema {schema}); {BEFORE} reads it: use that, or "
-            "run again with another --store"
+            f"run again with another {option('store')}"
         )
     if schema > SCHEMA:
         raise InputError(
             f"{path}: made by a newer version (schema {schema}, this one knows {SCHEMA}); update "
-            "budget-bench or name another file with --store"
+            f"budget-bench or name another file with {option('store')}"
         )
     return True
 
@@ -88,7 +90,7 @@ def damaged(path: Path, error: Exception) -> InputError:
         fault = fault if found == ["ok"] else " ".join(found[0].split())
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         pass  # what was raised first says it
-    remedy = "put a copy in its place, or name another with --store"
+    remedy = f"put a copy in its place, or name another with {option('store')}"
     return InputError(f"{path}: the store is damaged ({fault:.200}); {remedy}")
 
 

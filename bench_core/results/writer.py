@@ -15,7 +15,7 @@ from typing import Any
 from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import Place, installed, this_place
 from bench_core.costs.model import CostModel
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
     MORE_THREADS,
@@ -86,7 +86,9 @@ def check_writable(path: Path) -> None:
     while not place.exists() and place != place.parent:
         place = place.parent
     if (place != path and not place.is_dir()) or not os.access(place, os.W_OK):
-        raise InputError(f"{path}: cannot write there ({place}); name another with --store")
+        raise InputError(
+            f"{path}: cannot write there ({place}); name another with {option('store')}"
+        )
 
 
 @contextmanager
@@ -105,14 +107,15 @@ def _alone(path: Path) -> Iterator[None]:
                     time.sleep(0.05)
         except OSError as error:
             fault = f"cannot write there ({error.strerror})"
-            raise InputError(f"{path}: {fault}; name another store with --store") from error
+            raise InputError(
+                f"{path}: {fault}; name another store with {option('store')}"
+            ) from error
         yield
 
 
 def _occupied(path: Path) -> str:
-    return (
-        f"{path}: another run is writing to this store; wait for it, or name another with --store"
-    )
+    what = "another run is writing to this store"
+    return f"{path}: {what}; wait for it, or name another with {option('store')}"
 
 
 def _create(path: Path) -> None:
