@@ -233,9 +233,9 @@ def sensors_table(model: Predictor) -> Table:
     metavar="FILE",
     help="Rows to replay.  [default: the test rows that it was exported with]",
 )
-@click.option("--label", default="", metavar="COLUMN", help="Of a table.")
-@click.option("--query", default="", metavar="COLUMN", help="Of a table.")
-@click.option("--index-base", type=click.IntRange(0, 1), default=1, show_default=True)
+@options.request_option("label")
+@options.request_option("query")
+@options.request_option("index_base")
 @options.debug_option
 def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
     """Replay the model in FOLDER row by row: quality and cost beside those of the export.

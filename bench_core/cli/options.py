@@ -113,6 +113,8 @@ def request_option(
     known = options_of(request)
     field = known[name]
     given = _of_form(field) | _OWN.get(name, {}) | {"help": help_of(field, known)} | changes
+    if given.get("required"):
+        given.pop("default", None)  # click would take it
     return click.option(*field.flags, name, **given)
 
 

@@ -9,6 +9,7 @@ argument of ``bench_core.run`` with its documentation (``api/keywords.py``), the
 and the command that repeats a run (``invocation.py``).
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -175,6 +176,25 @@ def whole(least: int, most: int | None = None, unit: str = "number") -> Form:
         if why := fault(number):
             raise ValueError(why)
         return int(number)
+
+    return Form(read, fault)
+
+
+def number(least: float) -> Form:
+    """A number of at least this size."""
+
+    def fault(value: Any) -> str:
+        fits = isinstance(value, int | float) and least <= value < math.inf
+        return "" if fits else f"{short(value)} is not a number >= {least:g}"
+
+    def read(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if fault(found):
+            raise ValueError(f"{text!r} is not a number >= {least:g}")
+        return found
 
     return Form(read, fault)
 

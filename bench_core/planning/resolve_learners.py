@@ -246,7 +246,7 @@ def _instances(
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
         try:
-            given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
+            given.setdefault(name, []).append(resolved(learner, registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
     for setting in settings:
