@@ -118,9 +118,12 @@ class Part:
 
 def _row_numbers(table: Table, X: Float32Array, names: Sequence[str]) -> Iterator[str]:
     """A note for each column that numbers the rows."""
-    for j, name in enumerate(names):
-        column = X[:, j]
-        if len(X) > SMALLEST and np.array_equal(np.sort(column), column.min() + np.arange(len(X))):
+    if len(X) <= SMALLEST:
+        return
+    low, high = X.min(axis=0), X.max(axis=0)
+    for j in np.flatnonzero(high - low == len(X) - 1).tolist():
+        name = names[j]
+        if np.array_equal(np.sort(X[:, j]), low[j] + np.arange(len(X))):
             yield f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
 
 

@@ -33,16 +33,14 @@ class BlockWalk:
             lay_out(self.program.trees, self.needs, s.trees, s.weights, s.fresh)
             for s in self.program.steps
         ]
-        self.trees = [int((s.fresh & (lay.levels > 0)).sum()) for s, lay in self._steps]
+        pairs = zip(self.program.steps, self.layouts, strict=True)
+        self.trees = [int((step.fresh & (own.levels > 0)).sum()) for step, own in pairs]
         self.columns = [_bits(self.needs, step.reads) for step in self.program.steps]
-
-    @property
-    def _steps(self) -> Any:
-        return zip(self.program.steps, self.layouts, strict=True)
 
     def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
         """All rows (n, d) to the ends of their ways; ``boundaries`` cut them into queries, else
         each is by itself."""
+        X = np.ascontiguousarray(X)  # once, not for every step
         rows = Rows.begin(self.program, len(X))
         bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
         for number, step in enumerate(self.program.steps):

@@ -110,17 +110,13 @@ class NaiveWalk:
 
     def _visit(self, i: int, number: int) -> Way:
         """One row through the trees of a step; what its columns read is bought."""
-        rows, step, bought, tree = (
-            self.rows,
-            self.program.steps[number],
-            self.purchases[i],
-            self._lists,
-        )
+        rows, step, bought = self.rows, self.program.steps[number], self.purchases[i]
+        tree, cells = self._lists, self._cells[i]
         if not self.capped and self._ahead_of[i] < number:
             yield from self._ahead(i, number)
             self._ahead_of[i] = tree.segments[number]
         own = ((rows.own[i] if step.carry else 0.0) + step.bias).tolist()
-        splits, trees, cells = float(rows.splits[i]), int(rows.trees[i]), self._cells[i]
+        splits, trees = float(rows.splits[i]), int(rows.trees[i])
         for t, weight, fresh in tree.uses[number]:
             node, path = tree.root[t], 0.0
             while (f := tree.feature[node]) >= 0:

@@ -249,7 +249,8 @@ class Table:
 
         Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
         """
-        out = np.full((len(self), len(names)), np.nan, dtype=np.float32)
+        # filled column by column, so each is contiguous until all are there
+        out = np.full((len(names), len(self)), np.nan, dtype=np.float32)
         texts: dict[str, TextArray] = {}
         faults: dict[str, str] = {}
         for j, name in enumerate(names):
@@ -258,7 +259,7 @@ class Table:
                 if column.is_text:
                     texts[name] = column.categories()
                 else:
-                    out[:, j] = column.numbers(np.float32)
+                    out[j] = column.numbers(np.float32)
             except InputError as error:
                 faults[name] = str(error)
         if faults:
@@ -266,7 +267,7 @@ class Table:
             more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
             more += f"; {len(faults) - SHOWN} more columns" if len(faults) > SHOWN else ""
             raise InputError(f"{first}{more}; or leave them out: {self.drop([*faults])}")
-        return out, texts
+        return np.ascontiguousarray(out.T), texts
 
 
 def read_table(path: str | Path, format: str = "") -> Table:

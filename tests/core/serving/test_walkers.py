@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_trees.kernels.traversal import walk_tiles
 from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 from helpers.reference_walk import walked
 
@@ -296,6 +297,7 @@ def test_rows_of_any_kind_of_array() -> None:
     for rows in (frozen, np.asfortranarray(X), X.astype(np.float64), X.tolist()):
         assert np.array_equal(model.predict_rows(rows).scores, expected)
         assert np.array_equal(model.predict_rows(rows[:20]).scores, expected[:20])
+    assert len(walk_tiles.signatures) == len(row_walk.ways.signatures) == 1
 
 
 def test_an_error_of_the_callers_function_passes() -> None:
