@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.contracts import learner_of
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import with_costs
@@ -50,7 +49,7 @@ COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 
 
 class _Budgeted(BaseEstimator):
-    """What the three estimators share; its parameters are those of ``BudgetedClassifier``."""
+    """The shared part of the three estimators, with the parameters of ``BudgetedClassifier``."""
 
     def __init__(
         self,
@@ -112,7 +111,7 @@ class _Budgeted(BaseEstimator):
         if is_learner(self.learner) and not isinstance(self.learner, type):
             if self.parameters:
                 raise ValueError("parameters are those of a learner given by name")
-            found: Sequence[Any] = [resolved(learner_of(self.learner), registry.learner)]
+            found: Sequence[Any] = [resolved(self.learner, registry.learner)]
         elif isinstance(self.learner, str):
             cls = registry.learner(self.learner)
             where = f"learner {self.learner}"
@@ -189,7 +188,7 @@ class _Budgeted(BaseEstimator):
         return len(self.classes_) if hasattr(self, "classes_") else 0
 
     def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
-        """What each row (n,) pays for its prediction, in the unit of the costs."""
+        """The cost of each row (n,), paid for its prediction, in the unit of the costs."""
         return self._predicted(X, queries)[1]
 
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:

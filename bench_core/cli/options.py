@@ -113,6 +113,8 @@ def request_option(
     known = options_of(request)
     field = known[name]
     given = _of_form(field) | _OWN.get(name, {}) | {"help": help_of(field, known)} | changes
+    if given.get("required"):
+        given.pop("default", None)  # click would take it
     return click.option(*field.flags, name, **given)
 
 
@@ -216,7 +218,7 @@ debug_option = click.option(
 
 
 def debugging() -> bool:
-    """Whether the running verb was called with ``--debug``."""
+    """True where the running verb was called with ``--debug``."""
     return bool(click.get_current_context().meta.get(_DEBUG))
 
 
@@ -266,7 +268,7 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 
 
 def _lies_in(top: str, folder: str) -> bool:
-    """Whether a package or module would be imported from a folder."""
+    """True for a package or module that would be imported from a folder."""
     try:
         spec = find_spec(top)
     except ValueError:  # made by a program, without a file

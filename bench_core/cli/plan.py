@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.cli.run import following, request, run_options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import whole
+from bench_core.planning.option import number, whole
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -46,7 +46,7 @@ durations in the store of the same learners on the same data; without them jobs 
 )
 @click.option(
     "--core-hour",
-    type=click.FloatRange(0),
+    type=options.Written(number(0)),
     metavar="PRICE",
     help="What an hour of one core costs: the price of the plan is shown too.",
 )

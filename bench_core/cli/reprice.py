@@ -23,7 +23,7 @@ The stored models answer again and are audited; metrics stay as they are, costs 
 trained on the old costs: run again with --costs to see what they do with the new ones.""",
 )
 @options.request_option(
-    "costs", required=True, default=None, help="A cost file, or the name of a cost model."
+    "costs", required=True, type=str, help="A cost file, or the name of a cost model."
 )
 @options.names_option("-d", "--data", help="The run's data sets to bill; default: all of them.")
 @options.request_option("caps", help="Costs that no row may exceed, in the unit of the new costs.")

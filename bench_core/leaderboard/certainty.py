@@ -186,16 +186,14 @@ class Drawn:
         asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
         asks = asks if tails else asks[:1]
 
-        def drawn(one: bootstrap_data.Unread) -> tuple[bootstrap_data.Drawn, FloatArray | None]:
-            of = bootstrap_data.drawn_once(one, asks, resamples)
-            at = of[0].quality[_KEPT : _KEPT + len(grid)]
+        areas, repeats = [], []
+        for of in bootstrap_data.draws(found, asks, resamples):
+            if curves:
+                areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
+            # of the grid only the areas are kept: 24 ways to choose are most of the memory
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
-            return joined._replace(cost=of[0].cost), curves.areas(at, names) if curves else None
-
-        made = [drawn(one) for one in found]
-        areas = [area for _, area in made if area is not None]
-        repeats = [one for one, _ in made]
+            repeats.append(joined._replace(cost=of[0].cost))
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
 
     @property

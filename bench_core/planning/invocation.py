@@ -39,15 +39,18 @@ def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
 
 
 def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Field, Any]]:
-    """The options of a request that must be written, with their values."""
+    """The options of a request that must be written, with their values; one may stand for a list
+    of one."""
     for field in options_of(kind).values():
         value = request.get(field.name, field.default)
+        if field.option.form.many and not isinstance(value, list | tuple | Mapping):
+            value = (value,) if value else ()
         if not is_left_out(value, field.default):
             yield field, value
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:
-    """Whether data or costs of a run were objects, which no command can name."""
+    """True where data or costs of a run were objects, which no command can name."""
     given = [*request.get("data", ()), request.get("costs") or ""]
     return any(str(value).endswith(FROM_PYTHON) for value in given)
 

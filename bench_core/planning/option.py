@@ -9,6 +9,7 @@ argument of ``bench_core.run`` with its documentation (``api/keywords.py``), the
 and the command that repeats a run (``invocation.py``).
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -20,7 +21,7 @@ from bench_core.errors import one_line, option, unknown
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values are written. ``read`` turns a text of the command into a value (ValueError where
+    """A way of writing values. ``read`` turns a text of the command into a value (ValueError where
     it cannot), ``fault`` is why a value cannot be used, "" where it can.
 
     ``many``: the value is a tuple, to which each text adds; ``commas``: several stand in one text.
@@ -35,7 +36,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What a field is to its user.
+    """The description of a field for its users.
 
     ``help`` may name other options, as ``{data}`` or ``{data:FILE}``; each front writes them in
     its own way. ``python`` is added where Python takes more than texts. ``flags`` are those of the
@@ -179,6 +180,25 @@ def whole(least: int, most: int | None = None, unit: str = "number") -> Form:
     return Form(read, fault)
 
 
+def number(least: float) -> Form:
+    """A number of at least this size."""
+
+    def fault(value: Any) -> str:
+        fits = isinstance(value, int | float) and least <= value < math.inf
+        return "" if fits else f"{short(value)} is not a number >= {least:g}"
+
+    def read(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if fault(found):
+            raise ValueError(f"{text!r} is not a number >= {least:g}")
+        return found
+
+    return Form(read, fault)
+
+
 def whole_numbers(most: int) -> Form:
     """Whole numbers from 0, with ranges: ``0,1,2`` or ``0-2``."""
 
@@ -220,7 +240,7 @@ def written(value: Any) -> str:
 
 
 def is_left_out(value: Any, default: Any) -> bool:
-    """Whether a value need not be written: it is the default, or nothing."""
+    """True for a value that need not be written: the default, or nothing."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return not value or list(value) == list(default or ())
     return value is None or value is False or value == "" or value == default

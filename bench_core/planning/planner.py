@@ -8,6 +8,7 @@ from itertools import product
 
 from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
+from bench_core.contracts import dataset_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
@@ -113,7 +114,7 @@ class _Planner:
             or (self.suite.reference if self.suite.name else default_reference(learners)),
         )
         for chosen in datasets:
-            name, folds = chosen.replaces or chosen.dataset.name, chosen.dataset.folds
+            name, folds = chosen.replaces or chosen.dataset.name, dataset_of(chosen.dataset).folds
             here = on.get(name, learners)
             # the folds asked for, or those of the suite's that the data set has
             there = tuple(fold for fold in profile.folds if fold < folds) or profile.folds
@@ -316,7 +317,7 @@ def _use(
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
         name=chosen.label,
-        title=chosen.dataset.title or chosen.label,
+        title=dataset_of(chosen.dataset).title or chosen.label,
         task=str(splits.task),
         stand_in=bool(splits.stand_in),
         stand_in_for=chosen.replaces if splits.stand_in else "",
@@ -331,6 +332,6 @@ def _use(
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
         metrics=metrics,
-        optimum=dict(chosen.dataset.optimum) if own_prices else {},
+        optimum=dict(dataset_of(chosen.dataset).optimum) if own_prices else {},
         ends={x.name: x.ends for x in learners},
     )

@@ -1,4 +1,4 @@
-"""Which data sets a request means: a suite's, with stand-ins, or registered ones, or a file."""
+"""The data sets of a request: a suite's, with stand-ins, or registered ones, or a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,21 +49,21 @@ def choose_datasets(
     absent: dict[str, tuple[str, ...]] = {}
     for entry in suite.datasets:
         with blaming(f"{suite.place}, key 'datasets'"):
-            listed = registry.dataset(entry.name)
+            cls = listed = registry.dataset(entry.name)
+            files = registry.about_dataset(entry.name).files
         replacements = _replacements(entry.name, registry)
         if request.data and not {entry.name, *replacements} & {*request.data}:
             continue
-        cls = listed
         if wanted := [name for name in replacements if name in request.data]:
             cls = registry.dataset(wanted[0])
-        elif replacements and suite.stand_ins and listed.files and not source.has(listed.files[0]):
+        elif replacements and suite.stand_ins and files and not source.has(files[0]):
             if request.strict_data:
-                missing = _missing({entry.name: listed.files}, source)
+                missing = _missing({entry.name: files}, source)
                 raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
             cls = registry.dataset(replacements[0])
             notify(
-                f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
-                "its place; a stand-in proves that the chain works, never that a method does",
+                f"STAND-IN: {files[0]} of {entry.name} is not there, so {cls.name} takes "
+                "its place: use it to check the installation, not to compare methods",
                 True,
             )
         shared = {p.name for p in parameters(cls)}
@@ -72,8 +72,8 @@ def choose_datasets(
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = "" if cls is listed else entry.name
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
-        if optional and not dataset.complete(source):
-            absent[entry.name] = dataset.files
+        if optional and not dataset_of(dataset).complete(source):
+            absent[entry.name] = tuple(dataset_of(dataset).files)
         else:
             chosen.append(ChosenDataset(label, dataset, replaces))
     if absent:
@@ -95,7 +95,7 @@ def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
-    """Which files of which data sets are to be put where."""
+    """The missing files by data set, and their folder."""
     files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
     return (
@@ -109,7 +109,7 @@ def _first(files: Sequence[str]) -> str:
 
 
 def _replacements(name: str, registry: Registry) -> list[str]:
-    return [n for n, c in sorted(registry.datasets.items()) if c.stand_in_for == name]
+    return [n for n in sorted(registry.datasets) if registry.about_dataset(n).stand_in_for == name]
 
 
 def _own_data(
@@ -121,7 +121,7 @@ def _own_data(
     files = [name for name in names if name not in known]
     made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
     chosen = [ChosenDataset(*labelled) for labelled in made]
-    chosen += [ChosenDataset(_label(x, registry), dataset_of(x)) for x in given]
+    chosen += [ChosenDataset(_label(x, registry), x) for x in given]
     in_memory = request.data and all(isinstance(x, InMemory) for x in request.data)
     if not files and not in_memory:
         _refuse_file_options(request, "with a registered data set")
@@ -167,7 +167,7 @@ _FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
-    """How one file is divided: folds, and the shares of training, validation and test. Other
+    """The division of one file: folds, and the shares of training, validation and test. Other
     options that take it ``apart`` contradict."""
     given = [name for name in ("cv", "share") if getattr(request, name)]
     if not given:
@@ -210,13 +210,15 @@ def _instance(
     made = expand(cls, table, registry, where)
     if len(made) != 1:
         raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
-    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in cls.places)
+    inside = ",".join(
+        f"{k}={v}" for k, v in sorted(table.items()) if k not in dataset_of(cls).places
+    )
     return (f"{cls.name}({inside})" if inside else cls.name), made[0]
 
 
 def check_fold(dataset: Any, label: str, fold: int) -> None:
     """Refuse a fold that a data set does not have."""
-    count = dataset.folds
+    count = dataset_of(dataset).folds
     if not 0 <= fold < count:
         has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
         raise UsageError(f"data set {label} has {has}, not {fold}: choose by {option('folds')}")

@@ -145,7 +145,7 @@ class Grower:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
         where a root is not split.
 
-        Their values are whole multiples of the residuals' unit. To be called with the same
+        Their values are integer multiples of the residuals' unit. Pass the same
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
@@ -157,7 +157,8 @@ class Grower:
         return trees
 
     def _at_once(self) -> int:
-        """How many trees one call may grow: none that changes what the next one owes."""
+        """Number of trees that one call may grow. A tree that changes what the next one owes is
+        grown by itself."""
         if self.account.lazy or self.account.per_node:
             return 1
         return max(1, CELLS // (len(self.rows) * max(1, len(self.pool.features))))
@@ -196,7 +197,7 @@ class Grower:
         return self._grown()
 
     def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
-        """What ``tree.grow`` asks for when it can go no further by itself."""
+        """Grow as far as the kernel can by itself; return what it asks for."""
         most, n = self.settings.max_leaves, len(self.rows)
         self.buffers = self._buffers(newton)
         alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
@@ -208,7 +209,7 @@ class Grower:
         buffers, words = self.buffers, len(self.pool.groups)
 
         def piece(start: int, stop: int) -> None:
-            # its own highest gains: what other threads have found would only be left out sooner
+            # each thread has its own highest gains, so that no result depends on another thread
             tree = buffers.tree._replace(reached=np.empty(len(buffers.tree.reached)))
             score(buffers._replace(tree=tree), start, stop, np.zeros(SCRATCH, np.int64))
 
@@ -263,9 +264,9 @@ class Grower:
         self.pool.reserve(0, nodes)
 
     def _any_order(self) -> bool:
-        """Whether best-first growth makes the same splits in any order: there is room for all,
-        and no split changes what another leaf owes. Then a level is split and scored at a time,
-        while what its leaves share of the rows' words is near."""
+        """True if best-first growth makes the same splits in any order: there is room for all of
+        them, and no split changes what another leaf owes. Then whole levels are split and scored,
+        because their leaves share cache lines of the rows' words."""
         s = self.settings
         if s.order != "best" or s.max_depth is None:
             return False

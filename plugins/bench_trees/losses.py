@@ -1,4 +1,4 @@
-"""What boosting minimises: gradients and hessians per copy of a row.
+"""Losses that boosting minimises: gradients and hessians per copy of a row.
 
 A loss is a small value; ``Loss`` is the shape a custom one must have, ``Measured`` what one may
 have besides, so that boosting sees where it diverges. Scores are (K, n). All
@@ -25,7 +25,7 @@ TINY = 1e-15  # keeps logarithms of shares finite
 
 @dataclass(frozen=True)
 class Labels:
-    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
+    """Targets of a fit: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
 
     ``memory``: what a loss makes of these labels once, by the loss.
     """
@@ -245,7 +245,7 @@ class LambdaRank:
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:
-        """What no score changes: lengths of queries, discounts, and ideal DCG."""
+        """Constants of the fit: lengths of queries, discounts, and ideal DCG."""
         queries, n = np.array(labels.queries, np.int64), len(labels.y)
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
@@ -270,7 +270,7 @@ class LambdaRank:
 
 
 def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None:
-    """Positions by falling score, ties in row order, of queries that stand beside a long one."""
+    """Positions by falling score, ties in row order, of queries in a block with a long one."""
     queries = ranking.by_length[start:stop]
     if ranking.lengths[queries[-1]] <= LONG:
         return

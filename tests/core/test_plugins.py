@@ -15,7 +15,7 @@ from helpers.commands import Ended, Run
 from bench_core import UsageError, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.cli.report import report_for
-from bench_core.contracts import check_name
+from bench_core.contracts import check_name, learner_of
 from bench_core.metrics import families
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
@@ -45,13 +45,11 @@ INVALID = {
     "import": ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at"),
     "syntax": ("def", "SyntaxError"),
     "exit": ("raise SystemExit(3)", "SystemExit: 3"),
-    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     "cancelled": ("import asyncio; raise asyncio.CancelledError", "CancelledError"),
     "malformed": ("", "its entry point 'we!rd:::' names no module: write 'module' or"),
     "misspelt": ("gives('bench_learnres')", "unknown hook 'bench_learnres'"),
     "argument": ("@hookimpl\ndef bench_learners(cat): ...", "PluginValidationError"),
     "raises": ("@hookimpl\ndef bench_metrics(): raise KeyError('x')", "KeyError: 'x'"),
-    "interrupts": ("@hookimpl\ndef bench_reports(): raise KeyboardInterrupt", "KeyboardInterrupt"),
     "exits": ("@hookimpl\ndef bench_suites(): raise SystemExit", "SystemExit"),
     "not-a-list": (
         "@hookimpl\ndef bench_learners(): return Learner",
@@ -152,7 +150,8 @@ def test_an_invalid_plugin_is_a_row_and_everything_else_is_as_without_it(
     assert (row.origin, row.version) == ("zz-theirs", "1.5")
     assert after.origin == before.origin
     after.plugins.remove(row)
-    for kind in fields(Registry):
+    assert not after.manager.has_plugin("zz-theirs:zz-theirs")
+    for kind in fields(Registry)[:-1]:  # all but the manager
         assert list(getattr(after, kind.name)) == list(getattr(before, kind.name))
 
 
@@ -181,7 +180,7 @@ def test_commands_do_the_same_with_all_invalid_plugins_installed(
     assert failed == {f"zz-{name}" for name in INVALID}
 
 
-@pytest.mark.parametrize("name", ["import", "exit", "interrupt", "interrupts", "raises", "no-fit"])
+@pytest.mark.parametrize("name", ["import", "exit", "exits", "raises", "no-fit"])
 def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> None:
     source, error = INVALID[name]
     install("asked", source, group="nobody.reads")
@@ -299,9 +298,9 @@ def test_a_data_set_of_name_task_and_prepare_is_complete(
 
 def test_a_learner_of_name_tasks_and_fit_is_complete(install: Install) -> None:
     install("theirs", "gives('bench_learners', Learner)")
-    learner = load_registry().learner("theirs")
+    learner = learner_of(load_registry().learner("theirs")())
     assert (learner.code, learner.role, learner.version) == ((), "", "")
-    assert (learner().needs(), learner().stamp()) == ((), "")
+    assert (learner.needs(), learner.stamp()) == ((), "")
 
 
 VERB = """
@@ -332,7 +331,7 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
     before = bench("run", "--help").out
     install("cats", "import no_gpu", "bench.commands", "cats:command")
     install("dogs", "command = 3", "bench.commands", "dogs:command")
-    install("cows", "raise KeyboardInterrupt", "bench.commands", "cows:command")
+    install("cows", "raise SystemExit", "bench.commands", "cows:command")
     install("pigs", "", "bench.commands", "pi!gs:")
     install("run", VERB, "bench.commands", "run:command")
     install("claims", VERB, "bench.commands", "claims:command")
@@ -345,7 +344,7 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
     for name, error in (
         ("cats", "verb 'cats' of cats does not load: ModuleNotFoundError: No module named 'no_gpu"),
         ("dogs", "verb 'dogs' of dogs does not load: TypeError: dogs:command is no click command"),
-        ("cows", "verb 'cows' of cows does not load: KeyboardInterrupt"),
+        ("cows", "verb 'cows' of cows does not load: SystemExit"),
         ("pigs", "verb 'pigs' of pigs does not load: its entry point 'pi!gs:' names no module"),
         ("run", "verb 'run' is that of bench itself: uninstall or rename one"),
         ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
@@ -406,3 +405,27 @@ def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) 
     contract = getattr(protocols, name)
     assert isinstance(values[name], contract)
     assert not isinstance(3, contract)
+
+
+def test_one_manager_has_all_plugins_and_blocks_and_traces_them(install: Install) -> None:
+    install("zz-theirs", "gives('bench_learners', Learner)")
+    registry, asked = load_registry(), []
+    assert registry.manager.has_plugin("zz-theirs:zz-theirs")
+    assert len(registry.manager.get_plugins()) == len(registry.plugins)
+    manager = plugins.new_manager()
+    manager.set_blocked("zz-theirs:zz-theirs")
+    manager.add_hookcall_monitoring(
+        lambda name, implementations, given: asked.append(name), lambda *ended: None
+    )
+    blocked = load_registry(manager=manager)
+    assert registry.learners.keys() - blocked.learners.keys() == {"theirs"}
+    assert "bench_learners" in asked
+
+
+def test_nothing_is_written_into_the_classes_of_plugins(install: Install) -> None:
+    install("zz-theirs", "gives('bench_learners', Learner)")
+    cls = load_registry().learners["theirs"]
+    assert not hasattr(cls, "role")
+    assert learner_of(cls).role == ""
+    assert learner_of(cls()).needs() == ()
+    assert not hasattr(learner_of(cls), "nothing")

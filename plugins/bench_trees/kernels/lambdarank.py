@@ -20,7 +20,7 @@ LONG = 256  # positions: longer queries are ranked before, as counting takes the
 
 
 class Ranking(NamedTuple):
-    """What the gradients of a fit have in common; a row takes a position for each of its copies."""
+    """Constants of the gradients of a fit; a row takes a position for each of its copies."""
 
     queries: Int64Array  # (q+1,) row boundaries
     lengths: Int64Array  # (q,) positions
