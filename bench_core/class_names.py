@@ -1,43 +1,23 @@
 """Naming a learner or model so that another process finds it again, without pickle.
 
-A name in a file imports nothing but plugins: a class that is not loaded yet must lie in bench, in a
-package of an installed plugin, or in a module that this process was asked to ``trust``.
+A class that is not loaded yet must lie in bench, in a package of an installed plugin, in a module
+named with ``-p`` (``trust``) or in what that imports.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 from bench_core._io.digests import modules_behind, plugin_packages
-from bench_core._io.plugin_folders import admit, run_from
 from bench_core.annotations import convert
 from bench_core.errors import InputError
 from bench_core.parameters import is_learner, parameters, plain
 
 
-class Elsewhere:
-    """A learner whose module is imported in another process: its name, ``package:name`` where that
-    tells it apart, the spelling of its class, its ``plugin``, and what answers for it: ``chosen``
-    as ``resolve_learners.choose``."""
-
-    def __init__(self, name: str, spelling: str, plugin: Any, chosen: Callable[[Any], Any]) -> None:
-        self.name, self.spelling, self.plugin, self.chosen = name, spelling, plugin, chosen
-
-
-class ElsewhereError(Exception):
-    """The class of a learner is asked for that is in another process."""
-
-    def __init__(self, learner: Elsewhere) -> None:
-        super().__init__(learner.name)
-        self.learner = learner
-
-
-def spelled(learner: type | Elsewhere) -> str:
+def spelled(cls: type) -> str:
     """Module and name of a class."""
-    if isinstance(learner, Elsewhere):
-        return learner.spelling
-    return f"{learner.__module__}:{learner.__qualname__}"
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def encode(instance: Any) -> dict[str, Any]:
@@ -69,27 +49,10 @@ _named: dict[str, frozenset[str]] = {}
 
 
 def trust(modules: Iterable[str]) -> None:
-    """Let ``find_class`` import these modules, which the user has named, and what they import.
-
-    Nothing is imported here: a learner's process has no need of the modules of others.
-    """
+    """Let ``find_class`` import these modules, which the user has named, and what they import."""
     for module in modules:
         if module not in _named:
             _named[module] = modules_behind(module)
-
-
-def admit_code(*modules: str) -> None:
-    """Let this process import modules, and what they import, from folders that are apart."""
-    admit(_behind(modules))
-
-
-def run_code(*modules: str) -> None:
-    """Put the folders of modules, and of what they import, last on this process's path."""
-    run_from(_behind(modules))
-
-
-def _behind(modules: Iterable[str]) -> list[str]:
-    return [name for module in modules for name in modules_behind(module.partition(":")[0])]
 
 
 def remember_class(cls: type) -> str:
@@ -111,18 +74,11 @@ def importable(cls: type) -> bool:
 
 
 SHIPPED = ("bench_core", "bench_methods", "bench_models")
-OPAQUE = "bench_models.opaque:"
 
 
 def is_shipped(cls: type) -> bool:
-    """Whether a class is part of Budget Bench, and not only says so."""
-    return cls.__module__.partition(".")[0] in SHIPPED and importable(cls)
-
-
-def is_shipped_name(spelling: str) -> bool:
-    """Whether a spelling of a model's class names one of Budget Bench whose state holds no code of
-    others."""
-    return spelling.partition(".")[0] in SHIPPED and not spelling.startswith(OPAQUE)
+    """Whether a class is part of Budget Bench."""
+    return cls.__module__.partition(".")[0] in SHIPPED
 
 
 def find_class(spelling: str) -> type:

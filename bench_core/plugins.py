@@ -10,7 +10,6 @@ error. Learners of one name from several packages are the exception: they are to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
@@ -22,14 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
 from bench_core._io.hooks import answers, hooks_of
-from bench_core._io.untouched import OURS as PACKAGES
-from bench_core._io.untouched import untouched
 from bench_core.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     import pluggy
 
-    from bench_core.class_names import Elsewhere
     from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         CompleteDataset,
@@ -47,7 +43,6 @@ INTERFACE = 1
 be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
 SLOW = 1.0  # seconds that importing a plugin may take before lists say so
 OURS = "budget-bench"
-_ALIKE = str.maketrans("_.01i", "--oll")
 _T = TypeVar("_T")
 Say = Callable[[str], None]
 
@@ -67,8 +62,7 @@ class PluginInfo:
 class Registry:
     """Everything that plugins registered, by name. ``origin`` is by kind and name, ``notes`` are
     what is odd of plugins that work, ``shared`` the spellings of a learner's name that several
-    packages have; ``waiting`` imports the plugins of things that a run may name, ``closing`` ends
-    the processes of others."""
+    packages have."""
 
     learners: dict[str, type[CompleteLearner]] = field(default_factory=dict)
     datasets: dict[str, type[CompleteDataset]] = field(default_factory=dict)
@@ -83,31 +77,9 @@ class Registry:
     warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)
-    waiting: dict[tuple[str, str], Callable[[], None]] = field(default_factory=dict)
-    closing: list[Callable[[], None]] = field(default_factory=list)
-
-    def ask(self, kind: str, name: str) -> None:
-        """Import the plugin that waits with a thing of this name, if it is nobody else's."""
-        if (imported := self.waiting.pop((kind, name), None)) and (kind, name) not in self.origin:
-            imported()
-
-    def close(self) -> None:
-        """End the processes in which plugins are."""
-        while self.closing:
-            self.closing.pop()()
 
     def learner(self, name: str) -> type[CompleteLearner]:
-        """The learner class of that name, or UsageError with the nearest names; ElsewhereError
-        where another process has it."""
-        from bench_core.class_names import Elsewhere, ElsewhereError
-
-        found = self.check_learner(name)
-        if isinstance(found, Elsewhere):
-            raise ElsewhereError(found)
-        return found
-
-    def check_learner(self, name: str) -> type[CompleteLearner] | Elsewhere:
-        """The same, in whichever process it is."""
+        """The learner class of that name, or UsageError with the nearest names."""
         return self._look_up("learner", self.learner_name(name), self.learners)
 
     def learner_name(self, name: str) -> str:
@@ -154,7 +126,8 @@ class Registry:
                 if self._tells_apart(name, info):
                     name = f"{info.origin}:{name}"
                 values[at] = kind, name, value
-            self.refuse_built_in(kind, name, info)
+            if kind == "metric" and info.origin != OURS and self._is_built_in(name):
+                raise UsageError(f"metric {name!r} is built in, at any cut-off: rename it")
             if (kind, name) in seen or (kind == "learner" and name in self.shared):
                 owner = seen[kind, name].name if (kind, name) in seen else self.shared[name][0]
                 by = f"by two plugins, {owner!r} and {info.name!r}: uninstall or rename one"
@@ -169,20 +142,14 @@ class Registry:
             if kind == "learner":
                 self._name(name, value, info)
 
-    def refuse_built_in(self, kind: str, name: str, info: PluginInfo) -> None:
-        """Raise UsageError where a third party's name is hard to tell from that of another plugin
-        (``GBRT``), or its metric is spelt as one that is built in, at any cut-off (``ndcg@7``):
-        that would be another one in a plan than where rows are judged."""
-        if info.origin == OURS:
-            return
-        for of, other in [*self.origin, *self.waiting]:
-            alike = (of, looks(other)) == (kind, looks(name)) and other != name
-            if alike and self.origin.get((of, other)) != info:
-                raise UsageError(f"{kind} {name!r} looks like {other!r}: rename it")
-        family, ours = name.partition("@")[0], ((k, by.origin) for k, by in self.origin.items())
-        built_in = {n.partition("@")[0] for (of, n), by in ours if (of, by) == ("metric", OURS)}
-        if kind == "metric" and family in built_in:
-            raise UsageError(f"metric {name!r}: {family} is built in; rename it")
+    def _is_built_in(self, metric: str) -> bool:
+        """Whether a metric's family is one of this distribution, which is known at any cut-off."""
+        ours = (
+            name
+            for (kind, name), by in self.origin.items()
+            if (kind, by.origin) == ("metric", OURS)
+        )
+        return metric.partition("@")[0] in {name.partition("@")[0] for name in ours}
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """All of one kind, by name."""
@@ -237,41 +204,23 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
 
-def load_registry(
-    modules: Iterable[str] = (),
-    instead: Callable[[PluginInfo, Registry], bool] = lambda info, registry: False,
-    without: Sequence[str] = (),
-) -> Registry:
+def load_registry(modules: Iterable[str] = (), without: Sequence[str] = ()) -> Registry:
     """Load every installed plugin, but those of this distribution in the packages ``without``, then
-    the modules named by ``-p`` (which must be sound). ``instead`` may register a plugin of others
-    in place of importing it here, and then says so."""
+    the modules named by ``-p``, which must be sound."""
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
     registry = Registry()
     for point in installed():
         info = about(point)
         try:
-            package = module_of(point).partition(".")[0]
-            if package not in without if info.origin == OURS else not instead(info, registry):
-                with contained():
-                    _load(point, info, registry)
+            if info.origin == OURS and module_of(point).partition(".")[0] in without:
+                continue
+            with contained():
+                _load(point, info, registry)
         except Exception as error:
             registry.plugins.append(replace(info, error=one_line(error)))
     for module in modules:
-        if not instead(of_module(module), registry):
-            with untouched(f"-p {module}: "):
-                _load_module(module, registry)
-    return registry
-
-
-def load_alone(info: PluginInfo) -> Registry:
-    """A registry of one plugin, as if there were no other; whatever is wrong with it is raised."""
-    registry = Registry()
-    if info.origin != "-p":
-        _load(next(p for p in installed() if about(p) == info), info, registry)
-    else:
-        with untouched(f"-p {info.module}: "):
-            _load_module(info.module, registry)
+        _load_module(module, registry)
     return registry
 
 
@@ -281,11 +230,10 @@ def of_module(module: str) -> PluginInfo:
 
 
 def _load(point: EntryPoint, info: PluginInfo, to: Registry) -> None:
-    with nullcontext() if info.origin == OURS else untouched():
-        begun = perf_counter()
-        plugin = loaded(point)
-        seconds = perf_counter() - begun
-        _register(plugin, info, to)
+    begun = perf_counter()
+    plugin = loaded(point)
+    seconds = perf_counter() - begun
+    _register(plugin, info, to)
     if seconds > SLOW and info.origin != OURS:
         to.note(info, f"took {seconds:.1f} s to import: import what is heavy inside functions")
 
@@ -297,20 +245,14 @@ def installed(group: str = GROUP) -> list[EntryPoint]:
 
 
 def about(point: EntryPoint) -> PluginInfo:
-    """An entry point's description, known without loading it; only our packages are ours."""
+    """An entry point's description, known without loading it."""
     origin, version = _name_and_version(point.dist) if point.dist else ("?", "?")
-    ours = module_of(point).partition(".")[0] in PACKAGES
-    return PluginInfo(point.name, origin if ours or origin != OURS else "?", version, point.value)
+    return PluginInfo(point.name, origin, version, point.value)
 
 
 @lru_cache(maxsize=128)  # reading the metadata of a distribution parses its whole file
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return distribution.name, distribution.version
-
-
-def looks(name: str) -> str:
-    """What a name looks like at a glance: one text for all that are easily mistaken for it."""
-    return name.casefold().translate(_ALIKE)
 
 
 def one_line(error: BaseException) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
@@ -10,24 +14,28 @@ from bench_core.data import Examples, Task
 from bench_core.errors import UsageError
 
 SPLITS = ("train", "valid", "test")
+MOST_CLASSES = 20
+"""More different whole numbers are a target of regression, where no task is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
     """What a data set prepares: three splits, their costs, and what they are.
 
-    Learners train on ``prices``; bills are made by ``cost_model`` where prices that add up cannot
-    say it, and ``prices`` are then its surrogate. ``costs_assumed``: nobody gave any costs.
-    ``fingerprint`` is a sha256 over all arrays, costs left out (filled in by the prepared-data
-    cache); ``origins``: the column of a user's table that each feature is made of, () where
-    features are columns; ``notes`` are one-line notes for the user (a sample, what was left out).
+    ``Splits(train, valid, test, prices)`` is enough: ``task`` and ``classes`` come from the data
+    set's class and the labels, unless they are given. Learners train on ``prices``; bills are made
+    by ``cost_model`` where prices that add up cannot say it, and ``prices`` are then its surrogate.
+    ``costs_assumed``: nobody gave any costs. ``fingerprint`` is a sha256 over all arrays, costs
+    left out (filled in by the prepared-data cache); ``origins``: the column of a user's table that
+    each feature is made of, () where features are columns; ``notes`` are one-line notes for the
+    user (a sample, what was left out).
     """
 
     train: Examples
     valid: Examples
     test: Examples
     prices: SensorPrices
-    task: Task
+    task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` has filled it in
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False
@@ -36,6 +44,20 @@ class Splits:
     cost_model: CostModel | None = None
     costs_assumed: bool = False
     origins: tuple[str, ...] = ()
+
+    def complete(self, task: Task | None = None) -> Splits:
+        """The same data with task and number of classes: its own, else ``task``, else by labels."""
+        task, classes = self.task or task, self.classes
+        if not task:
+            queries = self.train.queries is not None
+            task = Task.RANKING if queries else task_of_labels(self.train.y)[0]
+        if not classes and task is Task.BINARY:
+            classes = 2
+        elif not classes and task is Task.MULTICLASS:
+            y = np.concatenate([part.y for part in (self.train, self.valid, self.test)])
+            sound = y.dtype.kind in "biuf" and np.isfinite(y).all()
+            classes = int(y.max()) + 1 if sound else 0
+        return replace(self, task=task, classes=classes)
 
     @property
     def costs(self) -> CostModel:
@@ -73,3 +95,15 @@ class Splits:
         prices = costs.surrogate(self.train)
         other = None if prices is costs else costs
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)
+
+
+def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
+    """The task that labels (n,) without queries belong to, and why."""
+    values = np.unique(labels)
+    if len(values) == 2:
+        return Task.BINARY, "there are two different labels"
+    if labels.dtype.kind not in "fiu":
+        return Task.MULTICLASS, "labels are text"
+    if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
+        return Task.MULTICLASS, f"there are {len(values)} different whole labels"
+    return Task.REGRESSION, "labels are numbers"

@@ -25,7 +25,7 @@ from helpers.ranking_sample import DATA, documents
 from bench_core import Examples, Queries, Splits, Task, UsageError
 from bench_core.conformance.tasks import fit
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
 from bench_core.metrics.frontier import best_under

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +40,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel_turns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Of several processes of one run, one compiles a kernel for all."""
-    if "PYTEST_XDIST_WORKER" not in os.environ or os.name != "posix":
-        yield
-        return
-    from helpers.kernel_turns import in_turn
-
-    folder = tmp_path_factory.getbasetemp().parent / "kernels"
-    folder.mkdir(exist_ok=True)
-    with in_turn(folder):
-        yield
 
 
 ROOT = Path(__file__).parents[1]

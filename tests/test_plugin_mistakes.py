@@ -5,11 +5,313 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run
-from helpers.plugin_mistakes import CHECKED, MISTAKES, SOUND, Mistake
+
+SOUND = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from bench_core import (
+    Acquired, Bill, Examples, MetricValues, Prediction, SensorPrices, Splits, Task, hookimpl, param,
+    price_list,
+)
+
+
+class Model:
+    def __init__(self, columns, sensors):
+        self.columns, self.sensors = columns, sensors
+
+    def predict_path(self, features):
+        bought = np.zeros((1, self.sensors), bool)
+        bought[0, : self.columns] = True
+        scores = np.nan_to_num(features.X[:, : self.columns]).sum(axis=1).astype(float)
+        yield Prediction({"features": 1}, scores, {"path": Bill(Acquired.pack(bought))})
+
+    def state(self):
+        return vars(self)
+
+    @classmethod
+    def from_state(cls, state):
+        return cls(**state)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Adds up the first columns."""
+
+    name: ClassVar[str] = "mine"
+    tasks: ClassVar[frozenset] = frozenset({Task.BINARY})
+
+    columns: int = param(2, "how many to add up")
+
+    def fit(self, train, valid, prices, context):
+        return Model(self.columns, prices.sensors)
+
+
+class Data:
+    name, task, title = "noisy", Task.BINARY, "Noise"
+
+    def prepare(self, source, size, fold, seed):
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 90).astype(float)
+        X = (y[:, None] + rng.normal(size=(90, 3))).astype(np.float32)
+        parts = [Examples(X[i::3], y[i::3]) for i in range(3)]
+        return Splits(*parts, prices=price_list(np.ones(3)), task=self.task, classes=2)
+
+
+class Hinge:
+    name, higher_is_better, tasks = "hinge", False, frozenset({Task.BINARY})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        weights = np.ones(len(y)) if multiplicity is None else multiplicity.astype(float)
+        return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), weights)
+
+
+class Whole(SensorPrices):
+    name = "whole"
+
+    def feature_cost(self, acquired, queries=None):
+        return np.ceil(acquired.cost(self.sensor))
+
+    def surrogate(self, train):
+        return SensorPrices.from_state(self.state())
+
+
+@hookimpl
+def bench_learners():
+    return [Learner]
+
+
+@hookimpl
+def bench_datasets():
+    return [Data]
+
+
+@hookimpl
+def bench_metrics():
+    return [Hinge()]
+
+
+@hookimpl
+def bench_cost_models():
+    return [Whole]
+'''
+
+
+class Mistake(NamedTuple):
+    """``old`` of the sound module replaced by ``new``, the words that the answer must hold, and the
+    exit status: 1 if a learner fails and others go on, 2 if nothing can be run, 0 if the mistake
+    does no harm."""
+
+    name: str
+    old: str
+    new: str
+    says: tuple[str, ...]
+    status: int = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def module(self) -> str:
+        """The module with the mistake in it."""
+        assert self.old in SOUND, self.old
+        return SOUND.replace(self.old, self.new)
+
+
+_PATH = '{"path": Bill(Acquired.pack(bought))}'
+_GIVEN = "return Splits(*parts, prices=price_list(np.ones(3)), task=self.task, classes=2)"
+_VALUES = "return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), weights)"
+_FIT = "return Model(self.columns, prices.sensors)"
+
+MISTAKES = [
+    Mistake(
+        "a dataclass that is not frozen",
+        "@dataclass(frozen=True)",
+        "@dataclass",
+        ("mine", "frozen"),
+    ),
+    Mistake("no name", '    name: ClassVar[str] = "mine"\n', "", ("Learner", "no name")),
+    Mistake(
+        "no tasks",
+        "    tasks: ClassVar[frozenset] = frozenset({Task.BINARY})\n",
+        "",
+        ("Learner", "no tasks"),
+    ),
+    Mistake("no fit", "def fit", "def fits", ("Learner", "no fit")),
+    Mistake("a name that is taken", '= "mine"', '= "miser"', ("'miser'", "two plugins", "'mine'")),
+    Mistake(
+        "a misspelt hook",
+        "def bench_learners",
+        "def bench_learner",
+        ("bench_learner", "did you mean bench_learners"),
+    ),
+    Mistake("a forgotten mark", "@hookimpl", "", ("-p mine", "@hookimpl", "bench_learners")),
+    Mistake(
+        "no from_state",
+        "    @classmethod\n    def from_state(cls, state):\n        return cls(**state)\n",
+        "",
+        ("mine", "from_state"),
+        1,
+    ),
+    Mistake(
+        "an object in the state",
+        "return vars(self)",
+        'return {"it": self}',
+        ("mine", "state()", "neither array nor JSON"),
+        1,
+    ),
+    Mistake(
+        "reads a feature it did not pay for",
+        "features.X[:, : self.columns]",
+        "features.X",
+        ("mine", "did not pay for"),
+        1,
+    ),
+    Mistake("no bill for the path", _PATH, "{}", ("mine", "path"), 1),
+    Mistake(
+        "scores of another shape",
+        "scores, {",
+        "scores[:, None], {",
+        ("mine", "shape", "(30, 1)"),
+        1,
+    ),
+    Mistake("scores that are no numbers", "scores, {", "scores * np.nan, {", ("mine", "scores"), 1),
+    Mistake("no prediction at all", "yield Prediction", "Prediction", ("mine", "predict_path"), 1),
+    Mistake(
+        "a library that is missing",
+        "import numpy as np",
+        "import nothere",
+        ("-p mine", "No module named 'nothere'", "install"),
+    ),
+    Mistake(
+        "an instance for a class",
+        "return [Learner]",
+        "return [Learner()]",
+        ("bench_learners", "Learner", "a class is wanted"),
+    ),
+    Mistake(
+        "one class and no list",
+        "return [Learner]",
+        "return Learner",
+        ("-p mine", "bench_learners", "no list"),
+    ),
+    Mistake(
+        "a hook that gives nothing",
+        "return [Learner]",
+        "[Learner]",
+        ("-p mine", "bench_learners gives nothing", "return a list"),
+    ),
+    Mistake(
+        "prepare returns a tuple", _GIVEN, "return tuple(parts)", ("noisy", "prepare", "Splits")
+    ),
+    Mistake("prepare returns nothing", _GIVEN, "", ("noisy", "prepare", "Splits")),
+    Mistake(
+        "too few prices",
+        "price_list(np.ones(3))",
+        "price_list(np.ones(2))",
+        ("noisy", "not of 3 features", "2 prices"),
+    ),
+    Mistake(
+        "labels from one",
+        "y = rng.integers(0, 2, 90)",
+        "y = rng.integers(1, 3, 90)",
+        ("noisy", "labels [1.0, 2.0]", "2 classes are numbered from 0"),
+    ),
+    Mistake(
+        "labels of text",
+        "Examples(X[i::3], y[i::3])",
+        "Examples(X[i::3], y[i::3].astype(str))",
+        ("noisy", "labels y are"),
+    ),
+    Mistake("no number of classes", ", classes=2)", ")", ("noisy", "binary with 0 classes")),
+    Mistake(
+        "splits of unequal width",
+        "Examples(X[i::3], y[i::3])",
+        "Examples(X[i::3, : 3 - i // 2], y[i::3])",
+        ("noisy", "test has (30, 2)", "3 features"),
+    ),
+    Mistake(
+        "names for other features",
+        ", classes=2)",
+        ', classes=2, feature_names=("a", "b"))',
+        ("noisy", "2 names", "3 features"),
+    ),
+    Mistake(
+        "a cost model of one's own that is none",
+        "prices=price_list(np.ones(3))",
+        "prices=object()",
+        ("noisy", "prices", "SensorPrices"),
+    ),
+    Mistake("cells of float64", ".astype(np.float32)", "", (), 0),
+    Mistake("data that fail", _GIVEN, "return 1 / 0", ("noisy", "division by zero", "mine.py")),
+    Mistake(
+        "no direction of a metric",
+        'higher_is_better, tasks = "hinge", False, ',
+        'tasks = "hinge", ',
+        ("Hinge", "higher_is_better"),
+    ),
+    Mistake(
+        "a metric's class",
+        "return [Hinge()]",
+        "return [Hinge]",
+        ("bench_metrics", "an instance is wanted"),
+    ),
+    Mistake(
+        "a metric that gives one number", _VALUES, "return 0.5", ("hinge", "0.5", "MetricValues"), 1
+    ),
+    Mistake(
+        "a metric that fails", _VALUES, "return 1 / 0", ("hinge", "division by zero", "mine.py"), 1
+    ),
+    Mistake("writes into the data", _FIT, "train.X[:] = 0; " + _FIT, ("mine", "mine.py"), 1),
+    Mistake(
+        "a learner that fails", _FIT, "return 1 / 0", ("mine", "division by zero", "mine.py"), 1
+    ),
+    Mistake("no description of a parameter", 'param(2, "how many to add up")', "2", (), 0),
+    Mistake(
+        "no title", ', title = "noisy", Task.BINARY, "Noise"', ' = "noisy", Task.BINARY', (), 0
+    ),
+    Mistake(
+        "a cost model that gives one number",
+        "return np.ceil(acquired.cost(self.sensor))",
+        "return 3.0",
+        ("whole",),
+        0,
+    ),
+    Mistake(
+        "a cost model that fails",
+        "return np.ceil(acquired.cost(self.sensor))",
+        "return 1 / 0",
+        ("whole", "division by zero", "mine.py"),
+        1,
+    ),
+    Mistake(
+        "a cost model without a surrogate",
+        "return SensorPrices.from_state(self.state())",
+        "return None",
+        ("whole", "surrogate"),
+    ),
+]
+
+
+# what ``bench check`` says of mistakes that do no harm in a run, or names in other words than a run
+CHECKED: dict[str, tuple[str, ...]] = {
+    "reads a feature it did not pay for": ("mine", "did not pay for", "reads feature"),
+    "a library that is missing": ("-p mine", "No module named 'nothere'", "install"),
+    "scores of another shape": ("mine", "scores have shape (200, 1) instead of (200,)"),
+    "cells of float64": ("noisy", "float64", "astype(np.float32)"),
+    "data that fail": ("noisy", "division by zero", "mine.py"),
+    "no description of a parameter": ("mine", "columns has no documentation", "param("),
+    "no title": ("noisy", "has no title", "title ="),
+    "a cost model that gives one number": ("whole", "feature_cost of 60 rows has shape ()"),
+    "writes into the data": ("mine", "read-only", "mine.py"),
+}
+
 
 COMMAND = (
     *("run", "--data", "noisy", "--learners", "mine,constant", "--metric", "hinge"),

@@ -14,7 +14,7 @@ from bench_claims.claims import Claim, Contender, read_claims
 from bench_datasets.yahoo import YahooSim
 
 from bench_core.api import plan
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 from bench_core.parameters import as_json
 from bench_core.planning.request import PROFILES, RunRequest

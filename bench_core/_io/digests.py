@@ -9,9 +9,8 @@ is used otherwise than in raising or printing, by ``__exit__``, ``__doc__`` or `
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
-at installed libraries and at ``bench_core``. Modules are found without being executed; what one
-says of its own place counts for nothing (``found_modules.py``). Where one imports by a computed
-name, all modules of its package count; others are named in ``code``.
+at installed libraries and at ``bench_core``. Modules are found without being executed. Where one
+imports by a computed name, all modules of its package count; others are named in ``code``.
 """
 
 import ast
@@ -23,16 +22,14 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.found_modules import place_of
-from bench_core._io.plugin_folders import is_plugin_folder, spec_of
-
-_CORE, _TREES = "bench_core", "bench_core.traversal"  # loops of the tree engine: they count
+_CORE = "bench_core"
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
 _MESSAGES = ("print", "warn", "say")
 _ASIDE = ("ctx", "kind", "type_comment")  # fields
@@ -140,7 +137,7 @@ def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
         if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
             yield from _behind(module, names)
         elif top == _CORE:
-            yield from (m for m in _behind(module, names) if m.startswith((*core, _TREES)))
+            yield from (m for m in _behind(module, names) if m.startswith(core))
 
 
 def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
@@ -182,7 +179,7 @@ def _is_plugin_code(top: str) -> bool:
         return False
     folder = file.parents[1] if file.name == "__init__.py" else file.parent
     installed = folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
-    return not installed or is_plugin_folder(folder) or top in plugin_packages()
+    return not installed or top in plugin_packages()
 
 
 @cache
@@ -200,11 +197,11 @@ def _file_of(name: str) -> Path | None:
     """The file of a module, None where there is none (and for a script or a prompt)."""
     if name == "__main__":
         return None
-    if (known := place_of(name)) is not None and known[0] is not None:
-        return Path(known[0])
+    if file := getattr(sys.modules.get(name), "__file__", None):
+        return Path(file)
     parent, _, last = name.rpartition(".")
     if not parent:
-        spec = spec_of(name)
+        spec = _spec_of(name)
         return Path(spec.origin) if spec and spec.has_location and spec.origin else None
     names = (f"{last}/__init__.py", *(f"{last}{end}" for end in (*EXTENSION_SUFFIXES, ".py")))
     places = (f / name for f in _folders(parent) for name in names)
@@ -213,12 +210,20 @@ def _file_of(name: str) -> Path | None:
 
 def _folders(package: str) -> list[Path]:
     parent, _, last = package.rpartition(".")
-    if (known := place_of(package)) is not None:
-        return [*map(Path, known[1])]
+    if (known := sys.modules.get(package)) is not None:
+        return [*map(Path, getattr(known, "__path__", ()))]
     if parent:
         return [folder / last for folder in _folders(parent)]
-    spec = spec_of(package)
+    spec = _spec_of(package)
     return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
+
+
+def _spec_of(top: str) -> ModuleSpec | None:
+    """Where a package, or a module in none, lies; nothing of it is executed."""
+    try:
+        return find_spec(top)
+    except (ImportError, ValueError):  # made by a program, without a file
+        return None
 
 
 def _modules_in(name: str) -> list[str]:

@@ -139,7 +139,7 @@ def reset_peak_rss() -> None:
 
 @cache
 def _peak_counter() -> int:
-    """Opened once, as no process that is ``unreadable`` may open it."""
+    """Opened once."""
     return os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
 
 

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-SUBREAPER, DEATH_SIGNAL, DUMPABLE = 36, 1, 4  # of prctl
+SUBREAPER, DEATH_SIGNAL = 36, 1  # of prctl
 
 
 def prctl(option: int, value: int) -> None:
@@ -18,18 +18,6 @@ def prctl(option: int, value: int) -> None:
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value)
-
-
-@contextlib.contextmanager
-def unreadable() -> Iterator[None]:
-    """Let no other process of the user read this one's memory while the body runs (Linux): not by
-    /proc/PID/mem and not as a debugger. Root may. Nor can profilers that attach, and there are no
-    core dumps; a process that is started by a program file is readable again."""
-    prctl(DUMPABLE, 0)
-    try:
-        yield
-    finally:
-        prctl(DUMPABLE, 1)
 
 
 def descendants(process: int) -> list[int]:

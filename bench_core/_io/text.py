@@ -10,10 +10,6 @@ from typing import Any
 
 from bench_core.errors import InputError
 
-RATIO, FLOOR = 200, 1 << 20
-"""Text packs 3 to 20 times; more than RATIO bytes per packed byte, and FLOOR, is an attack."""
-
-
 MOST_SETTINGS = 4 << 20
 """Bytes of a file of settings or costs. Its objects take up to 128 times as much in memory."""
 
@@ -21,29 +17,15 @@ MOST_SETTINGS = 4 << 20
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, unpacked if it ends in ``.gz``.
 
-    Raises InputError for a file that is missing, unreadable, truncated, empty or a bomb.
+    Raises InputError for a file that is missing, unreadable, truncated or empty.
     """
     path = Path(path)
     with _readable(path):
         raw = path.read_bytes()
-        content = _unpacked(path, raw) if path.suffix == ".gz" else raw
+        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
     if not content.strip():
         raise InputError(f"{path}: the file is empty; get it again or name another")
     return content
-
-
-def _unpacked(path: Path, raw: bytes) -> bytes:
-    left, members = RATIO * len(raw) + FLOOR, []
-    while raw:
-        member = zlib.decompressobj(wbits=31)
-        members.append(member.decompress(raw, left + 1))
-        left -= len(members[-1])
-        if left < 0:
-            raise InputError(f"{path}: unpacks to a decompression bomb; get the file again")
-        if not member.eof:
-            raise EOFError("it ends too early")
-        raw = member.unused_data.lstrip(b"\0")
-    return members[0] if len(members) == 1 else b"".join(members)
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:

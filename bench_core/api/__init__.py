@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
 from os import PathLike, fspath
@@ -16,21 +16,18 @@ from bench_core.api.result import Best, Figure, Result
 from bench_core.api.words import in_python, speaking_python
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
-from bench_core.datasets.search import data_folder
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.execution.events import Event, OnEvent, silent
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import Interrupted, RunResult, carry_out, carry_out_audit
 from bench_core.execution.work import warming
 from bench_core.parameters import is_learner
-from bench_core.planning.keys import bringers
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import DAY, RunRequest, check_request
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.results.budgets import Budget, as_caps
-from bench_core.results.records import with_tuples
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import check_writable, open_writer
@@ -106,7 +103,6 @@ def run(
     executor: str = "",
     timeout: float = DAY,
     memory: int = 0,
-    isolate: bool | None = None,
     retries: int = 0,
     audit: str = "sample",
     fresh: bool = False,
@@ -157,8 +153,6 @@ def run(
                         else the suite's, or local
     timeout, memory     seconds (0: no limit) and bytes (0: 80% of the machine's, shared by the
                         workers) for each job with all processes that it starts
-    isolate             hide data and results from learners, and the network (Linux); False:
-                        let models of plugins use devices, the network and all folders
     retries             how often a job that does not end well is tried again
     audit               ``"sample"``, ``"full"`` or ``"off"``: replay with unpaid cells replaced
     fresh               do everything anew
@@ -178,8 +172,8 @@ def run(
         asked = _reachable(_asked(given, words), notify)
         path = store_path(asked.store)
         check_writable(path)
-        with closing(_registry(asked, notify)) as registry:
-            made = _plan(asked, registry, notify)
+        registry = _registry(asked, notify)
+        made = _plan(asked, registry, notify)
 
         asked = replace(asked, executor=made.executor)
         if asked.executor.startswith("dask"):
@@ -213,11 +207,8 @@ def plan(*arguments: Any, **options: Any) -> Plan:
     given = {"progress": False, **bound.arguments}
     with speaking_python(given["request"] is None) as words, _display(given) as notify:
         asked = _reachable(_asked(given, words), notify)
-        with closing(_registry(asked, notify)) as registry:
-            return _plan(asked, registry, notify)
-
-
-_DATA = ("data", "test", "valid", "data_dir")  # fields of a request that name files
+        registry = _registry(asked, notify)
+        return _plan(asked, registry, notify)
 
 
 def audit(
@@ -226,28 +217,16 @@ def audit(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
-    isolate: bool | None = None,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
-    """Replay every query and every point of a run's finished trials, and keep the verdicts.
-
-    ``isolate`` as for ``run``; the user's own data files are those that the run named.
-    """
-    asked = RunRequest(
-        workers=workers, executor=executor, plugins=tuple(plugins), store=store, isolate=isolate
-    )
+    """Replay every query and every point of a run's finished trials, and keep the verdicts."""
+    asked = RunRequest(workers=workers, executor=executor, plugins=tuple(plugins), store=store)
     check_request(asked)
     kept = Store(store_path(store))
     name = kept.resolve(run)
-    asked = _with_data_of(kept, name, asked)
-    with closing(plugins_for(asked)) as registry:
-        metrics = kept.info(name).metrics
-        for metric in metrics:
-            registry.ask("metric", metric)
-    judges = bringers(metrics, registry)
     with open_writer(kept.path) as writer:
-        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent, judges))
+        return Result.of(carry_out_audit(kept, name, asked, writer, on_event or silent))
 
 
 def reprice(
@@ -259,7 +238,6 @@ def reprice(
     store: str = "",
     workers: int = 0,
     executor: str = "local",
-    isolate: bool | None = None,
     plugins: Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
@@ -276,13 +254,11 @@ def reprice(
         plugins=modules,
         costs=costs,
         caps=limits,
-        isolate=isolate,
     )
     check_request(asked)
     kept = Store(store_path(store))
-    seen = _with_data_of(kept, run, replace(asked, store=str(kept.path))) if isolate else asked
-    with closing(_registry(seen, notify)) as registry:
-        made, request = plan_reprice(kept, run, tuple(data), asked, registry)
+    registry = _registry(asked, notify)
+    made, request = plan_reprice(kept, run, tuple(data), asked, registry)
     for line in made.notes:
         notify(Event("note", line))
     with open_writer(kept.path) as writer:
@@ -361,14 +337,8 @@ def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
     return replace(request, executor="inline")
 
 
-def _with_data_of(store: Store, run: str, request: RunRequest) -> RunRequest:
-    """A request with the files of data that a run named."""
-    then = with_tuples(store.info(run).request)
-    return replace(request, **{key: then[key] for key in _DATA if key in then})
-
-
 def _registry(request: RunRequest, notify: OnEvent) -> Registry:
-    registry = plugins_for(request)
+    registry = load_registry(request.plugins)
     add_own_data(registry, data_folder(request.data_dir or None))
     for info in registry.plugins:
         if info.error:

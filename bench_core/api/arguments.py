@@ -13,7 +13,7 @@ from bench_core.api.words import in_python
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
-from bench_core.datasets.groups import under_groups
+from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, one_line
 from bench_core.parameters import is_learner
@@ -94,7 +94,9 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
     for field in (*_ROWS, "task", "drop", "groups", "cv", "share"):
         if _is_given(rows.get(field, given.get(field))):
             raise UsageError(f"{field} means nothing beside Splits, which hold it")
-    if fault := shapes_fault(X) or labels_fault(X.task, X):
+    fault = shapes_fault(X)
+    X = X if fault else X.complete()
+    if fault := fault or labels_fault(X.task, X):
         raise InputError(f"X: {fault}; correct the Splits")
     return InMemory(name, X)
 

@@ -23,10 +23,10 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.contracts import learner_of
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
-from bench_core.datasets.user_files import LARGEST_GRADE
+from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import predictions
@@ -39,7 +39,7 @@ from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
-from bench_core.results.records import PointRow
+from bench_core.results.records import OperatingPoint
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Budgeted(BaseEstimator):
             if best is None or rank > best:
                 best = rank
                 self.model_, self.learner_, self.metric_ = model, learner, metric
-                self.position_, self.point_ = rows[chosen].index, dict(rows[chosen].point)
+                self.position_, self.point_ = rows[chosen].number, dict(rows[chosen].point)
                 self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
         if best is None:
             raise ValueError(
@@ -172,7 +172,7 @@ class _Budgeted(BaseEstimator):
         if self.caps_ is not None:
             unlabelled = Examples(features.X, np.zeros(n), features.queries)
             whole = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
-            answers, place = whole.at(len(whole.points))
+            answers, place = whole.places[-1]
             return answers.scores[place], answers.cost[place]
         path = predictions(self.model_, features, costs, self._classes)
         prediction = next(islice(path, self.position_, None))
@@ -210,7 +210,9 @@ class _Budgeted(BaseEstimator):
         return parts[0], parts[1]
 
 
-def _points(model: Any, splits: Splits, metric: Metric, caps: Caps | None) -> Sequence[PointRow]:
+def _points(
+    model: Any, splits: Splits, metric: Metric, caps: Caps | None
+) -> Sequence[OperatingPoint]:
     """Quality and costs on the validation part of each operating point, or under each cap."""
     path = predict_split(model, splits.valid, splits.costs, splits.classes, caps=caps)
     rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
@@ -370,7 +372,7 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     Without ids all rows are one query.
     """
     try:
-        order, groups, _ = grouped_rows(queries, n)
+        order, groups = grouped_rows(queries, n)
     except BenchError as error:
         raise ValueError(str(error)) from None
     return order, groups or Queries(np.array([0, n]))

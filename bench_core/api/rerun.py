@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import RunResult, carry_out
 from bench_core.planning.commands import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
-from bench_core.results.provenance import StoredTrial
-from bench_core.results.records import TrialSpec, with_tuples
+from bench_core.plugins import load_registry
+from bench_core.results.differences import differences
+from bench_core.results.records import Trial, TrialSpec, with_tuples
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
 
@@ -30,7 +29,10 @@ _INGREDIENTS = {
     "libraries": "libraries that decide",
     "cost_model": "cost model",
     "costs": "costs",
-    **{name: name for name in ("unit", "metrics", "accounting", "audit", "caps", "splits")},
+    **{name: name for name in ("unit", "metrics", "accounting", "caps", "splits")},
+    "audit_mode": "audit",
+    "versions": "versions",
+    "machine": "machine",
 }
 """Fields of a trial's specification, each with its word."""
 _SAME = ("learner", "params", "dataset", "fold", "seed")
@@ -69,12 +71,14 @@ def rerun(
     Raises UsageError where there is no such trial or it cannot be asked for again, InputError where
     it fails now.
     """
-    then = Store(store).trial(trial)
+    kept = Store(store)
+    then = kept.trial(trial)
+    asked = kept.request_for(then.key)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        request = _request(then, path, plugins, str(data_dir or ""))
-        with closing(plugins_for(request)) as registry:
-            plan = make_plan(request, registry)
+        request = _request(then, asked, path, plugins, str(data_dir or ""))
+        registry = load_registry(request.plugins)
+        plan = make_plan(request, registry)
         spec = _again(then, plan)
         plan = _alone(plan, spec)
         with open_writer(path) as writer:
@@ -83,39 +87,40 @@ def rerun(
         now = Store(path).trial(spec.key)
     return Rerun(
         then.key,
-        then.spec["title"],
-        len(then.rows),
+        then.title,
+        len(then.points),
         tuple(_changed(then, now)),
         _ingredients(then, now),
     )
 
 
-def _request(then: StoredTrial, store: Path, plugins: Sequence[str], data_dir: str) -> RunRequest:
+def _request(
+    then: Trial, asked: Mapping[str, Any], store: Path, plugins: Sequence[str], data_dir: str
+) -> RunRequest:
     """What the run asked for, on the trial's data set and repeat alone."""
-    if given_from_python(then.request):
+    if given_from_python(asked):
         raise UsageError(
             "its data or costs were objects of Python, which the store does not hold: call "
             "bench_core.run with them and another store, and compare the exports"
         )
     known = {f.name for f in fields(RunRequest)} - {"store", "fresh", "plugins", "workers"}
-    kept = with_tuples({k: v for k, v in then.request.items() if k in known})
-    kept |= {"seeds": (then.spec["seed"],), "folds": (then.spec["fold"],)}
+    kept = with_tuples({k: v for k, v in asked.items() if k in known})
+    kept |= {"seeds": (then.seed,), "folds": (then.fold,)}
     kept |= {"data_dir": data_dir or kept.get("data_dir", ""), "timeout": 0.0, "memory": 0}
     return RunRequest(**kept, store=str(store), plugins=tuple(plugins), workers=1)
 
 
-def _again(then: StoredTrial, plan: Plan) -> TrialSpec:
+def _again(then: Trial, plan: Plan) -> TrialSpec:
     """The trial of the plan that is the same, or else the one of the same name and settings."""
     for spec in plan.trials:
         if spec.key == then.key:
             return spec
     for spec in plan.trials:
-        given = with_tuples(asdict(spec))
-        if all(given[name] == with_tuples(then.spec)[name] for name in _SAME):
+        if all(getattr(spec, name) == getattr(then, name) for name in _SAME):
             return spec
-    title = then.spec["title"]
     raise UsageError(
-        f"the run's request no longer makes {title}: its suite, or the learner's parameters changed"
+        f"the run's request no longer makes {then.title}: its suite, or the learner's parameters "
+        "changed"
     )
 
 
@@ -137,32 +142,15 @@ def _check(result: RunResult) -> None:
         raise InputError(f"{title} is {status} now: {error}")
 
 
-def _changed(then: StoredTrial, now: StoredTrial) -> list[str]:
-    """Rows that are not there in both, numbers that differ, and arrays that do."""
-    found = []
-    for row in {**then.rows, **now.rows}:
-        before, after = then.rows.get(row), now.rows.get(row)
-        where = f"{row[0]} {row[1]}"
-        if before is None or after is None:
-            found.append(f"{where}: only {'now' if before is None else 'then'}")
-            continue
-        for name in before:
-            if repr(before[name]) != repr(after.get(name)):  # NaN is NaN
-                found.append(f"{where}: {name} {before[name]!r} then, {after.get(name)!r} now")
-    if not found:
-        keys = {**then.values, **now.values}
-        differ = [k for k in keys if then.values.get(k) != now.values.get(k)]
-        found += [f"{split}: {name} by query or row" for split, name in differ]
-    return found
+def _changed(then: Trial, now: Trial) -> list[str]:
+    """Points, numbers and arrays that differ, a text each."""
+    found = differences(then, now)
+    return [f"{where}: {what} {old} then, {new} now" for where, what, old, new in found]
 
 
-def _ingredients(then: StoredTrial, now: StoredTrial) -> tuple[str, ...]:
+def _ingredients(then: Trial, now: Trial) -> tuple[str, ...]:
     """Each ingredient that is not as it was: its word, what it was, what it is."""
-    before: Mapping[str, Any] = with_tuples(then.spec)
-    after: Mapping[str, Any] = with_tuples(now.spec)
-    named = {word: (before.get(k), after.get(k)) for k, word in _INGREDIENTS.items()}
-    named["versions"] = then.installed, now.installed
-    named["machine"] = then.machine, now.machine
+    named = {word: (getattr(then, k), getattr(now, k)) for k, word in _INGREDIENTS.items()}
     return tuple(
         f"{word}: {old} then, {new} now" for word, (old, new) in named.items() if old != new
     )

@@ -1,4 +1,4 @@
-"""``bench audit``: replay every query at every point to check the declared costs."""
+"""``bench audit``: replay every query at every point to check the billed costs."""
 
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,16 @@ from bench_core.terminal.wording import counted
 
 @click.command(
     "audit",
-    short_help="Check a run's declared costs on every query and point.",
+    short_help="Check a run's costs on every query and point.",
     epilog="""\b
 Examples:
   bench audit                 the last run
   bench audit 3 --workers 2
 
 \b
-Cells that a model did not declare as bought are replaced; its answer must stay the same, bit by
-bit. A learner that fails leaves the ranking, and the exit status is then 1.""",
+A trial is verified where each purchase is made from what was bought before it. The model is
+asked again on demand, or cells that it did not buy are replaced; its answers must stay the
+same. A learner that fails leaves the ranking, and the exit status is then 1.""",
 )
 @options.stored_run_options
 def command(run: str, output: Path | None, **given: Any) -> int:
@@ -32,9 +33,10 @@ def command(run: str, output: Path | None, **given: Any) -> int:
     with doing_again("", run=run, **given) as asked:
         result = api.audit(run, **asked)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
-    broken = sum(result.counts.values()) - replayed
-    verdict = {"verified": replayed - refused, "failed the audit": refused}
-    verdict["could not be audited"] = broken
+    declared = sum(status == "declared" for _, status, _ in result.failures)
+    verdict = {"verified": replayed - refused - declared, "declared": declared}
+    verdict |= {"failed the audit": refused}
+    verdict["could not be audited"] = sum(result.counts.values()) - replayed
     last = f"run {result.run}: {counted(verdict) or 'there is nothing to audit'}"
     write_text(output or Path("-"), "\n".join([*failures(result), last]) + "\n")
     return result.exit_status

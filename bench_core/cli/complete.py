@@ -56,7 +56,7 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.data_folder import data_folder
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
 
@@ -81,7 +81,7 @@ def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     with suppress(sqlite3.Error, ValueError):
         uri = f"{path.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as db:
-            known += [run for (run,) in db.execute("SELECT id FROM run ORDER BY number DESC")]
+            known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
     return [name for name in known if name.startswith(incomplete)]
 
 

@@ -9,7 +9,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import BenchError, one_line
 from bench_core.plugins import Registry
 from bench_core.terminal.tables import Table, deliver

@@ -14,7 +14,7 @@ from bench_core.terminal.tables import Table, deliver
 from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
-    from bench_core.datasets.search import DataFolder
+    from bench_core.datasets.data_folder import DataFolder
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
@@ -73,7 +73,7 @@ def command(
 
     'bench show NAME' shows more of what plugins offer, 'bench report RUN' of a run.
     """
-    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.data_folder import data_folder
 
     if kind in ("runs", "fits", "cache"):
         deliver(
@@ -104,7 +104,7 @@ def _tasks(plugin: Any) -> str:
 
 
 def _datasets(registry: Registry, data_dir: Path | None = None) -> Table:
-    from bench_core.datasets.search import DataFolder
+    from bench_core.datasets.data_folder import DataFolder
 
     source = DataFolder(data_dir)
     rows = [
@@ -211,7 +211,7 @@ def _fits(store: Path) -> Table:
 
     kept, rows = Store(store), []
     for run in kept.runs():
-        keys = sorted({str(spec["fit"]) for spec in kept.specs(run.run)})
+        keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
         rows.append((str(run.number), run.run, str(len(files)), size(total(files)), size(alone)))

@@ -18,7 +18,7 @@ from bench_core.terminal.wording import cost, count, quality, settings, stand_in
 if TYPE_CHECKING:
     from bench_core.arrays import FloatArray
     from bench_core.data import Examples
-    from bench_core.datasets.file_parts import Part
+    from bench_core.datasets.user_data import Part
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
@@ -297,7 +297,7 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.file_parts import read_part
+    from bench_core.datasets.user_files import read_part
 
     part = read_part(path, {**columns, "--split": ""}, index_base, "")
     y = _numbers(part, model.about)

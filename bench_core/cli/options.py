@@ -7,12 +7,12 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bench_core._io.plugin_folders import homes, look_in, take_off_the_path
 from bench_core._io.text import is_url
 from bench_core.cli.complete import runs_named
 from bench_core.errors import UsageError, blaming, one_line
@@ -244,16 +244,6 @@ executor_option = partial(
     "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
 )
 
-isolate_option = click.option(
-    "--isolate/--no-isolate",
-    default=None,
-    help="Hide the store, prepared data that a job does not need and the files of data sets "
-    "from the job's process, and the network; let strangers' learners write to private folders "
-    "alone, and import their modules nowhere else (Linux). By default only their fitted models are "
-    "confined so, where that is possible; "
-    "--no-isolate lets these use devices, the network and all folders, and marks their rows.",
-)
-
 no_progress_option = click.option(
     "--no-progress", is_flag=True, help="Show no progress bars or lines."
 )
@@ -286,7 +276,6 @@ stored_run_options = together(
     run_argument,
     workers_option,
     executor_option(default="local", show_default=True),
-    isolate_option,
     no_progress_option,
     output_option,
     store_option,
@@ -295,18 +284,10 @@ stored_run_options = together(
 """The options of a verb that does the work of a stored run again."""
 
 
-def registry_for_report(plugins: Sequence[str], isolate: bool | None) -> Registry:
-    """The plugins for the report of a run; under ``--isolate`` no plugin of others is imported in
-    the process that writes the store, also when the run is over."""
-    from bench_core.plugins import load_registry
-
-    return load_registry((), lambda plugin, _: True) if isolate else registry(plugins)
-
-
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     """All installed plugins, those of ``-p``, which may lie in the current folder, and the
     user's own data sets."""
-    from bench_core.datasets.search import data_folder
+    from bench_core.datasets.data_folder import data_folder
     from bench_core.datasets.user_datasets import add_own_data
     from bench_core.plugins import load_registry
 
@@ -316,22 +297,29 @@ def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     return found
 
 
-def find_plugins_here(plugins: Sequence[str], isolate: bool | None = None) -> None:
+def find_plugins_here(plugins: Sequence[str]) -> None:
     """Make modules of the current folder importable, if ``-p`` named any, without hiding installed
-    ones; under ``--isolate`` for the processes alone that run them."""
+    ones."""
     here = str(Path.cwd())
     if not plugins:
         return
-    look_in({here: bool(isolate)})
-    if isolate:
-        take_off_the_path(here)
-    elif here not in sys.path:
+    if here not in sys.path:
         sys.path.append(here)
     for module in plugins:
         top = module.partition(".")[0]
         own = next((name for name in (top, f"{top}.py") if Path(here, name).exists()), "")
-        if own and here not in homes([module]):
+        if own and not _lies_in(top, here):
             note(f"-p {module}: an installed module has that name, so ./{own} is not taken")
+
+
+def _lies_in(top: str, folder: str) -> bool:
+    """Whether a package or module would be imported from a folder."""
+    try:
+        spec = find_spec(top)
+    except ValueError:  # made by a program, without a file
+        return False
+    places = [*(spec.submodule_search_locations or [spec.origin or ""])] if spec else []
+    return any(Path(place).resolve().parent == Path(folder) for place in places)
 
 
 def note(message: str, quiet: bool = False) -> None:

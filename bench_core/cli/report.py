@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,47 +91,13 @@ def command(
     return 0
 
 
-@contextmanager
-def _imported_in_part() -> Iterator[None]:
-    """What is imported in the body does without what no board needs: pandas without pyarrow, as if
-    that were not installed (35 MiB, .1 s), and scipy without numpy.f2py, which it takes with all
-    of numpy's names and never calls (.1 s)."""
-    import numpy as np
-
-    modules: dict[str, Any] = vars(sys)["modules"]
-    unused = [(modules, "pyarrow")] if {"pandas", "pyarrow"}.isdisjoint(modules) else []
-    unused += [] if "numpy.f2py" in modules else [(vars(np), "f2py")]
-    for of, name in unused:
-        of[name] = None
-    try:
-        yield
-    finally:
-        for of, name in unused:
-            del of[name]
-
-
-@contextmanager
-def _not_collecting() -> Iterator[None]:
-    """Garbage in circles is left: there is little, and to look for it among all that is known of a
-    large run takes .2 s."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
     """A run and its finished rows, of which there must be some."""
     from bench_core.results.store import Store
 
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
-    with _imported_in_part():
-        frame = kept.frame(run, compact=True)
-        import_module("scipy.special")  # which intervals are made with
+    frame = kept.frame(run, compact=True)
     if frame.empty:
         raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
     return info, frame
@@ -171,11 +133,11 @@ def write_report(
     """Write the report of a run to a file, or show it on the terminal; ``budgets`` take the place
     of those of its suite."""
     from bench_core.results.store import Store
-    from bench_core.statistics.pools import one_thread
+    from bench_core.statistics.bootstrap_data import one_thread
 
     report = report_for(registry, output)
     kept = Store(store)
-    with kept.held(), _not_collecting(), one_thread():
+    with kept.held(), one_thread():
         info, frame = finished(kept, run)
         if budgets:
             named = {"budgets": tuple(map(str, budgets))}

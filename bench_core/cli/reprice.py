@@ -33,7 +33,7 @@ def command(run: str, output: Path | None, **given: Any) -> int:
     from bench_core import api
 
     with doing_again(GO_ON, run=run, **given) as asked:
-        registry = options.registry_for_report(asked["plugins"], asked["isolate"])
+        registry = options.registry(asked["plugins"])
         report_for(registry, output)  # refused before any work
         result = api.reprice(run, **asked)
     return show_result(registry, result, output, given["quiet"], given["verbose"])

@@ -34,10 +34,8 @@ differs.""",
 def command(trial: str, **given: Any) -> int:
     """Train and score TRIAL anew: the same bits, or what differs and which ingredient changed."""
     from bench_core.api.rerun import rerun
-    from bench_core.results.store import Store
 
-    then = Store(given["store"]).trial(trial).request
-    options.find_plugins_here(given["plugins"], then.get("isolate"))
+    options.find_plugins_here(given["plugins"])
     with doing_again("", **given) as asked:
         found = rerun(trial, **asked)
     word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"

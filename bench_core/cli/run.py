@@ -155,7 +155,6 @@ request_options = options.together(
         "and of all that it starts (elsewhere than on Linux its process alone), not mapped files. "
         "Default: 80% of the machine's memory, shared by the workers.",
     ),
-    options.isolate_option,
     click.option(
         "--retries",
         type=click.IntRange(0, 100),
@@ -195,7 +194,7 @@ def request(
     """The request that the options of ``request_options`` and ``-p`` make."""
     from bench_core.planning.request import DAY, RunRequest
 
-    options.find_plugins_here(plugins, given["isolate"])
+    options.find_plugins_here(plugins)
     return RunRequest(
         plugins=tuple(plugins),
         store=str(store),
@@ -238,7 +237,7 @@ def command(
     from bench_core import api
 
     asked = request(**given)
-    registry = options.registry_for_report(asked.plugins, asked.isolate)
+    registry = options.registry(asked.plugins)
     report_for(registry, output)  # refused before hours are spent
     with following(GO_ON, no_progress, quiet, verbose) as show:
         result = api.run(request=asked, on_event=show)
@@ -308,7 +307,7 @@ def doing_again(
 ) -> Iterator[dict[str, Any]]:
     """What a verb that does stored work again hands to Python; its events are displayed."""
     modules = needed_plugins(store, run, plugins) if run else tuple(plugins)
-    options.find_plugins_here(modules, given.get("isolate"))
+    options.find_plugins_here(modules)
     with following(advice, no_progress, quiet, verbose) as show:
         yield {**given, "store": str(store), "plugins": modules, "on_event": show}
 

@@ -16,7 +16,7 @@ from bench_core.errors import InputError, UsageError, printable
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
-    from bench_core.datasets.search import DataFolder
+    from bench_core.datasets.data_folder import DataFolder
     from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
     from bench_core.protocols import Dataset
@@ -124,7 +124,7 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     lines += [*_doc(dataset), *_parameters("Options", dataset, name)]
     if not dataset.files:
         return "\n".join([*lines, "", "Needs no files: bundled or generated."])
-    from bench_core.datasets.search import DataFolder
+    from bench_core.datasets.data_folder import DataFolder
 
     source = DataFolder(data_dir)
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"

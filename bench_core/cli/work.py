@@ -50,7 +50,7 @@ def command(
 
     path, shard = job_path(job), shard_path(job)
     piece = read_job(path)
-    options.find_plugins_here([*piece.request.plugins, *plugins], piece.request.isolate)
+    options.find_plugins_here([*piece.request.plugins, *plugins])
     piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
     with following("; the same command does the rest", no_progress, quiet, verbose) as show:
         result = work(piece, shard, show, str(data_dir or ""), plugins)

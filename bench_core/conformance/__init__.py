@@ -33,7 +33,7 @@ from bench_core.conformance.report_checks import REPORT_CHECKS, Run, finished_ru
 from bench_core.conformance.tasks import prices, task_splits, with_learners
 from bench_core.contracts import learner_of, name_of
 from bench_core.data import Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.protocols import JudgesPictures, Source
 
 __all__ = [

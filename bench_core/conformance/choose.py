@@ -6,7 +6,7 @@ from typing import Any
 
 from bench_core.conformance import Case, cases_of, prices
 from bench_core.contracts import learner_of
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
 from bench_core.planning.request import parse_setting, with_setting

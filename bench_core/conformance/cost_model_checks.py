@@ -12,7 +12,7 @@ from bench_core.contracts import check
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Queries
-from bench_core.datasets.priced import from_json, same_sensors, to_json
+from bench_core.datasets.pricing import from_json, same_sensors, to_json
 
 ROWS, ROUNDING = 60, 1e-9
 

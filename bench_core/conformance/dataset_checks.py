@@ -138,7 +138,8 @@ def _splits(dataset: Any, source: Any) -> Splits:
 
 @lru_cache(maxsize=1)
 def _prepared(dataset: Any, source: Any) -> Splits:
-    return dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
+    made = dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
+    return made if shapes_fault(made) else made.complete(dataset.task)
 
 
 def _parts(splits: Splits) -> tuple[Examples, ...]:

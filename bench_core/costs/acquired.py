@@ -48,24 +48,24 @@ class Acquired:
 
     def unpack(self) -> NDArray[np.bool_]:
         """As a boolean mask (n, s) or (1, s)."""
-        raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
-        unpacked = np.unpackbits(raw, axis=1, bitorder="little")
+        unpacked = np.unpackbits(self._bytes(), axis=1, bitorder="little")
         return unpacked[:, : self.sensors].astype(bool)
 
     def cost(self, price: FloatArray) -> FloatArray:
         """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
 
-        Works byte by byte from a table of 256 sums, word by word, in a fixed order, so that a
-        row's cost does not depend on the block it stands in.
+        Bytes are looked up in tables of sums and added in order, so a row's cost does not depend on
+        the block it stands in.
         """
-        raw = np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
+        raw = self._bytes()
         total = np.zeros(len(raw))
-        for w, tables in enumerate(byte_sums(price)):
-            word = np.zeros(len(raw))
-            for k, sums in enumerate(tables):
-                word += sums[raw[:, 8 * w + k]]
-            total += word
+        for byte, sums in zip(raw.T, _byte_sums(np.asarray(price, float).tobytes()), strict=False):
+            total += sums[byte]
         return total
+
+    def _bytes(self) -> NDArray[np.uint8]:
+        """The bits as bytes (n, 8 w), the first sensor's first."""
+        return np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
 
 
 def words(sensors: int) -> int:
@@ -73,19 +73,13 @@ def words(sensors: int) -> int:
     return max(1, -(-sensors // 64))
 
 
-def byte_sums(price: FloatArray) -> FloatArray:
-    """For each byte of a row's words the price of each of its values, read-only (w, 8, 256)."""
-    return _byte_sums(np.ascontiguousarray(price, dtype=np.float64).tobytes())
-
-
 @lru_cache(maxsize=16)
 def _byte_sums(price: bytes) -> FloatArray:
+    """The price of each value of each byte of a row, (bytes, 256)."""
     each = np.frombuffer(price)
     padded = np.zeros(64 * words(len(each)))  # bits beyond the last sensor cost nothing
     padded[: len(each)] = each
     sums = np.zeros((len(padded) // 8, 256))
     for bit, value in enumerate(padded.reshape(-1, 8).T):
         sums[:, 1 << bit : 2 << bit] = sums[:, : 1 << bit] + value[:, None]
-    tables = sums.reshape(-1, 8, 256)
-    tables.flags.writeable = False
-    return tables
+    return sums

@@ -25,11 +25,15 @@ class Bill:
 
     ``splits`` is the sum over evaluated splits of their multiplier (CEGB's eps_m, 1 for plain
     splits); ``trees`` the number of trees evaluated. Either is one number for all or (n,).
+    ``order`` (n, s), or (1, s) for all rows alike, may say in which step each sensor was bought: 0
+    for the first step, -1 where it was not bought. Sensors of one step are bought together, by what
+    the steps before it have shown; the audit checks that.
     """
 
     acquired: Acquired
     splits: Counts = 0
     trees: Counts = 0
+    order: IntArray | None = None
 
     @classmethod
     def for_features(

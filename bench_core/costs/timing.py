@@ -13,8 +13,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, count, repeat
 from typing import Any, Literal
 
@@ -106,17 +107,16 @@ def measure(
         raise ValueError("measuring needs extractors, items and at least one repetition")
     timer = time.process_time if clock == "cpu" else time.perf_counter
     step = _step(timer)
-    least = max(LEAST, STEPS * step)
+    watch = partial(_Stopwatch, timer, max(LEAST, STEPS * step))
+    first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
     watches: dict[Key, _Stopwatch] = {}
-    first = _loaded(items[0], load)
     for e in extractors:
-        with _blamed(e, items[0]):
+        with _blamed(f"extractor {e.name!r} failed on {_name(items[0])}"):
             given = e.extract(first)
             features[e.name] = _features(e, given)
-            watches[e.name, ""] = _Stopwatch(timer, e.extract, first, least)
-            for output, call in e.outputs.items():
-                watches[e.name, output] = _Stopwatch(timer, call, given, least)
+            watches[e.name, ""] = watch(e.extract, first)
+            watches |= {(e.name, name): watch(call, given) for name, call in e.outputs.items()}
     _refuse_doubles(features)
     total, done = repeats * len(items) * len(extractors), count(1)
     orders = np.random.default_rng(0)
@@ -124,8 +124,17 @@ def measure(
         for item in chain.from_iterable(repeat(items, repeats)):
             value = _loaded(item, load)
             for k in orders.permutation(len(extractors)):
-                with _blamed(e := extractors[k], item):
-                    _time(e, item, value, watches, features[e.name])
+                e = extractors[k]
+                with _blamed(f"extractor {e.name!r} failed on {_name(item)}"):
+                    given = watches[e.name, ""](value)
+                    for name in e.outputs:
+                        _numbers(name, watches[e.name, name](given), single=True)
+                    if not e.outputs and (found := _features(e, given)) != features[e.name]:
+                        raise InputError(
+                            f"extractor {e.name!r} returned {len(features[e.name])} features for "
+                            f"the first item and {len(found)} (or others) for {_name(item)}; "
+                            "return the same for all"
+                        )
                 progress(next(done), total)
     return Measured(
         features,
@@ -138,28 +147,10 @@ def measure(
     )
 
 
-def _time(
-    extractor: Extractor,
-    item: Any,
-    value: Any,
-    watches: Mapping[Key, _Stopwatch],
-    first: tuple[str, ...],
-) -> None:
-    """Time an extractor and each of its outputs once; it must give the same as ``first``."""
-    given = watches[extractor.name, ""](value)
-    for output in extractor.outputs:
-        _refuse_many(extractor.name, output, watches[extractor.name, output](given))
-    if (found := tuple(extractor.outputs) or _features(extractor, given)) != first:
-        raise InputError(
-            f"extractor {extractor.name!r} returned {len(first)} features for the first item "
-            f"and {len(found)} (or others) for {_name(item)}; return the same for all"
-        )
-
-
 class _Stopwatch:
     """Times a function, by as many calls at once as last ``least`` seconds; they warm it up."""
 
-    def __init__(self, timer: Callable[[], float], call: Call, value: Any, least: float) -> None:
+    def __init__(self, timer: Callable[[], float], least: float, call: Call, value: Any) -> None:
         self.timer, self.call, self.calls = timer, call, 1
         self.seconds: list[float] = []
         call(value)
@@ -198,7 +189,7 @@ def _undisturbed() -> Iterator[None]:
 
 def _loaded(item: Any, load: Call) -> Any:
     remedy = "remove it from the input, or correct the function that loads"
-    with _refused(f"{_name(item)}: loading it failed", remedy):
+    with _blamed(f"{_name(item)}: loading it failed", remedy):
         return load(item)
 
 
@@ -206,9 +197,19 @@ def _name(item: Any) -> str:
     return str(item) if isinstance(item, str) or hasattr(item, "__fspath__") else "an item"
 
 
+@contextmanager
+def _blamed(what: str, remedy: str = "correct it") -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:  # a script that ends itself
+        raise InputError(f"{what} ({type(error).__name__}: {error}); {remedy}") from error
+
+
 def _step(clock: Callable[[], float]) -> float:
-    """By how much a clock moves, seen by watching it: CPU time moves by 15.6 ms on Windows, which
-    reports 100 ns."""
+    """The step by which a clock moves, seen by watching it: CPU time moves by 15.6 ms on Windows,
+    which reports 100 ns."""
     steps: list[float] = []
     last, until = clock(), time.perf_counter() + WATCH
     while len(steps) < 5 and time.perf_counter() < until:
@@ -218,20 +219,6 @@ def _step(clock: Callable[[], float]) -> float:
     return min(steps, default=0.0)
 
 
-def _blamed(extractor: Extractor, item: Any) -> AbstractContextManager[None]:
-    return _refused(f"extractor {extractor.name!r} failed on {_name(item)}", "correct it")
-
-
-@contextmanager
-def _refused(what: str, remedy: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:  # a script that ends itself
-        raise InputError(f"{what} ({type(error).__name__}: {error}); {remedy}") from error
-
-
 def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
     """The names of its features; refuses what holds no numbers."""
     name = extractor.name
@@ -239,33 +226,28 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
         raise InputError(f"extractor {name!r} returned nothing; return a number or a vector")
     if extractor.outputs:
         for output, call in extractor.outputs.items():
-            _refuse_many(name, output, call(given))
+            _numbers(output, call(given), single=True)
         return tuple(extractor.outputs)
     if isinstance(given, Mapping):
         _numbers(name, list(given.values()))
         return tuple(str(key) for key in given)
-    vector = _numbers(name, given)
-    if vector.size == 1:
-        return (name,)
-    return tuple(f"{name}_{k}" for k in range(1, vector.size + 1))
+    size = _numbers(name, given)
+    return (name,) if size == 1 else tuple(f"{name}_{k}" for k in range(1, size + 1))
 
 
-def _refuse_many(name: str, output: str, value: Any) -> None:
-    if _numbers(output, value).size != 1:
-        raise InputError(f"output {output!r} of {name!r} is not one number; return one")
-
-
-def _numbers(name: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _numbers(name: str, given: Any, single: bool = False) -> int:
+    """How many numbers an extractor or output returned. Raises InputError for other values."""
+    what = f"{'output' if single else 'extractor'} {name!r}"
     try:
-        vector = np.asarray(given, dtype=np.float64)
+        size = np.asarray(given, dtype=np.float64).size
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"extractor {name!r} returned {type(given).__name__}, not numbers; return a number, "
+            f"{what} returned {type(given).__name__}, not numbers; return a number, "
             "a vector or a mapping of names to numbers"
         ) from error
-    if not vector.size:
-        raise InputError(f"extractor {name!r} returned no number at all; return at least one")
-    return vector
+    if not size or (single and size > 1):
+        raise InputError(f"{what} returned {size} numbers; return {'one' if single else 'some'}")
+    return size
 
 
 def _refuse_doubles(features: Mapping[str, Sequence[str]]) -> None:

@@ -9,9 +9,8 @@ An entry is a folder ``NAME-KEY``::
     shared/                                         what learners derive from its training rows
 
 It is built under a temporary name and renamed, so that a folder of the final name is whole
-whatever was killed, and read-only from then on. One process at a time builds an entry, others wait
-for it. An entry whose files are missing or have the wrong length is built again; a run compares the
-sha256 of those that it uses, once (``check_prepared``).
+whatever was killed. One process at a time builds an entry, others wait for it. An entry whose files
+are missing or too short is built again; ``bench data verify`` compares all with their fingerprint.
 
 Beside the entries are arrays and text that all folds of a data set share (``kept_arrays``):
 computing them for each fold would repeat the work, and measured values would differ by fold.
@@ -29,22 +28,24 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder, seal
+from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder
 from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Frames, Queries, Task
-from bench_core.datasets.priced import from_json, to_json
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import from_json, to_json
 from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
-FORMAT = 2
-SHARED = "shared"
-_OURS = ("encoding", "file_parts", "priced", "readers", "splitting", "user_files")
+FORMAT = 3
+META, SHARED = "meta.json", "shared"
+PLAIN = ("task", "classes", "feature_names", "notes", "origins", "stand_in", "costs_assumed")
+"""What ``META`` keeps of ``Splits`` as it is."""
+_OURS = ("pricing", "readers", "splitting", "user_data", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 """What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 when it changes. FORMAT rises when other parts would give other arrays."""
@@ -93,10 +94,14 @@ def prepare(
 
 
 def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
-    """What a data set prepares, checked. Raises InputError naming the data set."""
+    """What a data set prepares, complete and checked. Raises InputError naming the data set."""
     with charging(f"data set {dataset.name}: its prepare"):
         made = dataset.prepare(source, size, fold, seed)
-    if wrong := shapes_fault(made) or labels_fault(dataset.task or made.task, made):
+    wrong = shapes_fault(made)
+    if not wrong:
+        made = made.complete(dataset.task)
+        wrong = labels_fault(dataset.task or made.task, made)
+    if wrong:
         raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
     return cast(Splits, made)
 
@@ -140,38 +145,37 @@ def _identity(path: Path) -> tuple[str, int, int]:
 def open_prepared(
     path: str | Path, rows: Sequence[str] = SPLITS, labels: Sequence[str] = SPLITS
 ) -> Splits:
-    """The splits in an entry, as read-only memory maps that do not lead to their files.
+    """The splits in an entry, as read-only memory maps.
 
     Splits that are not among ``rows`` are not opened and have none; labels of those that are not
-    among ``labels`` are not opened and are NaN. Raises InputError where a file is missing or has
-    the wrong length.
+    among ``labels`` are not opened and are NaN. Raises InputError where a file is missing or too
+    short.
     """
     path = Path(path)
     try:
-        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        meta: dict[str, Any] = json.loads((path / META).read_text(encoding="utf-8"))
         train, valid, test = (
             _open_examples(path, meta["arrays"], name, name in labels)
             if name in rows
-            else _no_rows(meta["arrays"], name)
+            else Examples(np.empty((0, meta["features"]), np.float32), np.empty(0))
             for name in SPLITS
         )
         prices = from_json(meta["prices"])
-        if not isinstance(prices, SensorPrices):
-            raise TypeError(f"prices hold {prices.name!r}, not sensor prices")
+        assert isinstance(prices, SensorPrices)
         return Splits(
             train,
             valid,
             test,
-            prices=prices,
-            task=Task(meta["task"]),
+            prices,
+            Task(meta["task"]),
+            cost_model=from_json(meta["cost_model"]) if meta["cost_model"] else None,
             classes=meta["classes"],
             feature_names=tuple(meta["feature_names"]),
-            stand_in=meta["stand_in"],
             notes=tuple(meta["notes"]),
-            fingerprint=meta["fingerprint"],
-            cost_model=from_json(meta["costs"]) if meta["costs"] else None,
+            origins=tuple(meta["origins"]),
+            stand_in=meta["stand_in"],
             costs_assumed=meta["costs_assumed"],
-            origins=tuple(meta.get("origins", ())),
+            fingerprint=meta["fingerprint"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -186,43 +190,19 @@ def _whole(path: Path) -> Splits | None:
     return None
 
 
-def files_of(path: Path, rows: Sequence[str], labels: Sequence[str]) -> Iterator[Path]:
-    """The files that ``open_prepared`` opens."""
-    yield path / "meta.json"
-    for file in path.glob("*.npy"):
-        split, what = file.name.split(".")[:2]
-        if split in rows and (what != "y" or split in labels):
-            yield file
+def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) -> Examples:
+    def array(name: str) -> Any:
+        name = f"{split}.{name}"
+        return mapped(path / f"{name}.npy") if name in arrays else None
 
-
-def _no_rows(arrays: dict[str, Any], split: str) -> Examples:
-    features = arrays[f"{split}.X"]["shape"][1]
-    return Examples(np.empty((0, features), np.float32), np.empty(0))
-
-
-def _open_examples(path: Path, arrays: dict[str, Any], split: str, labels: bool) -> Examples:
-    def array(name: str) -> Array | None:
-        facts = arrays.get(f"{split}.{name}")
-        if facts is None:
-            return None
-        file = path / f"{split}.{name}.npy"
-        if file.stat().st_size != facts["bytes"]:
-            raise ValueError(f"{file.name} has the wrong length")
-        found = mapped(file)
-        if list(found.shape) != facts["shape"]:
-            raise ValueError(f"{file.name} has the wrong shape")
-        return found
-
-    X, boundaries = array("X"), array("queries")
-    if X is None:
-        raise ValueError(f"no rows of split {split}")
-    y = array("y") if labels else np.broadcast_to(np.nan, len(X))
-    if y is None:
-        raise ValueError(f"no labels of split {split}")
-    queries = None if boundaries is None else Queries(boundaries)
-    pixels = array("frames")
-    frames = None if pixels is None else Frames(pixels, array("widths"))
-    return Examples(X, y, queries, array("multiplicity"), frames)
+    X, boundaries, pixels = array("X"), array("queries"), array("frames")
+    return Examples(
+        X,
+        array("y") if labels else np.broadcast_to(np.nan, len(X)),
+        None if boundaries is None else Queries(boundaries),
+        array("multiplicity"),
+        None if pixels is None else Frames(pixels, array("widths")),
+    )
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
@@ -251,22 +231,16 @@ def fingerprint(splits: Splits) -> str:
 
 
 def check_prepared(path: str | Path) -> None:
-    """Compare an entry with the sha256 that was noted when it was made.
-
-    Raises InputError where it is damaged, and removes it.
-    """
-    path, same = Path(path), False
-    with suppress(InputError):
-        splits = open_prepared(path)
-        meta: dict[str, Any] = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        noted = meta.pop("sum", None)  # older entries have none
-        same = noted in (None, digest(meta)) and fingerprint(splits) == splits.fingerprint
-    if not same:
+    """Compare an entry with its fingerprint. Raises InputError where it is damaged, and removes
+    it."""
+    path = Path(path)
+    splits = _whole(path)
+    if splits is None or fingerprint(splits) != splits.fingerprint:
         with _writable(path.parent, f"{path}: cannot remove damaged data"):
             remove_folder(path)
         raise InputError(
-            f"{path}: the prepared data are not those that were made (another sha256) and were "
-            "removed; the same command prepares them anew"
+            f"{path}: the prepared data have another fingerprint than when they were made, and "
+            "were removed; the same command prepares them again"
         )
 
 
@@ -279,29 +253,18 @@ def prepared_entries(names: Sequence[str] = ()) -> list[Path]:
 
 def _write(path: Path, splits: Splits) -> None:
     with atomic_folder(path) as new:
-        arrays = {}
-        for name, array in _arrays(splits):
-            file = new / f"{name}.npy"
-            with file.open("wb") as out:
-                np.lib.format.write_array(out, array, allow_pickle=False)
-            arrays[name] = {"shape": list(array.shape), "bytes": file.stat().st_size}
-        meta = {
-            "arrays": arrays,
+        arrays = dict(_arrays(splits))
+        for name, array in arrays.items():
+            np.save(new / f"{name}.npy", array, allow_pickle=False)
+        meta = {name: getattr(splits, name) for name in PLAIN} | {
+            "arrays": [*arrays],
+            "features": splits.train.X.shape[1],
             "prices": to_json(splits.prices),
-            "costs": to_json(splits.cost_model) if splits.cost_model else None,
-            "costs_assumed": splits.costs_assumed,
-            "origins": list(splits.origins),
-            "task": str(splits.task),
-            "classes": splits.classes,
-            "feature_names": list(splits.feature_names),
-            "stand_in": splits.stand_in,
-            "notes": list(splits.notes),
+            "cost_model": to_json(splits.cost_model) if splits.cost_model else None,
             "fingerprint": fingerprint(splits),
         }
-        meta["sum"] = digest(json.loads(json.dumps(meta)))
-        (new / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+        (new / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
         (new / SHARED).mkdir()
-    seal(path)
 
 
 def kept_arrays(

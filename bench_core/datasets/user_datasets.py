@@ -28,8 +28,7 @@ from typing import Any, ClassVar
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
-from bench_core.datasets.file_parts import FORMATS
-from bench_core.datasets.user_files import FileData
+from bench_core.datasets.user_files import FORMATS, FileData
 from bench_core.errors import InputError, unknown
 from bench_core.plugins import PluginInfo, Registry
 from bench_core.protocols import Source
@@ -37,7 +36,7 @@ from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _PATHS = ("file", "valid", "test", "costs")
-_TEXTS = ("title", *_PATHS, "format", "task", "label", "query")
+_TEXTS = (*_PATHS, "title", "format", "task", "label", "query")
 _KEYS = (*_TEXTS, "split", "folds", "index_base")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OPTION = re.compile(
@@ -74,114 +73,111 @@ def _as_keys(message: str) -> str:
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
     tables = parse_toml(path, read_settings(path))
-    return [_Table(path, name, table).entry() for name, table in tables.items()]
+    return [_entry(path, name, table) for name, table in tables.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Checks one table; every refusal names the file, the table and the key."""
+def _entry(path: Path, name: str, table: Any) -> type[Any]:
+    """The class of one table."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"{path}: {name!r}: a table [{name}] is wanted")
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{path}: [{name}]: a name of letters, digits, '-' and '_' is wanted")
+    place = f"{path}, [{name}]"
+    for key in table:
+        if key not in _KEYS:
+            raise InputError(f"{place}: {unknown('key', key, _KEYS)}")
+    own = _files(path, place, table)
+    about: dict[str, Any] = {
+        "name": name,
+        "title": _text(place, table, "title") or own.title,
+        "task": Task(own.task),
+        "folds": own.folds,
+        "files": own.files,
+        "depends_on": own.depends_on,
+        "place": place,
+        "__module__": __name__,
+        "__doc__": f"From {path}.",
+    }
+    own_field = ("own", FileData, field(init=False, default=own))
+    return make_dataclass(name, [own_field], bases=(Entry,), frozen=True, namespace=about)
 
-    path: Path
-    name: str
-    table: Any
 
-    def entry(self) -> type[Any]:
-        if not isinstance(self.table, Mapping):
-            raise InputError(f"{self.path}: {self.name!r}: a table [{self.name}] is wanted")
-        if not _NAME.fullmatch(self.name):
-            raise InputError(
-                f"{self.path}: [{self.name}]: a name of letters, digits, '-' and '_' is wanted"
-            )
-        for key in self.table:
-            if key not in _KEYS:
-                raise InputError(f"{self.path}, [{self.name}]: {unknown('key', key, _KEYS)}")
-        own = self.data()
-        about: dict[str, Any] = {
-            "name": self.name,
-            "title": self.text("title") or own.title,
-            "task": Task(own.task),
-            "folds": own.folds,
-            "files": own.files,
-            "depends_on": own.depends_on,
-            "place": f"{self.path}, [{self.name}]",
-            "__module__": __name__,
-            "__doc__": f"From {self.path}.",
-        }
-        own_field = ("own", FileData, field(init=False, default=own))
-        return make_dataclass(self.name, [own_field], bases=(Entry,), frozen=True, namespace=about)
+def _files(path: Path, place: str, table: Mapping[str, Any]) -> FileData:
+    """The files and options of a table."""
+    texts = {key: _text(place, table, key) for key in _TEXTS}
+    files = {key: _path(path.parent, texts[key]) for key in _PATHS}
+    if not files["file"]:
+        raise _fault(place, "file", "is missing: name the file of the (training) rows")
+    choices = {"task": tuple(t.value for t in Task), "format": ("", *FORMATS)}
+    for key, known in choices.items():
+        if texts[key] not in known:
+            wanted = ", ".join(filter(None, known))
+            raise _fault(place, key, f"one of {wanted} is wanted, not {texts[key]!r}")
+    column, shares, folds = _division(place, table, bool(files["valid"] or files["test"]))
+    return FileData(
+        train=files["file"],
+        valid=files["valid"],
+        test=files["test"],
+        costs=files["costs"],
+        split=column,
+        shares=shares,
+        folds=folds,
+        index_base=_number(place, table, "index_base", 0, 1),
+        label=texts["label"],
+        query=texts["query"],
+        task=texts["task"],
+        format=texts["format"],
+    )
 
-    def data(self) -> FileData:
-        files = {key: self.place(key) for key in _PATHS}
-        if not files["file"]:
-            raise self.refuse("file", "is missing: name the file of the (training) rows")
-        split, folds = self.table.get("split", ""), self.number("folds", 1, MOST_FOLDS, 1)
-        column, shares = (split, ()) if isinstance(split, str) else ("", self.shares(split))
-        if folds > 1:
-            shares = self.rotated(shares, folds, bool(column or files["valid"] or files["test"]))
-        elif shares and (files["valid"] or files["test"]):
-            raise self.refuse("split", "shares divide one file; leave out valid and test")
-        return FileData(
-            train=files["file"],
-            valid=files["valid"],
-            test=files["test"],
-            costs=files["costs"],
-            label=self.text("label"),
-            query=self.text("query"),
-            split=column,
-            task=self.one_of("task", [t.value for t in Task], needed=True),
-            format=self.one_of("format", FORMATS),
-            index_base=self.number("index_base", 0, 1, 1),
-            shares=shares,
-            folds=folds,
-        )
 
-    def shares(self, value: Any) -> tuple[float, ...]:
-        numbers = value if isinstance(value, list) else []
-        good = len(numbers) == 3 and all(type(v) in (int, float) and 0 < v < 1 for v in numbers)
-        if not good or abs(sum(numbers) - 1) > 1e-9:
-            raise self.refuse(
-                "split",
-                "a column, or the shares of train, valid and test as [0.6, 0.2, 0.2], whose sum "
-                f"is 1, is wanted, not {value!r}",
-            )
-        return tuple(float(v) for v in numbers)
+def _division(
+    place: str, table: Mapping[str, Any], divided: bool
+) -> tuple[str, tuple[float, ...], int]:
+    """The column that says which split, or shares and folds."""
+    split, folds = table.get("split", ""), _number(place, table, "folds", 1, MOST_FOLDS)
+    column = split if isinstance(split, str) else ""
+    shares = tuple(split) if isinstance(split, list) else ()
+    if not isinstance(split, str):
+        good = len(shares) == 3 and all(type(v) in (int, float) and 0 < v < 1 for v in shares)
+        if not good or abs(sum(shares) - 1) > 1e-9:
+            what = "a column, or the shares of train, valid and test as [0.6, 0.2, 0.2], whose sum"
+            raise _fault(place, "split", f"{what} is 1, is wanted, not {split!r}")
+    if folds == 1:
+        if shares and divided:
+            raise _fault(place, "split", "shares divide one file; leave out valid and test")
+        return column, shares, folds
+    if divided or column:
+        raise _fault(place, "folds", "folds divide one file; leave out valid, test and a column")
+    if folds < 3 and not shares:
+        raise _fault(place, "folds", "at least 3 are wanted, or say split = [TRAIN, VALID, TEST]")
+    shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
+    if shares[2] > 1 / folds + 1e-9:
+        raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
+    return column, shares, folds
 
-    def rotated(self, shares: tuple[float, ...], folds: int, divided: bool) -> tuple[float, ...]:
-        if divided:
-            raise self.refuse("folds", "folds divide one file; leave out valid, test and a column")
-        if folds < 3 and not shares:
-            raise self.refuse("folds", "at least 3 are wanted, or say split = [TRAIN, VALID, TEST]")
-        shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
-        if shares[2] > 1 / folds + 1e-9:
-            raise self.refuse("folds", f"the test share is above 1/{folds}: test splits overlap")
-        return shares
 
-    def place(self, key: str) -> str:
-        text = self.text(key)
-        if is_url(text):
-            return text
-        return str((self.path.parent / at_home(text)).absolute()) if text else ""
+def _path(folder: Path, text: str) -> str:
+    if not text or is_url(text):
+        return text
+    return str((folder / at_home(text)).absolute())
 
-    def text(self, key: str) -> str:
-        value = self.table.get(key, "")
-        if not isinstance(value, str):
-            raise self.refuse(key, f"text is wanted, not {value!r}")
-        return value
 
-    def one_of(self, key: str, known: Any, needed: bool = False) -> str:
-        value = self.text(key)
-        if value not in known and (needed or value):
-            raise self.refuse(key, f"one of {', '.join(known)} is wanted, not {value!r}")
-        return value
+def _text(place: str, table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise _fault(place, key, f"text is wanted, not {value!r}")
+    return value
 
-    def number(self, key: str, least: int, most: int, default: int) -> int:
-        value = self.table.get(key, default)
-        if type(value) is not int or not least <= value <= most:
-            raise self.refuse(key, f"a whole number {least} to {most} is wanted, not {value!r}")
-        return value
 
-    def refuse(self, key: str, why: str) -> InputError:
-        return InputError(f"{self.path}, [{self.name}], key {key!r}: {why}")
+def _number(place: str, table: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    value = table.get(key, 1)
+    if type(value) is not int or not least <= value <= most:
+        raise _fault(place, key, f"a whole number {least} to {most} is wanted, not {value!r}")
+    return value
+
+
+def _fault(place: str, key: str, why: str) -> InputError:
+    return InputError(f"{place}, key {key!r}: {why}")
 
 
 def add_own_data(to: Registry, folder: Path) -> None:

@@ -1,63 +1,60 @@
-"""Replay audit: does a model read only what it paid for, and answer a query by that query alone?
+"""Replay audit: is each purchase made from what was bought before it, and each answer from that?
 
-Blocks are gathered in random order: queries across the split, rows within their query. Scores there
-must agree to 1e-9 of each row's own (a matrix product may round otherwise; ``slack``), and costs,
-with what the same rows scored and cost in the trial's own blocks; then the OTHER queries of a block
-are replaced, and scores must agree again, and bills exactly. Last, all cells are replaced that the
-rows of a query had not bought at one of its operating points, once by NaN and once by other rows'
-values, mixed by column. Where rows buy differently, which cells are left alone tells what a row
-bought, which may itself have been chosen by cells that nobody paid for; so once more some cells are
-left alone that it did not buy: those that another row did. At that point, and at
-all points that bought nothing else, scores, acquired sensors, splits and trees of those rows must
-be bitwise equal. Under each cap (``caps.py``) all cells are replaced that a row had not bought
-when it was stopped: the point that answers, its score and its purchases must stay.
+Queries are gathered in random order, rows within their query too. Their scores and costs must be
+those of the trial's own blocks, so that nothing but the query decides. Then, at a point of the
+path, one of three proofs shows what the answers of its rows are made from:
 
-``sample`` does this for a few hundred rows, each once, and one point of each; of a stranger's model
-half of them are drawn by what a lie would earn there (``stakes.py``). ``full`` does the same
-first, and then all of it for every query at every point; where the model can be exported it
-also counts the splits and trees of some rows itself (``serving``).
+- *asked again*: the model has a program (``serving.Exportable``). It is walked on demand: it is
+  given a cell when it has bought it, and must buy and answer the same.
+- *all alike*: all rows buy the same, so that a purchase tells nothing. All other cells are
+  replaced, once by NaN and once by other rows' values; the answers must stay.
+- *in order*: bills declare the ``order`` of purchases. As above; and a row is shown what it had
+  bought before a random step, and must buy in that step what it bought.
 
-Only the audited rows and points are judged: what another point, which pays for a cell that is NaN
-now, makes of it is nobody's fault. Every call gets its own copy of the block, so that nothing can
-be noted in it. What is replaced is shown to ``fresh`` instances, one for each kind of it and others
-for the sample than for the rest, so that none has seen what it must not use; a stranger's live in
-processes of their own (``host.py``).
-``docs/trust.md`` lists what cannot be seen so.
+At any other point replaced cells must change nothing either, but that proves little: the cells that
+are left show what was bought, and a model that read everything may tell by its purchases what it
+read. There costs are only ``declared``.
+
+``sample`` does this for a few hundred queries or rows, each at one point. ``full`` then does it for
+all of them at every point. Replaced cells are shown to an instance of its own, which has never seen
+what it must not use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cache
-from itertools import chain
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.class_names import is_shipped
-from bench_core.costs.bill import Acquired
-from bench_core.costs.model import CostModel
-from bench_core.data import Examples, Features
-from bench_core.execution.caps import Answers, Caps, Ground
-from bench_core.execution.contract import ContractError, HostedError, predictions
-from bench_core.execution.gathered import Answer, Gathered, Mask, any_of_unit
-from bench_core.execution.predict import BLOCK_ROWS, Path, gather, predict_split, units
-from bench_core.execution.recount import recount
-from bench_core.execution.rounding import TOLERANCE, slack
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.bill import Acquired, Bill, Prediction
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.data import Examples, Features, Queries
+from bench_core.errors import UsageError
+from bench_core.execution.contract import ContractError, predictions
+from bench_core.execution.predict import BLOCK_ROWS, PredictedPath, gather, predict_split, units
 from bench_core.execution.score import readable
-from bench_core.execution.stakes import aimed
+from bench_core.protocols import Independent
 from bench_core.results.records import Verdict
+from bench_core.serving import Exportable, Folder, Predictor, Program
 
-SAMPLE_QUERIES = 200
-SAMPLE_ROWS = 512
+SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
+SAMPLE_PROGRAMS = 10
+"""Points at which a sample asks the program: to prepare one takes as long as to ask some rows."""
+TOLERANCE = 1e-9
+
+REMEDY = (
+    "give the model a program, buy the same sensors for all rows, or declare the order on its bills"
+)
 
 
-class _PeekError(Exception):
-    """What gave the model away."""
+class AuditError(Exception):
+    """An answer is not made from what was paid for; the message is the reason."""
 
 
 def replay(
@@ -68,283 +65,331 @@ def replay(
     mode: str = "sample",
     *,
     seed: str = "",
-    path: Path | None = None,
+    path: PredictedPath | None = None,
     accounting: str = "path",
-    fresh: Callable[[], AbstractContextManager[Any]] | None = None,
-    caps: Caps | None = None,
-    aim: bool = False,
+    fresh: Callable[[], Any] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
-    ``path`` is what the trial's own prediction of this split gave, its costs by ``accounting``, to
-    compare with; the full audit makes it where it is not given. ``fresh`` loads the model anew, to
-    be shown replaced cells only; without it a model could remember what it saw. ``caps`` are
-    audited on the bill ``path`` alone. ``aim``: whether the sample looks more where more is at
-    stake.
+    ``path`` is the trial's own prediction of the split, its costs by ``accounting``; it is made
+    where it is not given. ``fresh`` loads the model again.
     """
     if mode == "off":
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
-    fresh = fresh or (lambda: nullcontext(model))
-    priced = accounting == "path"
-    caps = caps if priced else None
     try:
-        if mode == "full" and path is None:
-            path, priced = predict_split(model, examples, costs, classes), True
-        judge = _Judge(model, fresh, costs, classes, rng, path, priced, examples, caps, aim)
-        judge.sample()
+        fresh, priced = fresh or (lambda: model), path is None or accounting == "path"
+        path = path or predict_split(model, examples, costs, classes)
+        audit = _Audit(model, fresh, examples, costs, classes, path, priced, rng)
+        audit.sample()
         if mode == "full":
-            judge.whole(progress)
-    except (_PeekError, ContractError) as found:
+            audit.whole(progress)
+    except (AuditError, ContractError) as found:
         return Verdict("failed", str(found))
+    if audit.unproven:
+        return Verdict(
+            "declared",
+            f"rows buy differently at {dict(path.points[min(audit.unproven)])}; {REMEDY}",
+        )
     return Verdict("verified" if mode == "full" else "sampled")
 
 
-@dataclass(slots=True, eq=False)
-class _Judge:
-    """``path`` is the trial's own prediction, ``priced`` whether its costs are those of the audited
-    bill, ``caps`` those to be audited, and ``aim`` whether the sample goes by what is at stake."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """A model's answer at one point of a block, one entry for each row; ``order`` (n, s) where its
+    bill declares one."""
+
+    bill: Bill
+    scores: FloatArray
+    bits: NDArray[np.uint64]
+    splits: FloatArray
+    trees: FloatArray
+    order: IntArray | None
+
+    @classmethod
+    def of(cls, prediction: Prediction, n: int) -> _Answer:
+        """A prediction for n rows, copied."""
+        given = prediction.bills["path"]
+        bought = Acquired(np.array(given.acquired.bits), given.acquired.sensors)
+        order = None if given.order is None else np.array(given.order)
+        bill = Bill(bought, np.array(given.splits), np.array(given.trees), order)
+        return cls(
+            bill,
+            np.array(prediction.scores),
+            bought.rows(n).bits,
+            np.broadcast_to(bill.splits, (n,)),
+            np.broadcast_to(bill.trees, (n,)),
+            None if order is None else np.broadcast_to(order, (n, order.shape[1])),
+        )
+
+    def of_rows(self, those: IntArray) -> _Answer:
+        """The answer for some of the rows, without its order."""
+        scores, bits = self.scores[those], self.bits[those]
+        return _Answer(self.bill, scores, bits, self.splits[those], self.trees[those], None)
+
+    def differs(self, other: _Answer, rows: IntArray) -> tuple[str, int] | None:
+        """What is not the same on these rows, and the first row where it is not."""
+        for what, same in (
+            ("it buys other sensors", (self.bits == other.bits).all(axis=1)),
+            ("its splits change", self.splits == other.splits),
+            ("its trees change", self.trees == other.trees),
+            ("its scores change", close(self.scores, other.scores)),
+        ):
+            if not same[rows].all():
+                return what, int(rows[np.argmin(same[rows])])
+        return None
+
+    def buys_like(self, other: _Answer) -> bool:
+        """Whether all rows buy the same, in the same order."""
+        if self.order is None or other.order is None:
+            return self.order is other.order and np.array_equal(self.bits, other.bits)
+        return np.array_equal(self.order, other.order)
+
+
+Judged = Sequence[tuple[int, IntArray]]
+"""Points, and the rows of a block to judge there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Gathered queries (or rows): ``rows`` (n,) of the split, the place ``own`` (n,) of each one's
+    query among the ``chosen``, and what the model answered at each point."""
+
+    features: Features
+    rows: IntArray
+    own: IntArray
+    chosen: IntArray
+    answers: list[_Answer]
+
+    def refuse(self, point: Any, what: str, row: int) -> AuditError:
+        """The error that names a row of the block."""
+        unit = "row" if self.features.queries is None else "query"
+        return AuditError(f"{unit} {self.chosen[self.own[row]]} at {dict(point)}: {what}")
+
+
+@dataclass(eq=False)
+class _Audit:
+    """``priced``: whether the costs and purchases of ``path`` are those of the audited bill.
+    ``unproven`` are the points at which costs are only declared."""
 
     model: Any
-    fresh: Callable[[], AbstractContextManager[Any]]
+    fresh: Callable[[], Any]
+    examples: Examples
     costs: CostModel
     classes: int
-    rng: np.random.Generator
-    path: Path | None
+    path: PredictedPath
     priced: bool
-    examples: Examples
-    caps: Caps | None
-    aim: bool
-
-    @property
-    def copies(self) -> FloatArray:
-        return self.examples.weights
-
-    def answers(
-        self, model: Any, features: Features, doing: str, before: Sequence[Answer] = ()
-    ) -> list[Answer]:
-        """The model's answers on a copy of a block, as many as ``before`` it was changed; of an
-        unchanged block they must be finite."""
-        own = Features(features.X.copy(), features.queries)
-        found = predictions(model, own, self.costs, self.classes, finite=not before)
-        try:
-            answers = [Answer.of(p, len(own)) for p in found]
-        except ContractError as error:
-            raise _PeekError(f"{doing}: {error}") from error
-        except Exception as error:
-            kind = "" if isinstance(error, HostedError) else f"{type(error).__name__}: "
-            raise _PeekError(f"{doing} it raises {kind}{error}") from error
-        if before and len(answers) != len(before):
-            raise _PeekError(f"{doing} its path has another length")
-        return answers
+    rng: np.random.Generator
+    unproven: set[int] = field(default_factory=set)
 
     def sample(self) -> None:
-        """A few hundred queries or rows, each once and at one point, half of them as strangers."""
+        """A few hundred queries or rows, each at one point of the path."""
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
         count = len(units(self.examples.features)) - 1
-        # never the whole split: a block of another size shows who keys on that
-        chosen, drawn = self._chosen(count, min(most, max(1, count - 1)))
-        block = self._block(chosen)
-        block.before = self.answers(
-            self.model, block.features, "on a block of queries in another order"
-        )
-        self._same_as_in_trial(block)
-        kept = self.rng.permutation(len(chosen)) < max(1, len(chosen) // 2)
-        with self.fresh() as near:
-            self._strangers(block, kept[block.own], near)
-        points = np.resize(self.rng.permutation(len(block.before)), len(chosen))
-        points = np.where(drawn < 0, points, drawn)
-        with self.fresh() as blind, self._on_demand() as misled:
-            self._unpaid(block, points, blind, misled)
-        if self.caps:
-            with self.fresh() as capped:
-                self._capped(block, capped)
-
-    def _chosen(self, count: int, most: int) -> tuple[IntArray, IntArray]:
-        """Which of so many units the sample is of, in random order, and the point of those that are
-        aimed at, -1 for any; at least half of them are any units."""
-        order = self.rng.permutation(count)
-        if not self.aim or self.path is None:
-            return order[:most], np.full(most, -1)
-        units, points = aimed(self.path, self.examples, self.classes, most // 2, self.rng)
-        others = order[~np.isin(order, units)][: most - len(units)]
-        chosen = np.concatenate([units, others])
-        drawn = np.concatenate([points, np.full(len(others), -1)])
-        mixed = self.rng.permutation(most)
-        return chosen[mixed], drawn[mixed]
+        # at most half of the split: a block that is unlike any of the trial's
+        block = self._block(self.rng.permutation(count)[: min(most, max(1, count // 2))])
+        self._without_others(block)
+        points = self.rng.permutation(len(self.path.points))
+        if isinstance(self.model, Exportable):
+            points = points[:SAMPLE_PROGRAMS]
+        at = np.resize(points, len(block.chosen))[block.own]
+        self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()])
 
     def whole(self, progress: Callable[[int, int], None]) -> None:
         """Every query at every point, in blocks of queries in random order."""
-        features, done = self.examples.features, 0
-        order = self.rng.permutation(len(units(features)) - 1)
-        ends = np.cumsum(np.diff(units(features))[order])
-        cuts = np.searchsorted(ends, np.arange(0, ends[-1] + BLOCK_ROWS, BLOCK_ROWS), side="right")
-        with ExitStack() as stack:
-            near, blind = (stack.enter_context(self.fresh()) for _ in range(2))
-            misled = stack.enter_context(self._on_demand())
-            capped = stack.enter_context(self.fresh()) if self.caps else None
-            for chosen in np.split(order, np.unique(cuts[(cuts > 0) & (cuts < len(order))])):
-                block = self._block(chosen)
-                n = len(block.features)
-                block.before = self.answers(self.model, block.features, "predicting")
-                self._same_as_in_trial(block)
-                for parity in (0, 1):
-                    self._strangers(block, block.own % 2 == parity, near)
-                drawn = block.places()
-                for place, points in enumerate(drawn, start=1):
-                    self._unpaid(block, points, blind, misled)
-                    progress(done + place * n // len(drawn), len(self.examples))
-                if capped is not None:
-                    self._capped(block, capped)
-                done += n
-        if not self.priced or self.path is None or not is_shipped(type(self.model)):
-            return
-        if wrong := recount(self.model, self.examples, self.costs, self.path, self.rng):
-            raise _PeekError(wrong)
+        boundaries, done = units(self.examples.features), 0
+        order = self.rng.permutation(len(boundaries) - 1)
+        number = np.cumsum(np.diff(boundaries)[order]) // BLOCK_ROWS
+        for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
+            block = self._block(chosen)
+            n, left = len(block.rows), list(range(len(block.answers)))
+            while left:
+                first = block.answers[left[0]]
+                alike = [p for p in left if block.answers[p].buys_like(first)]
+                self._judge(block, [(p, np.arange(n)) for p in alike])
+                left = [p for p in left if p not in alike]
+                progress(done + n - n * len(left) // len(block.answers), len(self.examples))
+            done += n
 
-    def _block(self, chosen: IntArray) -> Gathered:
-        rng = None if reads_order(self.model) else self.rng
+    def _block(self, chosen: IntArray) -> _Block:
+        """These queries, answered as in the trial's own blocks."""
+        keeps_order = getattr(self.model, "reads_order", False)
+        rng = None if keeps_order else self.rng
         features, rows, own = gather(self.examples.features, chosen, rng)
-        return Gathered(features, rows, own, chosen)
+        answers = self._answers(self.model, features, "in another block of queries", finite=True)
+        block = _Block(features, rows, own, chosen, answers)
+        for p, (point, answer) in enumerate(zip(self.path.points, answers, strict=True)):
+            spent, now = self.path.cost[p][rows], self._cost(block, answer)
+            if not (same := close(answer.scores, self.path.scores[p][rows])).all():
+                what = "its scores depend on the rows beside the query, on their order or on chance"
+                raise block.refuse(point, what, int(np.argmin(same)))
+            same = np.abs(now - spent) <= TOLERANCE * spent
+            if self.priced and not same.all():
+                what = "its costs depend on the rows beside the query, on their order or on chance"
+                raise block.refuse(point, what, int(np.argmin(same)))
+        self.path.forget()
+        return block
 
-    def _same_as_in_trial(self, block: Gathered) -> None:
-        path, rows, queries = self.path, block.rows, block.features.queries
-        if path is None:
+    def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
+        copies, n = self.examples.weights[block.rows], len(block.rows)
+        feature = answer.bill.feature_cost(self.costs, n, block.features.queries, copies)
+        return feature + answer.bill.evaluation_cost(self.costs, n)
+
+    def _answers(
+        self, model: Any, features: Features, doing: str, finite: bool = False
+    ) -> list[_Answer]:
+        """The model's answers at all points on a copy of a block."""
+        own = Features(features.X.copy(), features.queries)
+        points, found = [], []
+        try:
+            for prediction in predictions(model, own, self.costs, self.classes, finite=finite):
+                points.append(dict(prediction.point))
+                found.append(_Answer.of(prediction, len(own)))
+        except MemoryError:
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, ContractError) else f"it raises {type(error).__name__}: "
+            raise AuditError(f"{doing}: {kind}{error}") from error
+        if points != [dict(point) for point in self.path.points]:
+            raise AuditError(f"{doing}: its path changes")
+        if own.X.tobytes() != features.X.tobytes():
+            raise AuditError("it changes the cells that it is given; let it work on a copy")
+        return found
+
+    def _without_others(self, block: _Block) -> None:
+        """Where rows of a query are said to be independent, leave half of them out."""
+        queries = block.features.queries
+        if queries is None or not (
+            isinstance(self.model, Independent) and self.model.independent_rows
+        ):
             return
-        if [dict(a.point) for a in block.before] != [dict(p) for p in path.points]:
-            raise _PeekError("its path changes with the block")
-        for p, answer in enumerate(block.before):
-            cost = answer.cost(self.costs, queries, self.copies[rows])
-            scores, spent = path.scores[p][rows], path.cost[p][rows]
-            compared = [("scores", answer.scores, scores, slack(scores))]
-            if self.priced:
-                compared.append(("costs", cost, spent, TOLERANCE * spent))
-            for what, mine, trial, near in compared:
-                if bool(np.any(np.abs(mine - trial) > near)):
-                    at = f"at {dict(answer.point)}"
-                    raise _PeekError(f"{at}: its {what} change with the block a query stands in")
-            path.forget()
+        kept = self.rng.random(len(block.rows)) < 0.5
+        kept[queries.boundaries[:-1]] = True
+        sizes = np.add.reduceat(kept.astype(np.int64), queries.boundaries[:-1])
+        fewer = Features(block.features.X[kept], Queries.from_sizes(sizes))
+        doing = "where other rows of its query are left out, although it has independent_rows"
+        answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(kept)
+        for point, before, after in zip(self.path.points, block.answers, answers, strict=True):
+            if found := before.of_rows(those).differs(after, np.arange(len(those))):
+                raise block.refuse(point, f"{doing}, {found[0]}", int(those[found[1]]))
 
-    def _unpaid(
-        self,
-        block: Gathered,
-        drawn: IntArray,
-        blind: Any,
-        misled: Callable[[], Any],
-        only: int | None = None,
-    ) -> None:
-        """Replace what the rows of unit u did not buy at point ``drawn[u]`` (-1: leave it alone),
-        and judge the unit at all points that bought nothing else, or at one ``only``.
+    def _judge(self, block: _Block, judged: Judged) -> None:
+        """Find the proof for each of these points, or refuse it."""
+        hidden = []
+        for p, rows in judged:
+            program = self._program(p)
+            if program is not None:
+                self._ask(block, p, rows, program)
+                continue
+            hidden.append((p, rows))
+            alike = np.isin(self._bought[p], (0.0, 1.0)).all()
+            if not alike and block.answers[p].order is None:
+                self.unproven.add(p)
+        if hidden:
+            self._hide(block, hidden)
+        if ordered := [(p, rows) for p, rows in hidden if block.answers[p].order is not None]:
+            self._follow(block, ordered)
 
-        Where scores differ by rounding, which other rows may cause whose cells were replaced, the
-        point is tried again with the cells replaced that nobody bought there.
-        """
-        before, own, at = block.before, block.own, drawn[block.own]
-        bits = np.zeros((len(own), before[0].acquired.shape[1]), dtype=np.uint64)
-        for p in np.unique(at[at >= 0]):
-            bits[at == p] = before[p].acquired[at == p]
-        hidden = ~readable(Acquired(bits, self.costs.sensors).unpack(), self.costs)
-        hidden &= (at >= 0)[:, None]
-        more = [(answer.acquired & ~bits).any(axis=1) | (at < 0) for answer in before]
-        judged = [np.flatnonzero(~any_of_unit(those, own)[own]) for those in more]
-        doubtful = set()
-        tried = self._replaced(block, hidden, blind), self._misled(block, hidden, bits, at, misled)
-        for doing, after in chain(*tried):
-            for p, answer in enumerate(before):
-                if only not in (None, p) or not answer.differs(after[p], judged[p]):
-                    continue
-                if only is None and not answer.differs(after[p], judged[p], rounding=True):
-                    doubtful.add(p)
-                    continue
-                for unit in np.unique(own[judged[p]]):
-                    if what := answer.differs(after[p], np.flatnonzero(own == unit)):
-                        place = f"query {block.chosen[unit]} at {dict(answer.point)}"
-                        raise _PeekError(f"{place}: {doing}, {what} change")
-        for p in sorted(doubtful - block.confirmed):
-            block.confirmed.add(p)
-            self._unpaid(block, np.where(drawn < 0, -1, p), blind, misled, only=p)
+    @cached_property
+    def _bought(self) -> FloatArray:
+        """The share of all rows that buy each sensor at each point, (p, s)."""
+        if self.priced:
+            return self.path.bought
+        return predict_split(self.model, self.examples, self.costs, self.classes).bought
 
-    @contextmanager
-    def _on_demand(self) -> Iterator[Callable[[], Any]]:
-        """What gives an instance that is made when it is first asked for."""
-        with ExitStack() as stack:
-            yield cache(lambda: stack.enter_context(self.fresh()))
+    def _program(self, p: int) -> Program | None:
+        if not isinstance(self.model, Exportable):
+            return None
+        try:
+            return self.model.program(self.path.points[p])
+        except UsageError:  # it says that it has none there
+            return None
+        except Exception as error:
+            raise AuditError(f"its program raises {type(error).__name__}: {error}") from error
 
-    def _misled(
-        self,
-        block: Gathered,
-        hidden: Mask,
-        bits: NDArray[np.uint64],
-        at: IntArray,
-        misled: Callable[[], Any],
-    ) -> Iterator[tuple[str, list[Answer]]]:
-        """The answers where rows are also shown what another row bought at that point, if that
-        differs; none is shown whole."""
-        both, others = bits.copy(), self.rng.permutation(len(bits))
-        for p in np.unique(at[at >= 0]):
-            both[at == p] |= block.before[p].acquired[others][at == p]
-        fewer = hidden & ~readable(Acquired(both, self.costs.sensors).unpack(), self.costs)
-        fewer |= hidden & ~fewer.any(axis=1, keepdims=True)
-        if bool((fewer != hidden).any()):
-            doing = "where it sees, besides, cells that another row paid for"
-            X = np.where(fewer, np.float32(np.nan), block.features.X)
-            own = Features(X, block.features.queries)
-            yield doing, self.answers(misled(), own, doing, block.before)
+    def _ask(self, block: _Block, p: int, rows: IntArray, program: Program) -> None:
+        """Walk the program on demand, and compare."""
+        features, here, _ = gather(block.features, np.unique(block.own[rows]))
+        names = tuple(map(str, range(features.X.shape[1])))
+        served = Predictor(Folder(program, self.costs, names, {}))
+        found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
+        bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
+        cost = self._cost(block, mine)[here]
+        counts = np.abs(found.spent - cost) <= TOLERANCE * cost
+        if self._copies_share():
+            counts[:] = True
+        for what, same in (
+            ("it buys other sensors", (found.bought == bought).all(axis=1)),
+            ("it pays for other splits or trees", counts),
+            ("its scores change", close(mine.scores[here], found.scores)),
+        ):
+            if not same.all():
+                what = f"asked again by its program, {what}"
+                raise block.refuse(self.path.points[p], what, int(here[np.argmin(same)]))
 
-    def _capped(self, block: Gathered, blind: Any) -> None:
-        """Under each cap replace what rows had not bought when stopped."""
-        copies, own = self.copies[block.rows], block.own
-        ground = Ground.of(self.model, self.costs, block.features.queries, copies)
-        for k, limit in enumerate(self.caps.limits if self.caps else ()):
-            answers = self._under(k, block.before, ground)
-            seen = Acquired(answers.seen, self.costs.sensors).unpack()
-            hidden = ~readable(seen, self.costs)
-            for doing, after in self._replaced(block, hidden, blind):
-                again = self._under(k, after, ground)
-                if not answers.differs(again, np.arange(len(own))):
-                    continue
-                for unit in range(len(block.chosen)):
-                    if what := answers.differs(again, np.flatnonzero(own == unit)):
-                        at = f"query {block.chosen[unit]} under the cap {limit:g}"
-                        raise _PeekError(f"{at}: {doing}, {what} change")
+    def _copies_share(self) -> bool:
+        """Whether copies of a row share its bill, of which a program knows nothing."""
+        each = isinstance(self.costs, SensorPrices | ParallelPrices)
+        return self.examples.multiplicity is not None and not each
 
-    def _under(self, k: int, path: list[Answer], ground: Ground) -> Answers:
-        """The answers under the ``k``-th cap."""
-        assert self.caps is not None
-        answers = self.caps.start(ground)[k]
-        for at in path:
-            answers.take(at.scores, at.bill, *ground.price(at.bill))
-        return answers
+    def _hide(self, block: _Block, judged: Judged) -> None:
+        """Replace what the rows did not buy."""
+        seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
+        for p, rows in judged:
+            seen[rows] = Acquired(block.answers[p].bits[rows], self.costs.sensors).unpack()
+        for doing, after in self._replaced(block, seen, "cells that it did not pay for"):
+            for p, rows in judged:
+                if found := block.answers[p].differs(after[p], rows):
+                    raise block.refuse(self.path.points[p], f"{doing}, {found[0]}", found[1])
+
+    def _follow(self, block: _Block, judged: Judged) -> None:
+        """Replace what the rows had not bought before a random step of their order."""
+        seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
+        steps = np.zeros(len(block.rows), dtype=np.int64)
+        for p, rows in judged:
+            order = np.asarray(block.answers[p].order)[rows]
+            last = np.zeros(len(block.chosen), dtype=np.int64)
+            np.maximum.at(last, block.own[rows], order.max(axis=1) + 1)
+            steps[rows] = self.rng.integers(0, last + 1)[block.own[rows]]
+            seen[rows] = (order >= 0) & (order < steps[rows, None])
+        for doing, after in self._replaced(block, seen, "cells that it buys later"):
+            for p, rows in judged:
+                before, now = block.answers[p].order, after[p].order
+                if now is None:
+                    raise AuditError(f"{doing}: its bill has no order")
+                same = (_until(before, steps) == _until(now, steps)).all(axis=1)[rows]
+                if not same.all():
+                    what = f"{doing}, it buys other sensors next"
+                    raise block.refuse(self.path.points[p], what, int(rows[np.argmin(same)]))
+
+    @cached_property
+    def _blind(self) -> Any:
+        """The instance that is shown replaced cells."""
+        return self.fresh()
 
     def _replaced(
-        self, block: Gathered, hidden: Mask, blind: Any
-    ) -> Iterator[tuple[str, list[Answer]]]:
-        """The answers where the ``hidden`` cells are replaced, and in words by what."""
-        features = block.features
-        donors = self.rng.permuted(features.X, axis=0)  # no row is shown whole
-        nan = np.full((), np.nan, dtype=np.float32)
-        for by, values in (("NaN", nan), ("other rows' values", donors)):
-            X = np.where(hidden, values, features.X).astype(np.float32, copy=False)
-            doing = f"where cells it did not pay for are replaced by {by}"
-            yield doing, self.answers(blind, Features(X, features.queries), doing, block.before)
-
-    def _strangers(self, block: Gathered, kept: Mask, near: Any) -> None:
-        """Replace all cells of the rows that are not ``kept``."""
-        if bool(kept.all()) or not bool(kept.any()):
-            return
-        features, before = block.features, block.before
-        X: Float32Array = features.X.copy()
-        X[~kept] = features.X[self.rng.integers(len(X), size=int((~kept).sum()))]
-        doing = "where the other queries of its block are replaced"
-        after = self.answers(near, Features(X, features.queries), doing, before)
-        rows = np.flatnonzero(kept)
-        for p, answer in enumerate(before):
-            what = answer.differs(after[p], rows, rounding=True)
-            if what:
-                raise _PeekError(f"at {dict(answer.point)}: {doing}, {what} change for a query")
+        self, block: _Block, seen: BoolArray, what: str
+    ) -> Iterator[tuple[str, list[_Answer]]]:
+        """The answers of an instance of its own where rows are shown what sensors ``seen`` (n, s)
+        tell, and in words by what the rest is replaced."""
+        features, hidden = block.features, ~readable(seen, self.costs)
+        others = self.rng.permuted(features.X, axis=0)  # mixed by column: no row is shown whole
+        for by, values in (("NaN", np.float32(np.nan)), ("other rows' values", others)):
+            doing = f"where {what} are replaced by {by}"
+            X = np.where(hidden, values, features.X)
+            yield doing, self._answers(self._blind, Features(X, features.queries), doing)
 
 
-def reads_order(model: Any) -> bool:
-    """Whether a model that comes with bench goes by the order of a query's rows; no other may."""
-    return is_shipped(type(model)) and bool(getattr(model, "reads_order", False))
+def close(a: FloatArray, b: FloatArray) -> BoolArray:
+    """Of each row (n,) whether scores (n,) or (n, K) agree to 1e-9 of their scale: of its own
+    largest, or of the rows' median where terms cancel."""
+    size = np.abs(a.reshape(len(a), -1))
+    scale = np.maximum(size, np.median(size)).max(axis=1, initial=0.0)
+    apart = np.abs(a - b).reshape(len(a), -1).max(axis=1, initial=0.0)
+    return np.asarray(apart <= TOLERANCE * scale)
+
+
+def _until(order: Any, steps: IntArray) -> IntArray:
+    """The order of what is bought up to these steps (n,)."""
+    return np.where(order <= steps[:, None], order, -1)

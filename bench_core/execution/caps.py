@@ -14,8 +14,6 @@ the best constant's. Nothing is taken back, and nothing is chosen by what was no
 - The rows of a query stop together, at the first that would exceed the cap, unless the model has
   ``independent_rows`` and the cost model bills each row by itself: elsewhere what a row buys and
   scores would depend on rows that did not get so far.
-
-The audit replays this rule with all cells replaced that a row has not paid for (``Answers.seen``).
 """
 
 from __future__ import annotations
@@ -61,32 +59,26 @@ class Caps:
         """What names the answers under each cap in results."""
         return tuple({CAP: limit} for limit in self.limits)
 
-    def start(self, ground: Ground) -> list[Answers]:
-        """The answers under each cap, before the first point."""
-        return [Answers(limit, self.constant, ground) for limit in self.limits]
+    def start(
+        self, model: Any, costs: CostModel, queries: Queries | None, copies: FloatArray
+    ) -> list[Answers]:
+        """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
+        many rows each row stands for."""
+        alone = isinstance(model, Independent) and model.independent_rows
+        each = isinstance(costs, SensorPrices | ParallelPrices)
+        together = None if alone and each else queries
+        bills = _Bills(len(copies), costs, queries, copies)
+        return [Answers(limit, self.constant, bills, together) for limit in self.limits]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
-    """A block of ``rows`` rows, and how its purchases are billed; ``together``: the rows of a query
-    stop at the same point."""
+class _Bills:
+    """How the purchases of a block of ``rows`` rows are billed."""
 
     rows: int
     costs: CostModel
     queries: Queries | None
     copies: FloatArray
-    together: bool
-
-    @classmethod
-    def of(
-        cls, model: Any, costs: CostModel, queries: Queries | None, copies: FloatArray
-    ) -> Ground:
-        """``copies`` (n,) is how many each row stands for."""
-        alone = isinstance(model, Independent) and model.independent_rows
-        each = isinstance(costs, SensorPrices | ParallelPrices)
-        return cls(
-            len(copies), costs, queries, copies, queries is not None and not (alone and each)
-        )
 
     def price(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
         """Feature and evaluation costs (n,)."""
@@ -95,21 +87,20 @@ class Ground:
 
 
 class Answers:
-    """The answers of a block's rows under one cap.
+    """The answers of a block's rows under one cap; the rows of a query stop ``together``.
 
     After all points have passed: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and
-    ``cost`` (n,), what the row is billed; ``place`` (n,), the point that answers, -1 for the
-    constant; ``bits`` (n, w), the sensors that it bought up to there, ``seen`` (n, w) with those
-    that it may have bought before it was stopped.
+    ``cost`` (n,), what the row is billed; ``bits`` (n, w), the sensors that it bought up to the
+    point that answers.
     """
 
-    def __init__(self, limit: float, constant: FloatArray, ground: Ground) -> None:
-        n = ground.rows
-        self.limit, self.ground, self._point = limit, ground, -1
+    def __init__(
+        self, limit: float, constant: FloatArray, bills: _Bills, together: Queries | None
+    ) -> None:
+        n = bills.rows
+        self.limit, self._bills, self._together = limit, bills, together
         self.scores = np.array(np.broadcast_to(constant, (n, *constant.shape)), dtype=np.float64)
-        self.bits = np.array(Acquired.nothing(ground.costs.sensors).rows(n).bits)
-        self.seen = self.bits.copy()
-        self.place = np.full(n, -1)
+        self.bits = np.array(Acquired.nothing(bills.costs.sensors).rows(n).bits)
         self.feature, self.evaluation = np.zeros(n), np.zeros(n)
         self._splits, self._trees, self._going = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
 
@@ -125,10 +116,9 @@ class Answers:
 
         Raises nothing: what the bill holds has been checked.
         """
-        self._point += 1
         if not self._going.any():
             return
-        n = self.ground.rows
+        n = len(self.bits)
         bits = np.broadcast_to(bill.acquired.bits, self.bits.shape)
         splits, trees = (np.broadcast_to(c, (n,)) for c in (bill.splits, bill.trees))
         union = self.bits | bits
@@ -137,45 +127,27 @@ class Answers:
         trees = np.where(apart, trees + self._trees, trees)
         if (apart & self._going).any():
             both = Bill(Acquired(union, bill.acquired.sensors), splits, trees)
-            feature, evaluation = self.ground.price(both)
+            feature, evaluation = self._bills.price(both)
         over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
-        if self.ground.together and self.ground.queries is not None and over.any():
-            starts, sizes = self.ground.queries.boundaries[:-1], self.ground.queries.sizes
+        if self._together is not None and over.any():
+            starts, sizes = self._together.boundaries[:-1], self._together.sizes
             over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
         if over.any() and not _alike(bill, n):
             self._stop(np.flatnonzero(over), union, evaluation)
         self._going &= ~over
         go = self._going
-        self.scores[go], self.place[go] = scores[go], self._point
+        self.scores[go], self.bits[go] = scores[go], union[go]
         self.feature[go], self.evaluation[go] = feature[go], evaluation[go]
         self._splits[go], self._trees[go] = splits[go], trees[go]
-        self.bits[go] = self.seen[go] = union[go]
-
-    def differs(self, other: Answers, rows: IntArray) -> str:
-        """The first thing that is not equal on these rows, or nothing."""
-        for name, what in (
-            ("place", "its answers"),
-            ("bits", "what it buys"),
-            ("scores", "its scores"),
-        ):
-            if getattr(self, name)[rows].tobytes() != getattr(other, name)[rows].tobytes():
-                return what
-        return ""
 
     def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
         """Bill what these rows may have spent before the first sensor that did not fit."""
         room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
-        costs = self.ground.costs
+        costs, buys = self._bills.costs, room
         if type(costs) is SensorPrices:
-            sensors = costs.sensors
-            new: BoolArray = Acquired(union[rows] & ~self.bits[rows], sensors).unpack()
-            slack = ROUNDING * self.limit
-            fits = new & (costs.sensor <= room[:, None] + slack)
-            self.seen[rows] |= Acquired.pack(fits).bits
+            new: BoolArray = Acquired(union[rows] & ~self.bits[rows], costs.sensors).unpack()
+            fits = new & (costs.sensor <= room[:, None] + ROUNDING * self.limit)
             buys = fits @ costs.sensor
-        else:
-            self.seen[rows] = union[rows]
-            buys = room
         more = np.minimum(room, np.maximum(evaluation[rows] - self.evaluation[rows], 0.0))
         self.evaluation[rows] += more
         self.feature[rows] += np.minimum(room - more, buys)

@@ -31,7 +31,7 @@ def client_of(request: RunRequest, workers: int) -> Iterator[Any]:
         with LocalCluster(processes=True, **how) as cluster, Client(cluster) as client:
             yield client
         return
-    found = where if "://" in where else named(where, here=not request.isolate)
+    found = where if "://" in where else named(where)
     try:
         client = Client(found, timeout="20s")
     except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
@@ -45,18 +45,18 @@ def threads_of(client: Any) -> int:
     return max(1, sum(map(int, client.nthreads().values())))
 
 
-def named(where: str, here: bool) -> Any:
+def named(where: str) -> Any:
     """The cluster at an import path ``MODULE:NAME``; a function is called. The module may lie in
-    the current folder if that is to be looked in (``here``).
+    the current folder.
 
     Raises InputError where it cannot be imported, NoSchedulerError where the function fails.
     """
     module, _, name = where.partition(":")
     try:
-        with _current_folder(here):
+        with _current_folder():
             found = getattr(import_module(module), name, None)
     except Exception as error:
-        raise InputError(f"--executor dask={where}: {_why(module, here, error)}") from error
+        raise InputError(f"--executor dask={where}: {_why(module, error)}") from error
     if found is None:
         raise InputError(f"--executor dask={where}: module {module} has no {name}")
     try:
@@ -69,10 +69,10 @@ def named(where: str, here: bool) -> Any:
 
 
 @contextmanager
-def _current_folder(looked_in: bool) -> Iterator[None]:
+def _current_folder() -> Iterator[None]:
     """Modules of the current folder can be imported in the body, if they hide no other."""
     folder = str(Path.cwd())
-    if not looked_in or folder in sys.path:
+    if folder in sys.path:
         yield
         return
     sys.path.append(folder)
@@ -82,11 +82,9 @@ def _current_folder(looked_in: bool) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def _why(module: str, here: bool, error: Exception) -> str:
+def _why(module: str, error: Exception) -> str:
     """Why a module was not imported: it is not there, or something in it fails."""
     lacking = error.name if isinstance(error, ModuleNotFoundError) else None
     if lacking and f"{module}.".startswith(f"{lacking}."):
-        if here:
-            return f"there is no module {lacking}, neither in the current folder nor installed"
-        return f"no module {lacking} is installed; with --isolate the current folder is left out"
+        return f"there is no module {lacking}, neither in the current folder nor installed"
     return one_line(f"module {module} cannot be imported ({type(error).__name__}: {error})", 300)

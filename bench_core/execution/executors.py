@@ -1,7 +1,7 @@
 """Where jobs run: in this process, or in worker processes of this machine.
 
-A worker is a fresh interpreter at the other end of two pipes, used by learners of one origin until
-something goes wrong in it. Nothing is shared between workers: each can be killed alone without
+A worker is a fresh interpreter at the other end of two pipes, used until something goes wrong in
+it. Nothing is shared between workers: each can be killed alone without
 leaving a lock behind, and none imports the caller's ``__main__``. Nothing that one sends is taken
 unless it answers its job.
 """
@@ -23,15 +23,10 @@ from bench_core._io.processes import waited_seconds
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure, shortened
-from bench_core.execution.isolation import Isolation, View
 from bench_core.execution.messages import ForeignAnswerError, progress_of, result_of
 from bench_core.execution.processes import Heard, Worker
 from bench_core.execution.trial import perform
-from bench_core.results.records import MORE_THREADS, FitResult, Job, Outcome, Status, TrialResult
-
-UNSEEN_SECONDS = 10.0
-"""So long may the job of a stranger's fit take beyond what it says that the fit took: for imports
-and kernels."""
+from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
 
 _LINUX = sys.platform.startswith("linux")
 _POLL = 0.1
@@ -65,7 +60,7 @@ class InlineExecutor:
         written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
         try:
             with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
-                result = perform(job, progress, apart=False)
+                result = perform(job, progress)
         except (Exception, SystemExit) as error:
             status, line, trace = failure(error)
         seconds = time.perf_counter() - started
@@ -98,10 +93,7 @@ class LocalExecutor:
     """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) for each,
     0 is no limit.
 
-    A worker serves learners of one origin; those that come with bench share one. One of strangers
-    serves fits on the same data alone: of other splits it would remember labels. ``allocation`` is
-    what one process may allocate (Linux), whether it uses that or not. Under ``isolation`` every
-    job has a process of its own.
+    ``allocation`` is what one process may allocate (Linux), whether it uses that or not.
     """
 
     slots: int
@@ -110,18 +102,13 @@ class LocalExecutor:
     timeout: float = 0.0
     memory: int = 0
     allocation: int = 0
-    isolation: Isolation | None = None
     _workers: dict[int, Worker] = field(default_factory=dict)
     _heard: queue.Queue[Heard] = field(default_factory=lambda: queue.Queue(1000))
     _checked: float = 0.0
 
     def submit(self, job: Job) -> None:
-        """Give a job to an idle worker of its origin, or to a new one. Models are judged where no
-        stranger's learner has been."""
-        origin = job.spec.origin if job.kind == "fit" else ""
-        view = self.isolation.view(job) if self.isolation is not None else None
-        serves = (origin, job.spec.data if origin else "")
-        worker = self._idle(serves) or self._start(serves, view)
+        """Give a job to an idle worker, or to a new one."""
+        worker = self._idle() or self._start()
         worker.assign(job, self.timeout or float("inf"))
 
     def outcome(self) -> Outcome:
@@ -142,23 +129,19 @@ class LocalExecutor:
             worker.kill()
         self._workers.clear()
 
-    def _idle(self, serves: tuple[str, str]) -> Worker | None:
-        """A worker without a job that served this origin, and data, alone. One that died since its
-        last, or where processes were left running, is no fault of the next."""
-        idle = [worker for worker in self._workers.values() if worker.job is None]
-        for worker in idle:
-            if worker.view or worker.process.poll() is not None or worker.leaves_processes():
-                self._drop(worker)
-            elif worker.serves == serves:
+    def _idle(self) -> Worker | None:
+        """A worker without a job. One that died since its last, or where processes were left
+        running, is no fault of the next."""
+        for worker in [worker for worker in self._workers.values() if worker.job is None]:
+            if worker.process.poll() is None and not worker.leaves_processes():
                 return worker
-        if len(self._workers) == 2 * self.slots:  # judges wait beside learners
-            self._drop(next(w for w in self._workers.values() if w.job is None))
+            self._drop(worker)
         return None
 
-    def _start(self, serves: tuple[str, str], view: View | None = None) -> Worker:
-        number = next(n for n in range(1, 2 * self.slots + 1) if n not in self._workers)
+    def _start(self) -> Worker:
+        number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
         memory = self.allocation if _LINUX else self.memory
-        worker = Worker.start(number, serves, self.threads, memory, view, self._heard)
+        worker = Worker.start(number, self.threads, memory, self._heard)
         self._workers[number] = worker
         return worker
 
@@ -213,14 +196,12 @@ class LocalExecutor:
             trace = shortened(str(message["trace"]), 2 * LONGEST_TEXT)
             return self._end(worker, job, status, error, seconds, trace)
         result = result_of(job, message["result"], arrays)
-        if isinstance(result, FitResult) and job.spec.origin:  # its process has the other clock
-            result = replace(result, seconds=max(result.seconds, seconds - UNSEEN_SECONDS))
         worker.free()
         output, waited = worker.output(), min(worker.waited(), seconds)
         found = Outcome(job, status, "", "", result, seconds, output, waited)
         if (busy := worker.busy_threads()) <= self.threads + 0.5:
             return found
-        if isinstance(result, TrialResult):
+        if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
 

@@ -18,11 +18,6 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
-    from bench_core.execution.contract import HostedError
-
-    if isinstance(error, HostedError):  # it was reported where it happened
-        told = shortened(error.trace, 2 * LONGEST_TEXT)
-        return error.status, one_line(str(error), LONGEST_LINE), told
     try:
         return _failure(error)
     except BaseException:  # its text or its class fails, or there is no file or memory left

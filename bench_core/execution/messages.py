@@ -16,15 +16,16 @@ import numpy as np
 
 from bench_core.arrays import Array
 from bench_core.results.records import (
+    MEASURED,
     VALUE_ARRAYS,
     FitResult,
     FitSpec,
     Job,
-    PointRow,
+    OperatingPoint,
     Result,
     Sensors,
     StoredValues,
-    TrialResult,
+    Trial,
     TrialSpec,
     with_tuples,
 )
@@ -91,7 +92,7 @@ def job_from_json(message: Mapping[str, Any]) -> Job:
 def result_to_wire(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
     """A result as JSON and arrays."""
     kind = {"type": type(result).__name__}
-    if not isinstance(result, TrialResult):
+    if not isinstance(result, Trial):
         return kind | asdict(result), {}
     arrays = {
         f"{i}.{name}": getattr(stored, name)
@@ -99,15 +100,16 @@ def result_to_wire(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
         for name in VALUE_ARRAYS
     }
     values = [{"split": stored.split, "points": stored.points} for stored in result.values]
-    return kind | asdict(replace(result, values=())) | {"values": values}, arrays
+    told = asdict(replace(result, values=()))
+    return kind | {name: told[name] for name in MEASURED} | {"values": values}, arrays
 
 
 def result_of(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
     """The result of a job, its types and shapes checked. Raises ForeignAnswerError."""
-    wanted = {"fit": "FitResult", "score": "TrialResult", "audit": "TrialResult"}[job.kind]
+    wanted = {"fit": "FitResult", "score": "Trial", "audit": "Trial"}[job.kind]
     try:
         _need(header["type"] == wanted, f"a {header['type']}")
-        result = _result_from_wire(header, arrays)
+        result = _result_from_wire(job, header, arrays)
         _CHECKS[wanted](job.spec, result)
     except ForeignAnswerError:
         raise
@@ -116,11 +118,11 @@ def result_of(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Array]) 
     return result
 
 
-def _result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
+def _result_from_wire(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Result:
     fields = {k: v for k, v in header.items() if k != "type"}
     if header["type"] == "FitResult":
         return FitResult(**fields)
-    fields["rows"] = tuple(PointRow(**row) for row in header["rows"])
+    fields["points"] = tuple(OperatingPoint(**point) for point in header["points"])
     fields["values"] = tuple(
         StoredValues(
             stored["split"],
@@ -131,7 +133,8 @@ def _result_from_wire(header: Mapping[str, Any], arrays: Mapping[str, Array]) ->
     )
     fields["marks"] = tuple(header["marks"])
     fields["sensors"] = Sensors(*map(tuple, header["sensors"]))
-    return TrialResult(**fields)
+    assert isinstance(job.spec, TrialSpec)
+    return Trial.of(job.spec, **fields)
 
 
 def _need(holds: bool, what: str) -> None:
@@ -159,19 +162,22 @@ def _check_fit(spec: Any, result: FitResult) -> None:
         _need(cost < _LONGEST, f"a cost of fitting {cost!r:.40}")  # nor is it NaN
 
 
-_WORDS = {"off": ("declared",), "sample": ("sampled", "failed"), "full": ("verified", "failed")}
+_WORDS = {
+    "off": ("declared",),
+    "sample": ("sampled", "declared", "failed"),
+    "full": ("verified", "declared", "failed"),
+}
 _COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max", "features_used")
 
 
-def _check_trial(spec: TrialSpec, result: TrialResult) -> None:
-    _need(result.audit in _WORDS[spec.audit], f"verdict {result.audit!r}")
-    _need(isinstance(result.audit_error, str), "a verdict's reason")
-    seconds = result.predict_seconds, result.load_seconds
-    _need_numbers((*seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
+def _check_trial(spec: TrialSpec, result: Trial) -> None:
+    _need(result.audit in _WORDS[spec.audit_mode], f"verdict {result.audit!r}")
+    _need(isinstance(result.error, str), "a verdict's reason")
+    _need_numbers((result.predict_seconds, result.peak_rss_mb), "a cost of predicting", 0.0)
     _need(all(isinstance(mark, str) for mark in result.marks), "marks")
     points: dict[str, list[Any]] = {name: [] for name in spec.splits}
-    for row in result.rows:
-        points[row.split].append((row.index, dict(row.point)))
+    for row in result.points:
+        points[row.split].append((row.number, dict(row.point)))
         _need(row.metrics.keys() == set(spec.metrics), f"metrics {sorted(row.metrics)}")
         _need_numbers((*row.metrics.values(), *row.point.values()), "a metric or setting")
         _need_numbers((getattr(row, name) for name in _COSTS), "a cost", 0.0)
@@ -193,5 +199,5 @@ def _check_trial(spec: TrialSpec, result: TrialResult) -> None:
 
 _CHECKS: dict[str, Any] = {
     "FitResult": _check_fit,
-    "TrialResult": _check_trial,
+    "Trial": _check_trial,
 }

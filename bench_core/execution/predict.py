@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features, Queries
-from bench_core.execution.caps import Answers, Caps, Ground
+from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
 
 BLOCK_ROWS = 8000
-METER_ROWS = 1000
+METER_ROWS = 1000  # fewer are not worth loading a compiler
 FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
 
 _In = TypeVar("_In")
@@ -88,13 +88,12 @@ def gather(
     return Features(X, queries), rows, own
 
 
-@dataclass(slots=True, eq=False)
-class Path:
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictedPath:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, mean feature and evaluation costs (p,), the share of rows that bought each sensor
     (p, s) and of those that ``ended`` at each stage (p, S), where the model has a ``stage_tree``
-    (else S is 0). While it is being filled p is 100. ``capped`` is the same with a point for each
-    cap, where there are any."""
+    (else S is 0). ``capped`` is the same with a point for each cap, where there are any."""
 
     points: Points
     scores: FloatArray
@@ -103,50 +102,52 @@ class Path:
     evaluation_cost: FloatArray
     bought: FloatArray
     ended: FloatArray
-    seconds: float
-    capped: Path | None = None
-
-    def at(self, point: int) -> tuple[Path, int]:
-        """Where the arrays of a point are, those of caps standing behind the others."""
-        p = len(self.points)
-        if point < p or self.capped is None:
-            return self, point
-        return self.capped, point - p
+    seconds: float = 0.0
+    capped: PredictedPath | None = None
 
     @property
-    def all_points(self) -> Points:
-        """Its own points, and then one for each cap."""
-        return self.points + (() if self.capped is None else self.capped.points)
-
-    def add(self, block: Path) -> None:
-        """Count in what was summed over a block, whose rows are written already."""
-        here = slice(len(block.points))
-        self.feature_cost[here] += block.feature_cost
-        self.evaluation_cost[here] += block.evaluation_cost
-        self.bought[here] += block.bought
-        self.ended[here] += block.ended
-        self.seconds += block.seconds
-        if self.capped is not None and block.capped is not None:
-            self.capped.add(block.capped)
-
-    def averaged(self, copies: float) -> Path:
-        """The same with sums over so many rows as means, its arrays cut to the points found."""
-        for sums in (self.feature_cost, self.evaluation_cost, self.bought, self.ended):
-            sums /= copies
-        capped = None if self.capped is None else self.capped.averaged(copies)
-        return replace(self._cut_to_points(), capped=capped)
-
-    def _cut_to_points(self) -> Path:
-        p = len(self.points)
-        numbers = ("scores", "cost", "feature_cost", "evaluation_cost", "bought", "ended")
-        return replace(self, **{name: getattr(self, name)[:p] for name in numbers})
+    def places(self) -> list[tuple[PredictedPath, int]]:
+        """Where the arrays of each point are; the points of caps follow those of the path."""
+        paths = [self] if self.capped is None else [self, self.capped]
+        return [(path, p) for path in paths for p in range(len(path.points))]
 
     def forget(self) -> None:
         """Large paths lie in files: keep no page of them in memory."""
+        for path in (self, self.capped):
+            if path is not None:
+                forget(path.scores)
+                forget(path.cost)
+
+
+class _Arrays:
+    """The arrays of a path while it is filled; ``sums`` (p, 2 + s + S) over rows, of feature and
+    evaluation costs, of the buyers of each sensor and of the rows that ended at each stage."""
+
+    def __init__(self, points: int, rows: int, classes: int, width: int) -> None:
+        self.scores = zeros((points, rows, classes) if classes > 2 else (points, rows))
+        self.cost = zeros((points, rows))
+        self.sums = np.zeros((points, width))
+
+    def forget(self) -> None:
         forget(self.scores)
         forget(self.cost)
-        if self.capped is not None:
-            self.capped.forget()
+
+    def path(self, points: Points, copies: float, sensors: int, **more: Any) -> PredictedPath:
+        """The path of the points found, with means over so many copies in place of sums."""
+        p = len(points)
+        means = self.sums[:p] / copies
+        parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
+        return PredictedPath(points, self.scores[:p], self.cost[:p], *parts, **more)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """What a block adds to its path: the points, their sums, and those under caps."""
+
+    points: Points
+    sums: FloatArray
+    capped: FloatArray
+    seconds: float
 
 
 def predict_split(
@@ -158,40 +159,44 @@ def predict_split(
     progress: Callable[[int], None] = lambda rows: None,
     threads: int = 1,
     caps: Caps | None = None,
-) -> Path:
+) -> PredictedPath:
     """Every operating point on a whole split, and what each of the ``caps`` leaves of them.
     ``classes`` > 2 asks for scores (n, K).
 
     A model with ``concurrent = True`` may be asked about several blocks at the same time.
     Raises ContractError where the model breaks its contract.
     """
-    copies = examples.weights
+    n, copies = len(examples), examples.weights
     tree = model.stage_tree if isinstance(model, Staged) else None
-    stages = len(tree.parent) if tree else 0
-    path = _empty(len(examples), classes, costs.sensors, MAX_POINTS, stages)
-    if caps is not None and caps.limits:
-        path.capped = _empty(len(examples), classes, costs.sensors, len(caps.limits))
-        path.capped.points = caps.points
+    width = 2 + costs.sensors + (len(tree.parent) if tree else 0)
+    # how many points there are is known after the first block; pages unused cost nothing
+    arrays = _Arrays(MAX_POINTS, n, classes, width)
+    limits = caps.limits if caps else ()
+    capped = _Arrays(len(limits), n, classes, 2 + costs.sensors)
+    points: Points = ()
+    seconds = 0.0
 
-    def followed(block: Block) -> tuple[Block, Path]:
-        return block, _follow(model, block, costs, classes, accounting, copies, path, caps)
+    def followed(block: Block) -> tuple[Block, _Seen]:
+        own = copies[block.rows]
+        return block, _follow(model, block, costs, classes, accounting, own, arrays, caps, capped)
 
     crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
     for block, seen in in_order(followed, blocks(examples.features), crew):
-        if not path.points:
-            points = seen.points
-            if same := [point for p, point in enumerate(points) if point in points[:p]]:
-                raise ContractError(f"two points of its path are {same[0]}")
-            path.points = points
-        elif seen.points != path.points:
-            raise ContractError(_other_points(path.points, seen.points))
-        path.add(seen)
+        points = points or _distinct(seen.points)
+        if seen.points != points:
+            raise ContractError(_other_points(points, seen.points))
+        arrays.sums[: len(points)] += seen.sums
+        capped.sums += seen.capped
+        seconds += seen.seconds
         if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
-            path.forget()
+            arrays.forget()
+            capped.forget()
         progress(block.rows.stop)
-    if not path.points:
+    if not points:
         raise ContractError("there are no rows to predict")
-    return path.averaged(float(copies.sum()))
+    total = float(copies.sum())
+    under = capped.path(caps.points, total, costs.sensors) if caps and limits else None
+    return arrays.path(points, total, costs.sensors, seconds=seconds, capped=under)
 
 
 def in_order(
@@ -211,13 +216,6 @@ def in_order(
             yield waiting.popleft().result()
 
 
-def _empty(n: int, classes: int, sensors: int, p: int, stages: int = 0) -> Path:
-    """How many points there are is known after the first block; pages unused cost nothing."""
-    scores, cost = zeros((p, n, classes) if classes > 2 else (p, n)), zeros((p, n))
-    bought, ended = zeros((p, sensors)), np.zeros((p, stages))
-    return Path((), scores, cost, np.zeros(p), np.zeros(p), bought, ended, 0.0)
-
-
 def _follow(
     model: Any,
     block: Block,
@@ -225,19 +223,20 @@ def _follow(
     classes: int,
     accounting: str,
     copies: FloatArray,
-    path: Path,
+    arrays: _Arrays,
     caps: Caps | None,
-) -> Path:
-    """The path of a block: scores and costs are written into the whole ``path``, costs are summed.
+    capped: _Arrays,
+) -> _Seen:
+    """The path of a block: scores and costs go into the arrays, sums are returned.
 
     All of a prediction is taken before the model goes on: it may write to its arrays.
     """
-    rows, n, seconds = block.rows, len(block.features), 0.0
+    rows, n, queries, seconds = block.rows, len(copies), block.features.queries, 0.0
     points: list[dict[str, int | float]] = []
-    numbers, sensors, ends = [], [], []
-    queries, copies = block.features.queries, copies[rows]
+    sums = []
     meter = _meter(costs, copies)
-    capped = caps.start(Ground.of(model, costs, queries, copies)) if caps is not None else []
+    stages = arrays.sums.shape[1] - 2 - costs.sensors
+    under = caps.start(model, costs, queries, copies) if caps else []
     started = time.perf_counter()
     for prediction in predictions(model, block.features, costs, classes):
         seconds += time.perf_counter() - started
@@ -249,87 +248,40 @@ def _follow(
         if meter is not None and len(bill.acquired.bits) == n:
             feature, bought = meter.cost(bill.acquired)
         else:
+            feature, bought = None, _buyers(bill.acquired, copies)
+        if feature is None or type(costs) is not SensorPrices:
             feature = bill.feature_cost(costs, n, queries, copies)
-            bought = _buyers(bill.acquired, copies)
         evaluation = bill.evaluation_cost(costs, n)
-        check_costs(feature + evaluation, costs, prediction.point)
-        numbers.append(
-            _written(path, len(points), rows, prediction.scores, feature, evaluation, copies)
-        )
+        cost = feature + evaluation
+        check_costs(cost, costs, prediction.point)
+        arrays.scores[len(points), rows], arrays.cost[len(points), rows] = prediction.scores, cost
+        spent = [(feature * copies).sum(), (evaluation * copies).sum()]
+        sums.append(np.concatenate([spent, bought, _ended(prediction, copies, stages)]))
         points.append(dict(prediction.point))
-        sensors.append(bought)
-        ends.append(_ended(prediction, copies, path.ended.shape[1]))
-        for answers in capped:
+        for answers in under:
             answers.take(prediction.scores, bill, feature, evaluation)
         started = time.perf_counter()
-    seen = _block(path, tuple(points), rows, numbers, sensors, ends, seconds)
-    if path.capped is not None:
-        seen.capped = _capped(path.capped, capped, rows, costs, copies)
-    return seen
-
-
-def _capped(
-    path: Path, capped: Sequence[Answers], rows: slice, costs: CostModel, copies: FloatArray
-) -> Path:
-    """A block under each cap, written into the whole ``path``."""
-    numbers, sensors = [], []
-    for k, answers in enumerate(capped):
-        bill = (answers.feature, answers.evaluation, copies)
-        numbers.append(_written(path, k, rows, answers.scores, *bill))
-        path.cost[k, rows] = answers.cost
-        sensors.append(_buyers(Acquired(answers.bits, costs.sensors), copies))
-    return _block(path, path.points, rows, numbers, sensors, [np.zeros(0)] * len(capped), 0.0)
-
-
-def _written(
-    path: Path,
-    point: int,
-    rows: slice,
-    scores: FloatArray,
-    feature: FloatArray,
-    evaluation: FloatArray,
-    copies: FloatArray,
-) -> tuple[float, float]:
-    """Write a block's scores and costs at a point; both costs' sums."""
-    path.scores[point, rows] = scores
-    np.add(feature, evaluation, out=path.cost[point, rows])
-    return ((feature * copies).sum(), (evaluation * copies).sum())
-
-
-def _block(
-    path: Path,
-    points: Points,
-    rows: slice,
-    numbers: Sequence[tuple[float, float]],
-    sensors: Sequence[FloatArray],
-    ends: Sequence[FloatArray],
-    seconds: float,
-) -> Path:
-    """The rows of a block as a path, with the sums over them (``_written``, ``_buyers``,
-    ``_ended``)."""
-    found, p = np.array(numbers, dtype=np.float64), len(points)
-    parts = path.scores[:p, rows], path.cost[:p, rows]
-    shares = np.array(sensors), np.array(ends)
-    return Path(points, *parts, found[:, 0], found[:, 1], *shares, seconds)
+    over = np.zeros_like(capped.sums)
+    for k, answers in enumerate(under):
+        capped.scores[k, rows], capped.cost[k, rows] = answers.scores, answers.cost
+        over[k, :2] = (answers.feature * copies).sum(), (answers.evaluation * copies).sum()
+        over[k, 2:] = _buyers(Acquired(answers.bits, costs.sensors), copies)
+    return _Seen(tuple(points), np.array(sums), over, seconds)
 
 
 def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:
-    """The compiled meter of additive prices, where the rows are worth loading a compiler."""
-    if len(copies) < METER_ROWS or type(costs) is not SensorPrices:
+    """The compiled meter, where the rows are worth it: of prices that add up, or of buyers."""
+    if len(copies) < METER_ROWS:
         return None
     from bench_core.costs.meter import Meter
 
-    return Meter(costs.sensor, copies)
+    return Meter(costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors), copies)
 
 
 def _buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
     """How many copies bought each sensor (s,)."""
-    if len(acquired.bits) < METER_ROWS:
-        mask = acquired.unpack()
-        return (copies if len(mask) == len(copies) else copies.sum()[None]) @ mask
-    from bench_core.costs.meter import buyers
-
-    return buyers(acquired, copies)
+    mask = acquired.unpack()
+    return np.asarray((copies if len(mask) == len(copies) else copies.sum()[None]) @ mask)
 
 
 def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArray:
@@ -344,6 +296,12 @@ def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArra
     ):
         raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
     return np.bincount(last, copies, stages).astype(np.float64)
+
+
+def _distinct(points: Points) -> Points:
+    if same := [point for p, point in enumerate(points) if point in points[:p]]:
+        raise ContractError(f"two points of its path are {same[0]}")
+    return points
 
 
 def _other_points(first: Points, here: Points) -> str:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core._io.plugin_folders import for_a_process
 from bench_core._io.processes import (
     Thread,
     computing,
@@ -26,7 +25,6 @@ from bench_core._io.processes import (
     waited_seconds,
 )
 from bench_core.execution.failures import LONGEST_TEXT
-from bench_core.execution.isolation import View
 from bench_core.execution.messages import job_to_json, receive, send
 from bench_core.results.records import Job
 
@@ -55,11 +53,9 @@ Heard = tuple["Worker", dict[str, Any] | None, dict[str, Any]]
 
 @dataclass(eq=False)
 class Worker:
-    """One process, and what it is doing for those that it ``serves``: learners of an origin, and of
-    strangers on which data."""
+    """One process, and what it is doing."""
 
     number: int
-    serves: tuple[str, str]
     process: subprocess.Popen[bytes]
     log: Any
     listener: threading.Thread = field(init=False)
@@ -70,25 +66,15 @@ class Worker:
     deadline: float = float("inf")
     sent: float = 0.0
     log_start: int = 0  # where the output of the job begins in the log
-    view: View | None = None  # what it can see, if that is not all
     looks: list[float] = field(default_factory=list)  # how many threads were seen to compute
     threads: dict[Path, Thread] = field(default_factory=dict)  # when they were looked at last
     waits: float = 0.0  # of its processes, before the job
 
     @classmethod
-    def start(
-        cls,
-        number: int,
-        serves: tuple[str, str],
-        threads: int,
-        memory: int,
-        view: View | None,
-        heard: Any,
-    ) -> "Worker":
+    def start(cls, number: int, threads: int, memory: int, heard: Any) -> "Worker":
         """A fresh interpreter, whose messages are put into ``heard``; ``memory`` is what a process
         may allocate, 0 is no limit."""
-        about = {"parent": os.getpid(), "memory": memory, "origin": serves[0], **for_a_process()}
-        about["view"] = view.arguments if view is not None else None
+        about = {"parent": os.getpid(), "memory": memory, "path": sys.path}
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the worker
         if _LINUX:
             import fcntl
@@ -102,7 +88,7 @@ class Worker:
             env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
-        worker = cls(number, serves, process, log, view=view)
+        worker = cls(number, process, log)
         worker.listener = threading.Thread(
             target=_listen, args=(worker, heard), name=f"worker-{number}", daemon=True
         )
@@ -129,8 +115,6 @@ class Worker:
 
     def free(self) -> None:
         """Its job is done."""
-        if self.view is not None and self.job is not None:
-            self.view.keep(self.job)
         self.served.add(self.token)
         self.job, self.token = None, ""
 
@@ -174,8 +158,6 @@ class Worker:
             self.process.stdin.close()  # type: ignore[union-attr]
         self.listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
         self.log.close()
-        if self.view is not None:
-            self.view.close()
 
     def _end_guard(self) -> None:
         for number in (signal.SIGTERM, signal.SIGCONT):  # a learner may have stopped its guard

@@ -5,32 +5,26 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core._io.machine import memory
-from bench_core._io.processes import unreadable
-from bench_core.datasets.cache import check_prepared
 from bench_core.execution.events import Event, OnEvent, news
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
+from bench_core.results.differences import TOLERANCE, differences
 from bench_core.results.records import (
-    NOT_PRIVATE,
     FitSpec,
     Job,
     Outcome,
     Status,
-    TrialSpec,
     Verdict,
-    with_tuples,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder, store_path
-from bench_core.results.stored_rows import unlike_stored
+from bench_core.results.store_files import states_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +32,9 @@ if TYPE_CHECKING:
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
     from bench_core.results.writer import Writer
 
+
+_NO_ANSWER = (Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED)
+"""How an audit may end that fails its trial, as no answer is one that was verified."""
 
 MEMORY_SHARE = 0.8
 """The part of the machine's memory that the jobs of a run may use together."""
@@ -50,6 +47,7 @@ class RunResult:
     ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
     ``reused`` how many of them were there before; ``failures`` lists title, status and error of
     those that are not ok, ``audit_failures`` the titles of trials that the replay audit refused.
+    After an audit ``failures`` also lists those whose costs stay declared, with the reason.
     """
 
     run: str
@@ -152,8 +150,6 @@ def carry_out(
             keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
         jobs = list(map(here, jobs))
         known = kept or Kept()
-        for data in known.new(job.spec.data for job in jobs):
-            check_prepared(data)
         if jobs and (learners := known.new(job.learner for job in jobs if job.kind == "fit")):
             warm_up(learners)
         _perform(jobs, request, (plan.workers, plan.threads), emit, keep, kept)
@@ -194,9 +190,8 @@ def _jobs(plan: Plan) -> list[Job]:
     def rank(fit: FitSpec) -> int:
         return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
 
-    def place(fit: FitSpec) -> tuple[int, str, str, float]:
-        data = fit.data if fit.origin else ""  # each new origin, or data, starts its own workers
-        return rank(fit), fit.origin, data, -plan.expected.get(fit.key, 0.0)
+    def place(fit: FitSpec) -> tuple[int, float]:
+        return rank(fit), -plan.expected.get(fit.key, 0.0)
 
     jobs = []
     for fit in sorted(left, key=place):
@@ -214,20 +209,17 @@ def carry_out_audit(
     request: RunRequest,
     writer: Writer,
     emit: OnEvent,
-    judges: tuple[str, ...] = (),
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    trusted = {
-        "plugins": request.plugins,
-        "modules": (),
-        "judges": judges,
-    }  # not what the store names
-    specs = [TrialSpec(**with_tuples({**spec, **trusted})) for spec in store.specs(run)]
+    # not what the store names
+    trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}
+    specs = [replace(spec, **trusted) for spec in store.specs(run)]
     cores = cores_for(request, len(specs))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     jobs = [
-        Job("audit", replace(spec, audit="full", threads=cores[1], states=states)) for spec in specs
+        Job("audit", replace(spec, audit_mode="full", threads=cores[1], states=states))
+        for spec in specs
     ]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
@@ -237,17 +229,24 @@ def carry_out_audit(
         writer.attempt(run, outcome)
         key, title = outcome.job.spec.key, outcome.job.spec.title
         counts[str(outcome.status)] += 1
+        if outcome.status in _NO_ANSWER:
+            reason = f"the audit had no answer: {outcome.status}: {outcome.error}"
+            writer.audit(key, Verdict("failed", reason))
         if outcome.status != Status.OK:
             failures.append((title, str(outcome.status), outcome.error))
             return
-        verdict = Verdict(outcome.result.audit, outcome.result.audit_error)
-        if verdict.word != "failed" and (wrong := unlike_stored(store, key, outcome.result)):
+        verdict = Verdict(outcome.result.audit, outcome.result.error)
+        unlike = next(differences(store.trial(key), outcome.result, TOLERANCE), None)
+        if verdict.word != "failed" and unlike:
+            where, what, then, now = unlike
+            wrong = f"{where}: the store says {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
-        shared = [mark for mark in outcome.result.marks if mark == NOT_PRIVATE]
-        verdict = writer.audit(key, verdict, shared)
+        verdict = writer.audit(key, verdict)
         if verdict.word == "failed":
             refused.append(title)
             failures.append((title, "audit failed", verdict.reason))
+        elif verdict.word == "declared":
+            failures.append((title, "declared", verdict.reason))
 
     def result(interrupted: bool = False) -> RunResult:
         return RunResult(
@@ -262,8 +261,6 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        for data in dict.fromkeys(job.spec.data for job in jobs):
-            check_prepared(data)
         _perform(jobs, request, cores, emit, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
@@ -281,12 +278,8 @@ def _perform(
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
     idle workers that are ``kept``."""
     from bench_core.execution.executors import InlineExecutor, LocalExecutor
-    from bench_core.execution.isolation import Isolation, is_refused, not_private
 
     ended: set[str] = set()
-    told = False
-    if request.isolate is False:
-        jobs = [_open(job) for job in jobs]
 
     def count(event: Event) -> None:
         emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
@@ -302,32 +295,19 @@ def _perform(
     else:
         share = int(MEMORY_SHARE * memory() / cores[0])
         limit, most = request.memory or share, request.memory
-        if request.isolate:  # so that it is hidden from the first fit of a new store on
-            states_folder(store_path(request.store)).mkdir(parents=True, exist_ok=True)
-        isolation = Isolation.of_request(request) if request.isolate else None
-        executor = LocalExecutor(*cores, count, request.timeout, limit, most, isolation)
+        executor = LocalExecutor(*cores, count, request.timeout, limit, most)
     try:
-        with nullcontext() if isinstance(executor, InlineExecutor) else unreadable():
-            for outcome in run_jobs(jobs, executor, request.retries):
-                keep(outcome)
-                ended.add(outcome.job.key)
-                texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-                seconds, status = outcome.seconds, str(outcome.status)
-                count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-                if not told and is_refused(outcome):
-                    told = True
-                    count(Event("note", not_private(), warning=True))
+        for outcome in run_jobs(jobs, executor, request.retries):
+            keep(outcome)
+            ended.add(outcome.job.key)
+            texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+            seconds, status = outcome.seconds, str(outcome.status)
+            count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
         if kept and isinstance(executor, LocalExecutor):
             kept.executor = executor
     finally:
         if not (kept and kept.executor):
             executor.close()
-
-
-def _open(job: Job) -> Job:
-    """The same, with a stranger's model in processes like any other of the user."""
-    spec = job.spec
-    return replace(job, spec=replace(spec, private=False)) if isinstance(spec, TrialSpec) else job
 
 
 def run_jobs(

@@ -1,7 +1,7 @@
-"""Metrics and cost statistics of every operating point of a predicted path."""
+"""Metrics and costs of every point of a predicted path, and the values that are stored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,15 @@ from bench_core.arrays import FloatArray
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel, needs_of
 from bench_core.data import Examples, Queries
-from bench_core.execution.predict import Path, in_order
-from bench_core.execution.rounding import levelled
+from bench_core.execution.predict import PredictedPath, in_order
 from bench_core.metrics import Labels, evaluate
+from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Metric, MetricValues
-from bench_core.results.records import PointRow
+from bench_core.results.budgets import CAP
+from bench_core.results.records import OperatingPoint, StoredValues
+
+LARGEST_VALUE = 1e30
+"""Of a metric, per unit: what intervals are made of must have sums in float32."""
 
 VALUE_UNITS = 10_000
 """More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,
@@ -23,49 +27,43 @@ and a store of many trials stays small."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """The rows of one split's path by point, and the units' values of every point. ``raised`` is
-    what a row is billed there beyond its own cost (``more_on_test.as_on_test``); empty: nothing."""
+    """The rows of one split's path by point, and the units' values of every point."""
 
-    rows: tuple[PointRow, ...]
+    rows: tuple[OperatingPoint, ...]
     units: int  # queries or rows that have a value of the primary metric each
     primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
     weights: FloatArray  # (m,)
-    raised: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def score_split(
-    path: Path,
+    path: PredictedPath,
     examples: Examples,
     costs: CostModel,
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
-    level: bool = False,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path, and under every cap; with ``level`` scores that
-    differ by rounding count as equal."""
+    """Metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], []
     weights, units = np.zeros(0), 0
 
-    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
-        of, k = path.at(p)
-        scores = levelled(of.scores[k]) if level else of.scores[k]
-        values = evaluate(metrics, scores, labels)
+    def judged(place: tuple[PredictedPath, int]) -> tuple[dict[str, MetricValues], CostSummary]:
+        of, k = place
+        values = evaluate(metrics, of.scores[k], labels)
         return values, summarise_cost(of.cost[k], examples.multiplicity)
 
-    found = in_order(judged, range(len(path.all_points)), threads)
-    for (p, point), (values, cost) in zip(enumerate(path.all_points), found, strict=True):
-        of, k = path.at(p)
+    found = in_order(judged, path.places, threads)
+    for p, ((of, k), (values, cost)) in enumerate(zip(path.places, found, strict=True)):
         first = values[metrics[0].name]
         path.forget()
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)
         rows.append(
-            PointRow(
-                index=p,
-                point=point,
+            OperatingPoint(
+                number=p,
+                point=of.points[k],
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
                 feature_cost=float(of.feature_cost[k]),
@@ -73,6 +71,7 @@ def score_split(
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
+                cap=of.points[k].get(CAP),
                 features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )
@@ -90,6 +89,36 @@ def readable(mask: NDArray[np.bool_], costs: CostModel) -> NDArray[np.bool_]:
     missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, start[1:]]
     result: NDArray[np.bool_] = np.diff(missing, axis=1) == 0
     return result
+
+
+def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
+    """The points whose values are stored: those that a budget may choose by their rows on
+    validation, and those of caps; none where no point can be chosen."""
+    path = [row for row in valid if CAP not in row.point]
+    cost = np.array([row.total_cost for row in path])
+    p95 = np.array([row.cost_p95 for row in path])
+    quality = np.array([row.metrics[primary.name] for row in path])
+    points = choosable(cost, p95, quality, primary.higher_is_better)
+    if len(points) == 0:
+        return ()
+    return (*map(int, points), *(row.number for row in valid[len(path) :]))
+
+
+def stored_values(
+    split: str, part: Examples, path: PredictedPath, score: SplitScore, kept: Sequence[int]
+) -> StoredValues:
+    """The values of a split, by query or row, at the points ``kept``."""
+    costs, bought, rows = [], [], np.zeros(0)
+    for p in kept:
+        of, k = path.places[p]
+        means, rows = unit_costs(of.cost[k], part.groups, part.weights, score.units)
+        means, rows = condense(means, rows)
+        costs.append(means)
+        bought.append(of.bought[k])
+        path.forget()
+    metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
+    arrays = metric, np.stack(costs), score.weights, rows, np.stack(bought)
+    return StoredValues(split, tuple(kept), *(array.astype(np.float32) for array in arrays))
 
 
 def unit_costs(

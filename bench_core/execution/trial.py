@@ -7,78 +7,53 @@ blocks, meters, scores and audits. Both run in a worker process or in the caller
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bench_core._io.digests import canonical, import_key
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import admit_code, decode, encode, is_shipped_name, trust
-from bench_core.data import Examples
+from bench_core.class_names import decode, encode, trust
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
-from bench_core.execution import predict
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError, plain_marks
-from bench_core.execution.hosted import POSSIBLE, Hosted
 from bench_core.execution.loading import loading
-from bench_core.execution.more_on_test import as_on_test, costs_more_on_test
-from bench_core.execution.score import SplitScore, condense, score_split, unit_costs
+from bench_core.execution.predict import PredictedPath, predict_split
+from bench_core.execution.score import points_to_keep, score_split, stored_values
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import choosable
 from bench_core.protocols import Marked, Metric, Staged
-from bench_core.results.budgets import CAP
 from bench_core.results.records import (
-    MORE_ON_TEST,
-    NOT_PRIVATE,
     FitResult,
     FitSpec,
     Job,
     Result,
     Sensors,
     Stages,
-    StoredValues,
-    TrialResult,
+    Trial,
     TrialSpec,
-    Verdict,
 )
-from bench_core.results.store_files import (
-    costs_path,
-    load_model,
-    model_class,
-    save_model,
-    state_path,
-)
+from bench_core.results.store_files import costs_path, load_model, save_model, state_path
 from bench_core.splits import SPLITS, Splits
 
-LARGEST_VALUE = 1e30
-"""Of a metric, per unit: what intervals are made of must have sums in float32."""
 
-OWN_COUNT = "evaluations as declared"
-"""The mark of a stranger's model whose evaluations cost something."""
-
-
-def perform(job: Job, progress: Progress, apart: bool = True) -> Result:
-    """Do a job in this process; raises whatever goes wrong. ``apart``: models of strangers live in
-    processes of their own, where the system can do that; while ``bench audit`` they always do."""
+def perform(job: Job, progress: Progress) -> Result:
+    """Do a job in this process; raises whatever goes wrong."""
+    trust([*job.spec.plugins, *job.spec.modules])
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
-    return run_trial(job.spec, progress, apart or job.kind == "audit")
+    return run_trial(job.spec, progress)
 
 
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; what is raised on the way is the caller's to report."""
     reset_peak_rss()
-    trust([*spec.plugins, *spec.modules])
     learner = decode(spec.learner)
     splits = open_splits(spec, ("train", "valid"))
     with fit_context(spec, splits, progress) as offered, loading() as spent:
@@ -101,24 +76,19 @@ def fit_context(
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), spec.origin, name, module, build)
+        return _kept_beside(Path(spec.data), name, module, build)
 
-    metric = find_metric(spec.metric, spec.plugins, spec.judges)
+    metric = find_metric(spec.metric, spec.plugins)
     return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
-def _kept_beside(
-    data: Path, origin: str, name: str, module: str, build: Build
-) -> Mapping[str, Array]:
+def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
     """Arrays of the training data, kept beside it until the code of ``module`` changes.
 
-    A stranger, who may name any module as its own, gets those of its ``origin`` alone. Where
-    somebody else's prepared data may be read and not written they are not kept.
+    Where somebody else's prepared data may be read and not written they are not kept.
     """
     code = import_key(module)
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    if origin:
-        safe = f"{origin.replace('/', '_')}+{safe}"
     folder = data / SHARED
     path = folder / f"{safe}-{code[:16]}"
     place = folder if folder.is_dir() else folder.parent
@@ -127,79 +97,20 @@ def _kept_beside(
     return shared_arrays(path, build)
 
 
-def run_trial(
-    spec: TrialSpec,
-    progress: Progress = lambda done, total: None,
-    apart: bool = False,
-) -> TrialResult:
-    """Predict, meter, score and audit one fitted model.
-
-    The model of a stranger, if ``apart``, lives in a process of its own, and so do the instances
-    of it that are shown replaced cells: labels, metrics and this judgement are out of its reach.
-    What was judged beside such a model is only declared.
-    """
+def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
+    """Predict, bill, score and audit one fitted model."""
     reset_peak_rss()
     splits = open_splits(spec)
-    metrics = [find_metric(name, spec.plugins, spec.judges) for name in spec.metrics]
-    with ExitStack() as stack:
-        model = stack.enter_context(_loaded(spec, apart))
-        paths, scores = _scored(spec, splits, model, metrics, progress)
-        if more := costs_more_on_test(paths, splits, scores):
-            scores["valid"] = as_on_test(scores)
-        verdict = _audited(spec, splits, model, paths["test"], apart)
-        hosted = isinstance(model, Hosted)
-        if spec.origin and not hosted and verdict.word != "failed":
-            verdict = Verdict("declared")
-        values = _values(splits, paths, scores, metrics[0])
-        return TrialResult(
-            rows=tuple(row for score in scores.values() for row in score.rows),
-            values=values,
-            audit=verdict.word,
-            audit_error=verdict.reason,
-            predict_seconds=paths["valid"].seconds + paths["test"].seconds,
-            peak_rss_mb=max(peak_rss_mb(), model.peak_rss_mb if hosted else 0.0),
-            marks=(*_marks(spec, splits, model), *([MORE_ON_TEST] if more else ())),
-            sensors=sensors_of(splits),
-            stages=_stages(model, paths["test"], values[0].points if values else ()),
-            load_seconds=model.load_seconds if hosted else 0.0,
-        )
-
-
-def _marks(spec: TrialSpec, splits: Splits, model: Any) -> tuple[str, ...]:
-    """The model's own; that its word alone says how many splits and trees it evaluates, where that
-    is paid for; and that its processes could leave notes for each other."""
-    own = plain_marks(model.marks) if isinstance(model, Marked) else ()
-    one = np.ones(1)
-    paid = float(splits.costs.evaluation_cost(one, one, 1).sum()) > 0
-    counted = (OWN_COUNT,) if spec.origin and paid else ()
-    shared = (NOT_PRIVATE,) if isinstance(model, Hosted) and not model.private else ()
-    return (*own, *counted, *shared)
-
-
-def _loaded(spec: TrialSpec, apart: bool) -> AbstractContextManager[Any]:
-    """A fresh instance of the fitted model, here or in a process of its own."""
-    path = state_path(spec.states, spec.fit)
-    ours = not spec.origin and is_shipped_name(model_class(path))
-    named = [] if ours else [*spec.plugins, *spec.modules]
-    if apart and POSSIBLE and not ours:
-        runs = [*filter(None, spec.origin.split("+"))]
-        prepared = [str(Path(spec.data).parent)]
-        return Hosted(path, spec.threads, named, runs, spec.private, prepared)
-    trust(named)
-    return nullcontext(load_model(path))
-
-
-def _scored(
-    spec: TrialSpec, splits: Splits, model: Any, metrics: Sequence[Metric], progress: Progress
-) -> tuple[dict[str, predict.Path], dict[str, SplitScore]]:
-    """The paths of a model on the splits of a trial, and what they are worth."""
+    metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
+    model = load_model(state_path(spec.states, spec.fit))
+    caps = None
+    if spec.caps:
+        caps = Caps.over(spec.caps, splits.train, splits.task, splits.classes)
     parts = {name: getattr(splits, name) for name in spec.splits}
-    total, done = sum(len(part) for part in parts.values()), 0
-    caps = _caps(spec, splits)
-    paths: dict[str, predict.Path] = {}
-    scores: dict[str, SplitScore] = {}
+    total, done = sum(map(len, parts.values())), 0
+    paths, scores = {}, {}
     for name, part in parts.items():
-        paths[name] = predict.predict_split(
+        paths[name] = predict_split(
             model,
             part,
             splits.costs,
@@ -210,88 +121,46 @@ def _scored(
             caps,
         )
         done += len(part)
-        judged = paths[name], part, splits.costs, metrics, name, spec.threads
-        scores[name] = score_split(*judged, level=bool(spec.origin))
+        scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
     same_points(paths)
-    return paths, scores
-
-
-def _audited(
-    spec: TrialSpec, splits: Splits, model: Any, path: predict.Path, apart: bool
-) -> Verdict:
-    """What a stranger's audit looks at is drawn by a secret that no fit could know; of a model that
-    comes with bench by the key, so that its verdict is always the same."""
-    if spec.audit == "off":
-        return Verdict("declared")
-    second = None if isinstance(model, Hosted) else _loaded(spec, apart)
-    return replay(
+    verdict = replay(
         model,
         splits.test,
         splits.costs,
         splits.classes,
-        spec.audit,
-        seed=secrets.token_hex(16) if spec.origin else spec.key,
-        aim=bool(spec.origin),
-        path=path,
+        spec.audit_mode,
+        seed=spec.key,
+        path=paths["test"],
         accounting=spec.accounting,
-        fresh=lambda: second or _loaded(spec, apart),
-        caps=_caps(spec, splits),
+        fresh=lambda: load_model(state_path(spec.states, spec.fit)),
+    )
+    kept = points_to_keep(scores["valid"].rows, metrics[0])
+    return Trial.of(
+        spec,
+        points=tuple(row for score in scores.values() for row in score.rows),
+        values=tuple(
+            stored_values(name, parts[name], paths[name], scores[name], kept)
+            for name in ("valid", "test")
+            if kept
+        ),
+        audit=verdict.word,
+        error=verdict.reason,
+        predict_seconds=paths["valid"].seconds + paths["test"].seconds,
+        peak_rss_mb=peak_rss_mb(),
+        marks=plain_marks(model.marks) if isinstance(model, Marked) else (),
+        sensors=sensors_of(splits),
+        stages=stages_of(model, paths["test"], kept),
     )
 
 
-def _caps(spec: TrialSpec, splits: Splits) -> Caps | None:
-    if not spec.caps:
-        return None
-    return Caps.over(spec.caps, splits.train, splits.task, splits.classes)
-
-
-def same_points(paths: Mapping[str, predict.Path]) -> None:
+def same_points(paths: Mapping[str, PredictedPath]) -> None:
     """Raise ContractError where two splits have different paths."""
-    if len({canonical([dict(p) for p in path.points]) for path in paths.values()}) > 1:
+    first, *others = paths.values()
+    if any(path.points != first.points for path in others):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
-def _values(
-    splits: Splits,
-    paths: Mapping[str, predict.Path],
-    scores: Mapping[str, SplitScore],
-    primary: Metric,
-) -> tuple[StoredValues, ...]:
-    valid = [row for row in scores["valid"].rows if CAP not in row.point]
-    quality = np.array([row.metrics[primary.name] for row in valid])
-    cost, p95 = (np.array([getattr(row, of) for row in valid]) for of in ("total_cost", "cost_p95"))
-    points = choosable(cost, p95, quality, primary.higher_is_better)
-    if len(points) == 0:
-        return ()
-    caps = (row.index for row in scores["valid"].rows[len(valid) :])
-    kept = (*map(int, points), *caps)
-    return tuple(
-        _stored(name, getattr(splits, name), paths[name], scores[name], kept)
-        for name in ("valid", "test")
-    )
-
-
-def _stored(
-    split: str, part: Examples, path: predict.Path, score: SplitScore, kept: tuple[int, ...]
-) -> StoredValues:
-    """The values of a split at the points ``kept``; those of caps follow those of the path."""
-    costs, bought, rows = [], [], np.zeros(0)
-    for p in kept:
-        of, k = path.at(p)
-        cost = of.cost[k] + score.raised[p] if len(score.raised) else of.cost[k]
-        means, rows = unit_costs(cost, part.groups, part.weights, score.units)
-        means, rows = condense(means, rows)
-        costs.append(means.astype(np.float32))
-        bought.append(of.bought[k].astype(np.float32))
-        path.forget()
-    values = np.stack([score.primary[p] for p in kept])
-    metric = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).astype(np.float32)
-    weights, counts = score.weights.astype(np.float32), rows.astype(np.float32)
-    arrays = metric, np.stack(costs), weights, counts, np.stack(bought)
-    return StoredValues(split, kept, *arrays)
-
-
-def _stages(model: Any, path: predict.Path, kept: tuple[int, ...]) -> dict[str, Any]:
+def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
     """The stages of a model, and who reached them at the points ``kept`` of its path."""
     tree = model.stage_tree if isinstance(model, Staged) else None
     if tree is None:
@@ -331,21 +200,14 @@ def open_splits(
     splits = open_prepared(Path(spec.data), rows, labels)
     if not spec.costs:
         return splits
-    costs = costs_path(spec.states, spec.costs)
-    if not is_shipped_name(model_class(costs)):
-        trust([*spec.plugins, *spec.modules])
-        admit_code(model_class(costs))
-    return splits.under(load_model(costs))
+    return splits.under(load_model(costs_path(spec.states, spec.costs)))
 
 
-def find_metric(name: str, plugins: Sequence[str], judges: Sequence[str]) -> Metric:
-    """A metric by its spelling; where it is not built in, one of the modules ``judges`` brings it,
-    and no other plugin is imported."""
+def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:
+    """A metric by its spelling; plugins are imported for one that is not built in."""
     try:
         return parse_metric(name)
     except UsageError:
         from bench_core.plugins import load_registry
 
-        admit_code(*judges)
-        found = load_registry(plugins, lambda plugin, _: plugin.module not in judges)
-        return parse_metric(name, found.metrics)
+        return parse_metric(name, load_registry(plugins).metrics)

@@ -11,28 +11,25 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
-from bench_core.datasets.priced import from_json
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.loading import loading
-from bench_core.execution.plugin_process import plugins_for
 from bench_core.execution.runner import Kept, RunResult, carry_out, result_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
 from bench_core.planning.plan import Plan, usable_fits
 from bench_core.planning.request import read_settings
-from bench_core.planning.resolve_datasets import ask_for_named, choose_datasets
+from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.suites import NO_SUITE, find_suite
-from bench_core.plugins import Registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.results.records import Job, RunRecord, with_tuples
-from bench_core.results.shards import is_sealed, seal, seal_path
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
@@ -49,8 +46,6 @@ def warming(
 
         with loading():
             registry.warm_up(learners, say)
-            for name in metrics:
-                registry.ask("metric", name)
             warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
 
     return warm_up
@@ -64,7 +59,7 @@ def work(
     plugins: Sequence[str] = (),
     kept: Kept | None = None,
 ) -> RunResult:
-    """Do what the shard lacks of a job and seal it. Raises ``Interrupted`` on Ctrl-C, InputError
+    """Do what the shard lacks of a job. Raises ``Interrupted`` on Ctrl-C, InputError
     where data, code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
     started = time.perf_counter()
     planned = job.request.data_dir
@@ -72,14 +67,12 @@ def work(
     registry = kept.registry if kept else None
     if registry is None:
         named = tuple(dict.fromkeys([*job.request.plugins, *plugins]))
-        hide: dict[str, Any] = {"store": str(shard), "data_dir": data_dir, "plugins": named}
-        registry = plugins_for(replace(job.request, **hide))
-        registry.close()  # no learner is chosen here
+        registry = load_registry(named)
         add_own_data(registry, data_folder(data_dir or None))
     if kept:
         kept.registry = registry
     check_job(job)
-    if check_store(shard) and is_sealed(shard):
+    if check_store(shard):
         plan = _plan(job, shard)
         if len(plan.finished) == len(job.trials):
             return result_of(plan, shard, started)
@@ -91,12 +84,9 @@ def work(
 
     asked = replace(job.request, store=str(shard), data_dir=data_dir)
     with open_writer(shard) as writer:
-        seal_path(shard).unlink(missing_ok=True)
         plan = _plan(job, shard)
         given = plan, asked, writer, emit, warming(registry, plan.metrics, emit)
-        result = carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
-    seal(shard)
-    return result
+        return carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
 
 
 def _plan(job: JobFile, shard: Path) -> Plan:
@@ -144,7 +134,6 @@ def _prepared(
     request = replace(job.request, data_dir=data_dir)
     settings = read_settings(replace(request, learners=()), registry)
     suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
-    ask_for_named(request, suite, registry)
     source = DataFolder(data_dir or None)
     ignore = lambda line, warning: None  # noqa: E731
     chosen, _ = choose_datasets(request, suite, registry, source, settings, ignore)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bench_core._io.machine import limit_memory, reset_peak_rss
-from bench_core._io.processes import unreadable
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
 from bench_core.execution.trial import perform
@@ -25,9 +24,8 @@ from bench_core.results.records import Status
 PROGRESS_SECONDS = 0.1
 
 
-def main(memory: int, judges: bool) -> None:
-    """Serve jobs. ``memory``: bytes that may be allocated, or 0; ``judges``: labels are in this
-    process, and no other of the user may read them."""
+def main(memory: int) -> None:
+    """Serve jobs. ``memory``: bytes that may be allocated, or 0."""
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = private_pipes()
@@ -39,9 +37,8 @@ def main(memory: int, judges: bool) -> None:
     threading.Thread(target=_listen, args=(source, jobs), daemon=True).start()
     if memory:
         limit_memory(memory)
-    with unreadable() if judges else contextlib.nullcontext():
-        while True:
-            _serve(jobs.get(), sink)
+    while True:
+        _serve(jobs.get(), sink)
 
 
 def private_pipes() -> tuple[BinaryIO, BinaryIO]:

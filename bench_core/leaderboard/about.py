@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench_core.leaderboard.board import Failure
-from bench_core.results.columns import Columns
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
 
@@ -88,7 +87,7 @@ def values_of(frame: pd.DataFrame, column: str) -> str:
     return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
 
 
-def varied_parameters(own: Columns | pd.DataFrame) -> frozenset[str]:
+def varied_parameters(own: pd.DataFrame) -> frozenset[str]:
     """The parameters in which the trials of one learner differ."""
     import pandas as pd
 

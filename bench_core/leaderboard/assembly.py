@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core._io.second_process import in_order
-from bench_core.arrays import IntArray
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.about import (
     facts,
@@ -24,10 +22,8 @@ from bench_core.leaderboard.about import (
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
-from bench_core.results.columns import Columns, positions, texts
 from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.results.store import MANY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,45 +31,27 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-_MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
 _SHOWN = (*selection.BOARD, "learner", "test_quality", "test_cost", "saving", "reached")
 _MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
 _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
 
 
-def boards(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    then: Callable[[Board], Board] = lambda board: board,
-    begin: Callable[[], object] | None = None,
-) -> list[Board]:
-    """A board for each data set that has rows, in the run's order, and what is made of it ``then``:
-    those of a large run in two processes, as ``in_order`` does."""
+def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
+    """A board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     trials = _trials(frame)
     names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
     parts = [(name, trials[trials["dataset"] == name]) for name in names]
-    return in_order(
-        lambda part: then(_board(info, part[0], frame, part[1])),
-        [part for part in parts if len(part[1])],
-        large=len(trials) >= MANY,
-        begin=begin,
-    )
+    return [_board(info, name, frame, own) for name, own in parts if len(own)]
 
 
 def _trials(frame: pd.DataFrame) -> pd.DataFrame:
-    """What is known of the trials, of the many rows of a trial about one."""
-    import pandas as pd
-
-    names = ("dataset", *_SETTING, *_ENDED, "fit_seconds")
-    cells = {name: frame[name].array for name in names if name in frame}
-    new = np.arange(len(frame)) == 0
-    for name, column in cells.items():
-        if name != "fit_seconds":
-            column = getattr(column, "codes", column)  # of categories
-            new[1:] |= np.asarray(column[1:] != column[:-1], dtype=bool)
-    return pd.DataFrame({name: column[new] for name, column in cells.items()}, copy=False)
+    """One row for each trial, of the many rows of its points."""
+    names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
+    names = [name for name in names if name in frame]
+    first = [name for name in ("dataset", *_SETTING, "accounting") if name in frame]
+    return frame[names].drop_duplicates(first)
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -175,14 +153,11 @@ def _rows(
     if points.empty:
         return ()
     higher = metric.higher_is_better
-    kept = (*selection.BOARD, *_SETTING, "point", "marks", *_MEASURED)
-    points = points[[name for name in kept if name in points]]
-    on_frontier = selection.frontier_rows(points, higher)
-    frontiers = points.iloc[on_frontier].reset_index(drop=True)
-    best = selection.best_points(frontiers, higher)  # the best of all are on a frontier
-    saved = selection.savings(points, higher, reference, SHARE, frontiers=on_frontier)
+    frontiers = selection.curve(points, higher)
+    best = selection.best_points(points, higher)
+    saved = selection.savings(points, higher, reference, SHARE)
     own, saves, paths = _by_learner(trials), _by_learner(saved), paths_of(points)
-    mean, saving, curves = _means(best), _means(saved), _curves(frontiers)
+    mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
     marks, alike = search_marks(best, points, paths, ends, higher), repeated_paths(points, paths)
     rows = []
     for learner, chosen in _by_learner(best).items():
@@ -198,7 +173,7 @@ def _rows(
             reached=int(saving[learner]["reached"]),
             cheap=_pick(saving[learner], saves[learner], varied) if reaches else None,
             saving=float(saving[learner]["saving"]),
-            curve=curves(learner, varied),
+            curve=_curve(curves[learner], varied),
             alike=round(alike[learner]),
             marks=(*_marks(chosen, saves[learner]), *marks[learner]),
             **_effort(own[learner]),
@@ -212,11 +187,11 @@ def _rows(
     return tuple(sorted(rows, key=rank))
 
 
-def _by_learner(table: pd.DataFrame) -> dict[str, Columns]:
-    """The rows of each learner as plain arrays."""
-    columns = {name: table[name].to_numpy() for name in table}
-    parts = ({n: c[rows] for n, c in columns.items()} for rows in positions(table, ["learner"]))
-    return {str(part["learner"][0]): part for part in parts}
+def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each learner."""
+    found = selection.groups(table, ["learner"])
+    parts = (table.iloc[rows].reset_index(drop=True) for rows in found)
+    return {str(part["learner"].iloc[0]): part for part in parts}
 
 
 def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
@@ -225,49 +200,37 @@ def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     return {str(mean["learner"]): mean for mean in reversed(means.to_dict("records"))}
 
 
-def _curves(frontiers: pd.DataFrame) -> Callable[[str, frozenset[str]], tuple[CurvePoint, ...]]:
-    """What gives a learner's curve, with the parameters that vary."""
-    runs: dict[str, list[IntArray]] = {}
-    learners = texts(frontiers["learner"])
-    for rows in positions(frontiers, ["learner", *selection.REPEAT]):
-        runs.setdefault(learners[rows[0]], []).append(rows)
-    numbers = {name: frontiers[name].to_numpy() for name in _MEASURED}
-    every = _choices({name: texts(frontiers[name]) for name in ("point", "params")})
-
-    def curve(learner: str, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-        mean, held = selection.mean_path(numbers, runs[learner])
-        choices = zip(*([every[row] for row in rows] for rows in held.tolist()), strict=True)
-        means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
-        return tuple(
-            CurvePoint(budget, Pick(quality, spread, cost, chosen, varied))
-            for (budget, quality, spread, cost), chosen in zip(means, choices, strict=True)
-        )
-
-    return curve
+def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
+    """A learner's curve, from the frontiers of its repeats."""
+    mean, held = selection.mean_path(frontiers)
+    choices = _choices(frontiers)
+    chosen = ([choices[row] for row in rows] for rows in held.T.tolist())
+    means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
+    return tuple(
+        CurvePoint(budget, Pick(quality, spread, cost, tuple(own), varied))
+        for (budget, quality, spread, cost), own in zip(means, chosen, strict=True)
+    )
 
 
-def _marks(*chosen: Columns) -> tuple[str, ...]:
-    cells = (cell for columns in chosen for cell in columns.get("marks", ()))
-    words = [cell for cell in cells if isinstance(cell, str)]
-    return tuple(sorted({mark for word in words for mark in word.split(", ") if mark}))
+def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
+    cells = [cell for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+    return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
 
 
-def _effort(own: Columns) -> dict[str, Any]:
+def _effort(own: pd.DataFrame) -> dict[str, Any]:
     """How many settings a learner tried and how long it trained, means over repeats."""
-    trials = [*zip(own["params"], own["fold"], own["seed"], strict=True)]
-    first = {trial: row for row, trial in reversed([*enumerate(trials)])}
-    repeats = len({(fold, seed) for _, fold, seed in first})
-    spent = own["fit_seconds"][sorted(first.values())].astype(np.float64)
-    seconds = float(np.nansum(spent))  # what was not measured counts as nothing
+    first = own.drop_duplicates(["params", "fold", "seed"])
+    repeats = len(first[["fold", "seed"]].drop_duplicates())
+    seconds = float(np.nansum(first["fit_seconds"].to_numpy(dtype=np.float64)))
     return {"fits": round(len(first) / repeats), "seconds": seconds / repeats}
 
 
-def _choices(chosen: Columns) -> list[tuple[str, str]]:
+def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
     """Point and parameters of each row."""
     return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
 
 
-def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> Pick:
+def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
     """A row of ``over_repeats`` with the rows that it is the mean of."""
     return Pick(
         quality=float(mean["test_quality"]),
@@ -281,9 +244,9 @@ def _pick(mean: Mapping[str, Any], chosen: Columns, varied: frozenset[str]) -> P
 _AUDITS = ("declared", "sampled", "verified")
 
 
-def audit_mark(own: Columns) -> str:
+def audit_mark(own: pd.DataFrame) -> str:
     """The weakest audit of a learner's trials."""
-    audits = {a for a in own["audit"][own["status"] == "ok"] if isinstance(a, str)} - {""}
+    audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")

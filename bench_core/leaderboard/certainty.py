@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core._io.second_process import in_order
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import LOST, SHARE, UNKNOWN, Board, Measure, Row, Saved
@@ -27,9 +26,9 @@ from bench_core.leaderboard.standings import (
 )
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
-from bench_core.results.store import MANY
-from bench_core.statistics import pools
-from bench_core.statistics.choices import Choose, at_budget, best, held, keeping, paying
+from bench_core.statistics import bootstrap_data
+from bench_core.statistics.aggregate_draws import Level
+from bench_core.statistics.bootstrap_data import Ask
 from bench_core.statistics.comparison import (
     better_than,
     interval,
@@ -38,8 +37,7 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import Ask
+from bench_core.statistics.point_selection import Choose, at_budget, best, held, keeping, paying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +57,8 @@ CHEAPEST = 0.01
 
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
     """The boards of a run, each ``certified``."""
-    then = partial(_then_certified, info, store, frame)
-    with pools.one_thread():
-        return boards(info, frame, then, store.reopen if store else None)
-
-
-def _then_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame, board: Board) -> Board:
-    return certified(info, store, board, frame)
+    with bootstrap_data.one_thread():
+        return [certified(info, store, board, frame) for board in boards(info, frame)]
 
 
 def certified(
@@ -173,7 +166,7 @@ class Drawn:
     board has any."""
 
     names: Sequence[str]
-    repeats: Sequence[pools.Drawn]
+    repeats: Sequence[bootstrap_data.Drawn]
     areas: Sequence[FloatArray]
     reference: int | None
     budgets: Sequence[Budget]
@@ -193,16 +186,14 @@ class Drawn:
         asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
         asks = asks if tails else asks[:1]
 
-        def drawn(one: pools.Unread) -> tuple[pools.Drawn, FloatArray | None]:
-            of = pools.drawn_once(one, asks, higher, resamples)
+        def drawn(one: bootstrap_data.Unread) -> tuple[bootstrap_data.Drawn, FloatArray | None]:
+            of = bootstrap_data.drawn_once(one, asks, resamples)
             at = of[0].quality[_KEPT : _KEPT + len(grid)]
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
             return joined._replace(cost=of[0].cost), curves.areas(at, names) if curves else None
 
-        # without a store there is nothing found
-        many, begin = len(values.trials) >= MANY, values.store.reopen if values.store else None
-        made = in_order(drawn, found, large=many, begin=begin)
+        made = [drawn(one) for one in found]
         areas = [area for _, area in made if area is not None]
         repeats = [one for one, _ in made]
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
@@ -216,7 +207,7 @@ class Drawn:
 
     def joined(self, values: Sequence[FloatArray]) -> Level:
         """The level over repeats."""
-        return pools.over_repeats(self.repeats, values)
+        return bootstrap_data.over_repeats(self.repeats, values)
 
 
 def _keeping(reference: int | None, higher: bool) -> list[Callable[[], Choose]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results.budgets import Budget
+from bench_core.statistics.bootstrap_data import Repeat, repeats
 from bench_core.statistics.pairs import Pair, compare
-from bench_core.statistics.pools import Repeat, repeats
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:

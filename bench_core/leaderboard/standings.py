@@ -7,7 +7,6 @@ and all learners share its draws.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import UNKNOWN
@@ -26,20 +24,11 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.columns import positions, texts
 from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
+from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import effort
-from bench_core.statistics.choices import Choose, at_budget
-from bench_core.statistics.comparison import (
-    better_than,
-    interval,
-    rank_intervals,
-    tiers,
-)
-from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
-from bench_core.statistics.pools import (
+from bench_core.statistics.bootstrap_data import (
     Ask,
     Drawn,
     Repeat,
@@ -51,13 +40,21 @@ from bench_core.statistics.pools import (
     repeats,
     unread,
 )
+from bench_core.statistics.comparison import (
+    better_than,
+    interval,
+    rank_intervals,
+    tiers,
+)
+from bench_core.statistics.intervals import Interval
+from bench_core.statistics.point_selection import Choose, at_budget
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.results.trial_values import ValuedTrial
+    from bench_core.results.values import ValuedTrial
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 
@@ -129,12 +126,7 @@ class Values:
         frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(frame, metric.name)
         tried = paths_of(points)
-        spelt = {
-            text: canonical(json.loads(text or "{}")) for text in {text for _, text, *_ in tried}
-        }
-        trials = (
-            (learner, int(fold), int(seed), spelt[text]) for learner, text, fold, seed in tried
-        )
+        trials = ((learner, int(fold), int(seed), text) for learner, text, fold, seed in tried)
         capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
         return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
 
@@ -164,21 +156,27 @@ class Values:
             return [], [], resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
-            [one for one in found if (one.learner, one.fold, one.seed, one.spelt) in self.trials]
+            [one for one in found if (one.learner, one.fold, one.seed, one.params) in self.trials]
         )
         blocks, resamples = effort(max(map(len, parts), default=0), resamples)
         reads = (
-            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, blocks))
+            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, within, blocks))
             for part in parts
         )
         return names, unread(reads), resamples
 
-    def _read(self, names: Sequence[str], trials: Sequence[ValuedTrial], blocks: int) -> Repeat:
+    def _read(
+        self,
+        names: Sequence[str],
+        trials: Sequence[ValuedTrial],
+        within: Budget | None,
+        blocks: int,
+    ) -> Repeat:
         """One repeat, learner by learner."""
         assert self.store is not None
         ordered = sorted(trials, key=lambda one: names.index(one.learner))
         valid, test = (
-            groupby(self.store.values_of(ordered, split, blocks), lambda one: one.learner)
+            groupby(self.store.values_of(ordered, split, within), lambda one: one.learner)
             for split in ("valid", "test")
         )
         made = []
@@ -205,7 +203,7 @@ class Values:
         higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
         asks = [Ask(choices_within(part, higher), part is tails, priced=0) for part in parts]
         names, found, resamples = self.repeats(resamples, within)
-        drawn = [joined_asks(of) for of in draws(found, asks, higher, resamples)]
+        drawn = [joined_asks(of) for of in draws(found, asks, resamples)]
         places = enumerate(chain(*parts) if drawn else ())
         return {budget: named(names, drawn, place) for place, budget in places}
 
@@ -238,11 +236,10 @@ def _limit(budget: Budget | None) -> float:
 def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
     """By learner its points in each repeat."""
     found: dict[str, list[Path]] = {}
-    learners = texts(points["learner"])
     arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
-    for rows in positions(points, ["learner", "fold", "seed"]):
-        path = Path(*(values[rows] for values in arrays))
-        found.setdefault(learners[rows[0]], []).append(path)
+    for rows in selection.groups(points, ["learner", *selection.REPEAT]):
+        learner = str(points["learner"].iloc[rows[0]])
+        found.setdefault(learner, []).append(Path(*(values[rows] for values in arrays)))
     return found
 
 

@@ -13,7 +13,7 @@ FROM_PYTHON = "(from Python)"
 _FLAGS = {"groups": "group", "metrics": "metric", "plugins": "plugin", "settings": "set"}
 _REPEATED = ("groups", "settings")
 _LEFT_OUT = {"workers", "threads", "executor", "fresh", "store", "data_dir"}
-_LEFT_OUT |= {"timeout", "memory", "isolate", "retries"}
+_LEFT_OUT |= {"timeout", "memory", "retries"}
 _USUAL = {"index_base": 1, "audit": "sample"}
 
 

@@ -1,8 +1,4 @@
-"""What a plan must know of a learner, in plain values, which another process may have told.
-
-Keys, origins and digests of code are worked out from these without the learner's class: so a
-process that plans needs to import no stranger's module.
-"""
+"""What a plan must know of a learner, worked out once."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 
 from bench_core._io.digests import code_key, code_modules, digest
 from bench_core._io.machine import versions
-from bench_core.class_names import encode, is_shipped
+from bench_core.class_names import encode
 from bench_core.contracts import learner_of
 from bench_core.parameters import is_learner, parameters
 
@@ -21,17 +17,15 @@ from bench_core.parameters import is_learner, parameters
 class Facts:
     """One learner with its parameters.
 
-    ``version`` is the class's own, ``encoded`` as by ``class_names.encode``, ``package`` the one
-    that its class comes from, "" where that is Budget Bench, ``code`` a digest of its source and
-    ``modules`` those that the source begins with. ``inner`` are the learners among its parameters,
-    ``needs`` those that it stands on.
+    ``version`` is the class's own, ``encoded`` as by ``class_names.encode``, ``code`` a digest of
+    its source and ``modules`` those that the source begins with. ``inner`` are the learners among
+    its parameters, ``needs`` those that it stands on.
     """
 
     name: str
     tasks: tuple[str, ...]
     version: str
     encoded: Mapping[str, Any]
-    package: str
     code: str
     modules: tuple[str, ...]
     stamp: str
@@ -50,7 +44,6 @@ class Facts:
             tasks=tuple(sorted(map(str, own.tasks))),
             version=str(own.version),
             encoded=encode(learner),
-            package="" if is_shipped(kind) else kind.__module__.partition(".")[0],
             code=code_key(kind),
             modules=tuple(code_modules(kind)),
             stamp=own.stamp(),
@@ -103,14 +96,6 @@ class Facts:
         """What decides beside code, of it and those that it holds: their stamps and numerics."""
         texts = [t for one in self.with_inner() for t in (one.stamp, versions(*one.numerics)) if t]
         return ", ".join(dict.fromkeys(texts))
-
-    @property
-    def origin(self) -> str:
-        """The packages besides Budget Bench's own whose code runs when it is fitted."""
-        found = {self.package}
-        for other in (*self.needs, *self.inner.values()):
-            found.update(other.origin.split("+"))
-        return "+".join(sorted(found - {""}))
 
     def unsuited(self, task: str, data: str) -> str:
         """Why it cannot work on data of a task, or nothing."""

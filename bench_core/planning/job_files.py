@@ -17,7 +17,7 @@ from typing import Any
 from bench_core import __version__
 from bench_core._io.digests import modules_key
 from bench_core._io.files import atomic_file
-from bench_core.datasets.priced import to_json
+from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped

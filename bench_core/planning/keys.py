@@ -20,13 +20,13 @@ from bench_core.metrics import parse_metric
 from bench_core.planning.facts import Facts
 from bench_core.planning.plan import DatasetUse
 from bench_core.planning.request import RunRequest, modules_of
-from bench_core.planning.resolve_learners import Chosen
-from bench_core.plugins import OURS, Registry
+from bench_core.planning.resolve_learners import ChosenLearner
+from bench_core.plugins import Registry
 from bench_core.protocols import Metric
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.splits import Splits
 
-SCORING = 11
+SCORING = 12
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 CHEAP_TRAINING_ROWS = 50_000
@@ -36,12 +36,6 @@ CHEAP_TRAINING_ROWS = 50_000
 def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
     """Everything about a learner that decides what it computes, as JSON."""
     return Facts.of(learner).key(version)
-
-
-def bringers(metrics: Iterable[str], registry: Registry) -> tuple[str, ...]:
-    """The modules of the plugins of others that bring these metrics."""
-    found = (registry.origin.get(("metric", name)) for name in metrics)
-    return tuple(dict.fromkeys(p.module for p in found if p and p.origin != OURS))
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -144,24 +138,22 @@ class Specifications:
             "plugins": self.request.plugins,
             "modules": modules_of(self.request),
         }
-        judges = bringers(use.metrics[:1], self.registry)
         trial = {name: getattr(use, name) for name in _OF_USE}
         trial |= {
             "cost_model": splits.costs.name,
             "surrogate": splits.cost_model is not None,
-            "audit": self.request.audit,
-            "judges": bringers(use.metrics, self.registry),
+            "audit_mode": self.request.audit,
         }
         return Ground(
             use,
             billed=costs_key(splits.costs),
             metrics=metrics,
             fit_ends=",".join(map(canonical, (trained, metrics[0], use.seed))),
-            fit=both | {"metric": use.metrics[0], "judges": judges},
+            fit=both | {"metric": use.metrics[0]},
             trial=both | trial,
         )
 
-    def add(self, chosen: Chosen, on: Ground, suffix: str) -> list[str]:
+    def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
 
         Returns why some were left out: a learner that was not asked for by name and does not suit
@@ -224,13 +216,11 @@ class Specifications:
                 fit={
                     "learner": facts.encoded,
                     "learner_name": facts.name,
-                    "origin": facts.origin,
                 },
                 trial={
                     "learner": facts.name,
                     "learner_version": version,
                     "params": facts.params,
-                    "origin": facts.origin,
                     "code": facts.row_code,
                 },
             )

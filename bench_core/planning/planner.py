@@ -10,11 +10,10 @@ from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
-from bench_core.datasets.groups import under_groups
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
-from bench_core.datasets.search import DataFolder
-from bench_core.datasets.user_files import CUT
+from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.duration import estimate, job_seconds, median_seconds
@@ -38,13 +37,11 @@ from bench_core.planning.request import (
     without_repeats,
 )
 from bench_core.planning.resolve_datasets import (
-    ByName,
     ChosenDataset,
-    ask_for_named,
     check_fold,
     choose_datasets,
 )
-from bench_core.planning.resolve_learners import Chosen, choose_learners, default_reference
+from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
 from bench_core.planning.respell import respelt
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
@@ -91,7 +88,6 @@ class _Planner:
             self.suite = find_suite(request.suite, registry)
         request, self.suite = respelt(request, self.suite, registry)
         request = self.request = self.placed(request)
-        ask_for_named(request, self.suite, registry)
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -102,7 +98,6 @@ class _Planner:
         )
         names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in self.suite.on}
-        registry.close()  # no plugin's process is left while data are prepared
         check_owners(settings, [learner.name for learner in learners], names)
         self.check_metrics()
         if request.costs and len(datasets) > 1:
@@ -136,9 +131,6 @@ class _Planner:
         found = replace(request, executor=self.suite.executor or EXECUTORS[0])
         with blaming(f"{self.suite.place}, key 'executor'"):
             check_request(found)
-            if request.isolate and found.executor.startswith("dask"):  # it may import a module
-                remedy = f"add --executor {found.executor} if you trust it, or --executor local"
-                raise UsageError(f"with --isolate no suite chooses a cluster: {remedy}")
         return found
 
     def note(self, line: str, warning: bool = False) -> None:
@@ -188,7 +180,7 @@ class _Planner:
         seed: int,
         size: str,
         source: Source,
-        learners: Sequence[Chosen],
+        learners: Sequence[ChosenLearner],
         specs: Specifications,
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
@@ -203,7 +195,7 @@ class _Planner:
         if given := self.request.costs or self.suite.costs:
             if isinstance(given, str) and is_url(given):
                 given = str(fetched(given))
-            splits = with_costs(splits, given, ByName(self.registry, "cost model"))
+            splits = with_costs(splits, given, self.registry.cost_models)
             splits = under_groups(splits, self.request.groups, prepared.splits)
             costs = costs_key(splits.costs)
             self.costs[costs] = splits.costs
@@ -308,7 +300,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     return ""
 
 
-def _flattered(splits: Splits, learners: Sequence[Chosen]) -> Iterator[str]:
+def _flattered(splits: Splits, learners: Sequence[ChosenLearner]) -> Iterator[str]:
     """A note where rows that a user's model was trained on may judge it, as they were cut off."""
     own = [learner.name for learner in learners if learner.role == "own"]
     if own and any(note.startswith(CUT) for note in splits.notes):
@@ -325,7 +317,7 @@ def _use(
     seed: int,
     size: str,
     metrics: tuple[str, ...],
-    learners: Sequence[Chosen],
+    learners: Sequence[ChosenLearner],
     own_prices: bool,
 ) -> DatasetUse:
     parts = {name: getattr(splits, name) for name in SPLITS}

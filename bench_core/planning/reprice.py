@@ -9,12 +9,11 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.priced import costs_for, same_sensors
+from bench_core.datasets.pricing import costs_for, same_sensors
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.keys import bringers, judged, metric_key, score_key
+from bench_core.planning.keys import judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
-from bench_core.planning.resolve_datasets import ByName
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import RunInfo, RunRecord, TrialSpec, with_tuples
@@ -39,11 +38,14 @@ def plan_reprice(
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states, as_caps(request.caps))
     note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
-    trusted = {"plugins": request.plugins, "modules": ()}  # not what the store names
+    trusted: dict[str, Any] = {
+        "plugins": request.plugins,
+        "modules": (),
+    }  # not what the store names
     trials = [
-        billed.anew(TrialSpec(**with_tuples({**spec, **trusted})))
+        billed.anew(replace(spec, **trusted))
         for spec in store.specs(info.run)
-        if spec["dataset"] in chosen
+        if spec.dataset in chosen
     ]
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill anew")
@@ -112,11 +114,10 @@ class _Billed:
             states=self.states,
             caps=self.caps,
         )
-        for name in new.metrics:
-            self.registry.ask("metric", name)
-        new = replace(new, judges=bringers(new.metrics, self.registry))
         metrics = (metric_key(name, self.registry.metrics) for name in new.metrics)
-        how = judged(new.dataset, key, metrics, new.accounting, new.audit, new.splits, new.caps)
+        how = judged(
+            new.dataset, key, metrics, new.accounting, new.audit_mode, new.splits, new.caps
+        )
         return replace(new, key=score_key(new.fit, how))
 
     def _opened(self, data: str, costs_before: str) -> tuple[Splits, str]:
@@ -124,7 +125,7 @@ class _Billed:
         splits = open_prepared(data)
         if costs_before:
             splits = splits.under(load_model(costs_path(self.states, costs_before)))
-        costs = costs_for(splits, self.costs, ByName(self.registry, "cost model"))
+        costs = costs_for(splits, self.costs, self.registry.cost_models)
         if not same_sensors(costs, splits.costs):
             raise InputError(
                 f"{self.costs}: its features share other measurements than in the run, whose "
@@ -150,7 +151,7 @@ class _Billed:
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
     known = {f.name for f in fields(RunRequest)}
-    named = ("costs", "caps", "plugins", "workers", "executor", "isolate")
+    named = ("costs", "caps", "plugins", "workers", "executor")
     now = {name: getattr(given, name) for name in named}
     asked = with_tuples({k: v for k, v in kept.items() if k in known})
     return RunRequest(**asked | now | {"store": str(store.path)})

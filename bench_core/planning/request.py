@@ -46,10 +46,8 @@ class RunRequest:
     the suite's, else local.
     ``timeout`` in seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared
     by the ``workers``) hold for each job; one that does not end well is tried again up to
-    ``retries`` times. ``isolate`` (Linux) hides data and results from its process and keeps it off
-    the network; where it is False a stranger's model has no private processes. ``audit`` is
-    ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything anew, ``strict_data`` refuses
-    stand-ins.
+    ``retries`` times. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything
+    anew, ``strict_data`` refuses stand-ins.
     What is "" is as the command's default.
     """
 
@@ -77,7 +75,6 @@ class RunRequest:
     executor: str = ""
     timeout: float = DAY
     memory: int = 0
-    isolate: bool | None = None
     retries: int = 0
     audit: str = "sample"
     fresh: bool = False
@@ -145,8 +142,6 @@ def check_request(request: RunRequest) -> None:
                 raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
     with blaming("--caps"):
         as_caps(request.caps)
-    if request.isolate and request.executor == "inline":
-        raise UsageError("--isolate needs processes of their own: take --executor local")
     if request.index_base not in (0, 1):
         raise UsageError("--index-base is 0 or 1")
 

@@ -1,6 +1,6 @@
 """Which data sets a request means: a suite's, with stand-ins, or registered ones, or a file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,33 +26,6 @@ class ChosenDataset:
     label: str
     dataset: Any
     replaces: str = ""
-
-
-class ByName(Mapping[str, Any]):
-    """What is registered of one kind; asking for a name imports the plugin that waits with it."""
-
-    def __init__(self, registry: Registry, kind: str) -> None:
-        self._registry, self._kind = registry, kind
-
-    def __getitem__(self, name: str) -> Any:
-        """That of the name."""
-        self._registry.ask(self._kind, name)
-        return self._registry.of_kind(self._kind)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._registry.of_kind(self._kind))
-
-    def __len__(self) -> int:
-        return len(self._registry.of_kind(self._kind))
-
-
-def ask_for_named(request: RunRequest, suite: Suite, registry: Registry) -> None:
-    """Import the plugins that bring what a request names: data sets and metrics."""
-    for name in (*request.data, *(entry.name for entry in suite.datasets)):
-        if isinstance(name, str) and not Path(name).exists():
-            registry.ask("data set", name)
-    for name in (*request.metrics, *suite.metrics):
-        registry.ask("metric", name)
 
 
 def choose_datasets(

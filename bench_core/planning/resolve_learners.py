@@ -5,11 +5,9 @@ from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import Any
 
-from bench_core.class_names import ElsewhereError
 from bench_core.contracts import check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming
 from bench_core.parameters import as_json, expand, parameters, resolved
-from bench_core.planning.facts import Facts
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest, Setting, with_setting
 from bench_core.planning.search_space import configurations, search_ends
@@ -56,34 +54,6 @@ class ChosenLearner:
         return search_ends(self.instances, self.drawn)
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedLearner:
-    """The same of a learner whose class is in another process, its instances by their facts."""
-
-    name: str
-    instances: tuple[Facts, ...]
-    named: bool
-    role: str
-    varied: tuple[str, ...]
-    ends: Ends
-
-
-Chosen = ChosenLearner | DescribedLearner
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A learner by its name with its ``table`` of values and grids, the ``settings`` that are its
-    own, and how many settings are to be drawn (``configs``; 0: a grid)."""
-
-    name: str
-    table: Mapping[str, Any]
-    settings: Sequence[Setting]
-    configs: int
-    where: str
-    named: bool
-
-
 def choose_learners(
     request: RunRequest,
     suite: Suite,
@@ -91,7 +61,7 @@ def choose_learners(
     settings: Sequence[Setting],
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
-) -> list[Chosen]:
+) -> list[ChosenLearner]:
     """The learners of a request with their grids, the reference first, the suite's baselines last.
 
     ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
@@ -108,7 +78,7 @@ def choose_learners(
     first = [n for n in (request.reference or suite.reference,) if n and n not in objects]
     on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
     configs = request.configs or profile.configs
-    chosen: list[Chosen] = []
+    chosen: list[ChosenLearner] = []
     for name in dict.fromkeys([*first, *by_name]):
         own = on.get(name, {})  # or False
         if own is False:
@@ -120,34 +90,18 @@ def choose_learners(
             notify(f"{line}; it was asked for there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
         with blaming(_origin(name, suite, request, named)):
-            registry.check_learner(name)
+            cls = registry.learner(name)
         table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
-        mine = [setting for setting in settings if setting.owner == name]
-        wanted = Wanted(name, table, mine, configs, where, name in named)
-        try:
-            found: Chosen | str = choose(wanted, registry)
-        except ElsewhereError as there:
-            found = there.learner.chosen(wanted)
-        if isinstance(found, str):
-            notify(f"left out: {found}", False)
+        lack = "" if name in named else _no_default(cls, table, registry)
+        instances: tuple[Any, ...] = ()
+        if not lack:
+            instances = instances_of(cls, table, settings, configs, registry, where)
+            lack = "" if name in named else _lack(instances)
+        if lack:
+            notify(f"left out: {lack}", False)
         else:
-            chosen.append(found)
+            chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
     return [*chosen, *_instances(asked, [c.name for c in chosen], settings, registry)]
-
-
-def choose(wanted: Wanted, registry: Registry) -> ChosenLearner | str:
-    """A learner with its instances, or what it lacks where nobody asked for it by name.
-
-    Raises ElsewhereError where a class is needed that is in another process.
-    """
-    cls, named = registry.learner(wanted.name), wanted.named
-    if not named and (lack := _no_default(cls, wanted.table, registry)):
-        return lack
-    how = wanted.table, wanted.settings, wanted.configs, registry, wanted.where
-    instances = instances_of(cls, *how)
-    if not named and (lack := _lack(instances)):
-        return lack
-    return ChosenLearner(wanted.name, instances, named, wanted.configs > 0)
 
 
 def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
@@ -180,7 +134,7 @@ def _lack(instances: Sequence[Any]) -> str:
     return ""
 
 
-def default_reference(learners: Sequence[Chosen]) -> str:
+def default_reference(learners: Sequence[ChosenLearner]) -> str:
     """The only learner of the first role of ``REFERENCES`` that any has; "" where there is none or
     more than one.
 
@@ -256,10 +210,6 @@ def _instances(
             given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
-        except ElsewhereError as there:
-            inner = there.learner.name
-            fault = f"--isolate imports no plugin for a name inside an object: give {inner} itself"
-            raise UsageError(f"learner {name}: {fault}") from there
     for setting in settings:
         if setting.owner in given:
             raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")

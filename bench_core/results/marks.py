@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.results.columns import positions, texts
-from bench_core.results.operating_points import best_points, criterion, operating_points
+from bench_core.results.operating_points import (
+    best_points,
+    criterion,
+    groups,
+    operating_points,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,15 +48,16 @@ Ends = Mapping[str, tuple[float | None, float | None]]
 
 def paths_of(points: pd.DataFrame) -> dict[Trial, IntArray]:
     """The rows of each trial among operating points."""
-    found = positions(points, [*_TRIAL])
-    first = points.iloc[[rows[0] for rows in found]]
+    found = groups(points, _TRIAL)
+    first = points[list(_TRIAL)].iloc[[rows[0] for rows in found]]
     return dict(zip(_trials(first), found, strict=True))
 
 
 def _trials(rows: pd.DataFrame) -> list[Trial]:
     """The trial of each row."""
-    words, numbers = (texts(rows[name]) for name in _TRIAL[:2]), (rows[n] for n in _TRIAL[2:])
-    return [*zip(*words, *numbers, strict=True)]
+    texts = rows[["learner", "params"]].astype(object).itertuples(index=False)
+    numbers = rows[["fold", "seed"]].itertuples(index=False)
+    return [(str(a), str(b), int(c), int(d)) for (a, b), (c, d) in zip(texts, numbers, strict=True)]
 
 
 def search_marks(
@@ -67,7 +72,10 @@ def search_marks(
     ``points`` are all points (``operating_points``) with their ``paths``, ``chosen`` the best of
     them; ``ends`` are by learner; ``higher``: whether more of the quality is better.
     """
-    told, quality = texts(points["point"]), points["valid_quality"].to_numpy(dtype=np.float64)
+    told, quality = (
+        points["point"].to_numpy(dtype=object),
+        points["valid_quality"].to_numpy(dtype=np.float64),
+    )
     tried: dict[str, list[Trial]] = {}
     for trial in _trials(chosen):
         tried.setdefault(trial[0], []).append(trial)

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import best_under, frontier, mixture_reaching, share_of
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP, Budget, budget_of
-from bench_core.results.columns import Columns, alike, codes_of, positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,12 +57,18 @@ def criterion(info: RunInfo, name: str) -> Criterion:
 def of_dataset(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:
     """The rows of one data set, with the columns alone by which points are chosen: those of a large
     run take little room."""
-    import pandas as pd
-
-    rows = np.flatnonzero(frame["dataset"] == dataset)
     names = dict.fromkeys((*_CHOSEN_BY, metric))
-    kept = {name: frame[name].array.take(rows) for name in names if name in frame.columns}
-    return pd.DataFrame(kept, copy=False)
+    return frame.loc[frame["dataset"] == dataset, [name for name in names if name in frame.columns]]
+
+
+def groups(table: pd.DataFrame, keys: Sequence[str]) -> list[IntArray]:
+    """The positions of the rows that have the same keys, in order of the keys."""
+    if table.empty:
+        return []
+    grouped = table.groupby(list(keys), sort=True, observed=True, dropna=False)
+    number = grouped.ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
 
 
 def operating_points(
@@ -76,56 +81,26 @@ def operating_points(
     With a ``cap`` they are what was measured under it, one for each trial; otherwise the points of
     the paths. Raises UsageError if the frame has no such column.
     """
-    import pandas as pd
-
     for column in (metric, cost):
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
     keys = [key for key in _POINT if key in frame.columns]
-    valid, test = _matched(frame, _usable(frame, cap), keys)
-    kept = [name for name in _KEPT if name in frame.columns]
-    measured = {
-        "test_quality": (metric, test),
-        "test_cost": (cost, test),
-        "valid_quality": (metric, valid),
-        "valid_cost": (cost, valid),
-    }
-    if "cost_p95" in frame.columns:
-        measured["valid_p95"] = "cost_p95", valid
-    columns = {name: (name, test) for name in kept} | measured
-    made = {name: frame[of].array.take(rows) for name, (of, rows) in columns.items()}
-    made["valid_p95"] = np.asarray(made.get("valid_p95", np.full(len(test), np.nan)), np.float64)
-    return pd.DataFrame(made, copy=False)
-
-
-def _usable(frame: pd.DataFrame, cap: float | None) -> BoolArray:
-    """Which rows are of trials that may be chosen from, and under this cap or of a path."""
-    usable = (frame["status"] == "ok").to_numpy(dtype=bool)
+    usable = frame["status"] == "ok"
     if "audit" in frame.columns:
-        usable = usable & (frame["audit"] != "failed").to_numpy(dtype=bool)
+        usable &= frame["audit"] != "failed"
     if CAP in frame.columns:
-        under = frame[CAP].isna() if cap is None else frame[CAP] == cap
-        usable = usable & under.to_numpy(dtype=bool)
-    found: BoolArray = usable & (cap is None or CAP in frame.columns)
-    return found
-
-
-def _matched(frame: pd.DataFrame, usable: BoolArray, keys: list[str]) -> tuple[IntArray, IntArray]:
-    """The rows of validation and of test that are the same points, in the order of test."""
-    import pandas as pd
-
-    split = frame["split"]
-    valid, test = (np.flatnonzero(usable & (split == name)) for name in ("valid", "test"))
-    if len(valid) == len(test) and all(
-        bool((frame[key].array.take(valid) == frame[key].array.take(test)).all()) for key in keys
-    ):
-        return valid, test  # as the store gives them
-    sides = (
-        pd.DataFrame({key: frame[key].array.take(rows) for key in keys} | {name: rows})
-        for name, rows in (("test", test), ("valid", valid))
+        usable &= frame[CAP].isna() if cap is None else frame[CAP] == cap
+    elif cap is not None:
+        usable &= False
+    test, valid = (frame[usable & (frame["split"] == split)] for split in ("test", "valid"))
+    measured = valid[keys].assign(
+        valid_quality=valid[metric],
+        valid_cost=valid[cost],
+        valid_p95=valid["cost_p95"] if "cost_p95" in frame.columns else np.nan,
     )
-    both = next(sides).merge(next(sides), on=keys, how="inner", validate="one_to_one")
-    return both["valid"].to_numpy(), both["test"].to_numpy()
+    shown = test[[name for name in _KEPT if name in frame.columns]]
+    shown = shown.assign(test_quality=test[metric], test_cost=test[cost])
+    return shown.merge(measured, on=keys, how="inner", validate="one_to_one")
 
 
 def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
@@ -187,38 +162,32 @@ def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
 
     board = [key for key in (*BOARD, "learner") if key in chosen.columns]
     tables = []
-    for rows in positions(chosen, board):
+    for rows in groups(chosen, board):
         part = chosen.iloc[rows]
-        mean, _ = mean_path(part, positions(part, [*REPEAT]))
+        mean, _ = mean_path(part)
         tables.append(pd.DataFrame({**{key: part[key].iloc[0] for key in board}, **mean}))
     return pd.concat(tables, ignore_index=True) if tables else chosen
 
 
-def mean_path(
-    chosen: pd.DataFrame | Columns, runs: Sequence[IntArray]
-) -> tuple[dict[str, Any], IntArray]:
+def mean_path(chosen: pd.DataFrame) -> tuple[dict[str, Any], IntArray]:
     """The columns of the ``mean_curve`` of one learner, arrays (budgets,) and how many ``repeats``,
-    and the rows (repeats, budgets) that they are means of. ``runs``: the learner's rows of each
-    repeat, the cheapest first."""
-    cost = np.asarray(chosen["valid_cost"], dtype=np.float64)
-    budgets = np.unique(cost[np.concatenate(runs)])
+    and the rows (repeats, budgets) that they are means of. Rows of a repeat stand in order of
+    cost."""
+    runs = groups(chosen, REPEAT)
+    cost = chosen["valid_cost"].to_numpy(dtype=np.float64)
+    budgets = np.unique(cost)
     budgets = budgets[budgets >= max(cost[rows[0]] for rows in runs)]
     held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in runs])
     table: dict[str, Any] = {"budget": budgets, "repeats": len(runs)}
     for column in ("test_quality", "test_cost"):
-        values = np.asarray(chosen[column], dtype=np.float64)[held]
+        values = chosen[column].to_numpy(dtype=np.float64)[held]
         table[column] = values.mean(axis=0)
         table[f"{column}_std"] = _spread(values)
     return table, held
 
 
 def savings(
-    points: pd.DataFrame,
-    higher: bool,
-    reference: str,
-    share: float = 0.99,
-    *,
-    frontiers: IntArray | None = None,
+    points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
 ) -> pd.DataFrame:
     """What each learner saves against the reference learner, repeat by repeat.
 
@@ -229,44 +198,40 @@ def savings(
     and ``saving``: what the reference pays on test for just the target over what the learner pays
     for it, each by the mixture of that point and the one before it on its frontier that has the
     target on validation. A repeat that does not reach the target, or has no reference, is a row
-    with ``reached`` False and NaN. A diverged fit is no reference. Who has the ``frontier_rows``
-    of the points gives them as ``frontiers``.
+    with ``reached`` False and NaN. A diverged fit is no reference.
     """
     repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
     cost, quality = _valid(points)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     test = points["test_cost"].to_numpy(dtype=np.float64)
 
-    def reaching(rows: IntArray, aim: float, among: BoolArray) -> tuple[int, float]:
-        inside = rows[among[rows]]
-        found = mixture_reaching(cost[inside], quality[inside], aim, higher)
+    def reaching(rows: IntArray, aim: float) -> tuple[int, float]:
+        found = mixture_reaching(cost[rows], quality[rows], aim, higher) if len(rows) else None
         if found is None:
-            return -1 - int(rows[0]), np.nan
-        above, below = inside[found[0]], inside[found[1]]
-        return int(above), test[above] + found[2] * (test[below] - test[above])
+            return -1, np.nan
+        above, below = rows[found[0]], rows[found[1]]
+        return int(above), float(test[above] + found[2] * (test[below] - test[above]))
 
-    on_frontier = np.full(len(points), frontiers is None)
-    on_frontier[frontiers if frontiers is not None else slice(0)] = True
-    at, best, target, saving = [], [], [], []
-    learners = codes_of(points["learner"])[0]
-    for part in positions(points, repeat):
+    at, bests, targets, saved = [], [], [], []
+    for part in groups(points, repeat):
         own = part[sound[part]]
         first = best_under(cost[own], quality[own], np.inf, higher)
-        best_row = -1 if first is None else own[first]
-        aim = np.nan if first is None else share_of(quality[best_row], share, higher)
-        whole = np.nan if first is None else reaching(own, aim, sound)[1]
-        for rows in (part[own] for own in alike(learners[part])):
-            row, paid = reaching(rows, aim, on_frontier)
-            at.append(row)
-            best.append(best_row)
-            target.append(aim)
-            saving.append(_over(whole, paid))
-    rows, of = np.array(at, dtype=np.int64), np.array(best, dtype=np.int64)
-    found = _reached(points, rows)
+        best = -1 if first is None else int(own[first])
+        aim = np.nan if first is None else share_of(quality[best], share, higher)
+        _, whole = reaching(own, aim)
+        for inside in groups(points.iloc[part], ["learner"]):
+            rows = part[inside]
+            row, paid = reaching(rows, aim)
+            at.append(row if row >= 0 else -1 - int(rows[0]))
+            bests.append(best)
+            targets.append(aim)
+            saved.append(_over(whole, paid))
+    found = _reached(points, np.array(at, dtype=np.int64))
+    best_rows = np.array(bests, dtype=np.int64)
     for name in ("test_quality", "test_cost"):
         known = points[name].to_numpy(dtype=np.float64)
-        found[name.replace("test", "reference")] = np.where(of < 0, np.nan, known[of])
-    return found.assign(target=target, saving=saving)
+        found[name.replace("test", "reference")] = np.where(best_rows < 0, np.nan, known[best_rows])
+    return found.assign(target=targets, saving=saved)
 
 
 def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:
@@ -306,7 +271,7 @@ def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
     columns = [c for c in (*_AVERAGED, "saving") if c in points.columns]
     numbers = {c: points[c].to_numpy(dtype=np.float64) for c in columns}
     rows = []
-    for part in positions(points, keys):
+    for part in groups(points, keys):
         row = {**{key: texts[key][part[0]] for key in keys}, "repeats": len(part)}
         if "reached" in points.columns:
             row["reached"] = int(points["reached"].to_numpy()[part].sum())
@@ -338,7 +303,7 @@ def _picked(points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray], Int
     keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
     cost, quality = _valid(points)
     rows = [np.zeros(0, dtype=np.int64)]
-    for own in positions(points, keys):
+    for own in groups(points, keys):
         rows.append(own[choose(cost[own], quality[own])])
     return np.concatenate(rows)
 

@@ -1,17 +1,31 @@
-"""Specifications sent to workers, and the results that they return."""
+"""The records of a run: specifications sent to workers, and what comes back, is stored and shown.
+
+The fields of ``RunInfo``, ``Trial``, ``OperatingPoint``, ``StoredValues`` and ``Attempt`` are the
+columns of the store's tables (``tables.py``). Those of a trial and its points are also what a
+worker sends and the columns of the data frame: a field added here appears in all of them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from bench_core._io.digests import canonical, digest
 from bench_core.arrays import Float32Array, FloatArray
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
-CELLS = (*COSTS, "features_used")
-"""The columns of a point's cells that stand behind its metrics."""
+"""The fields of an operating point that are costs per row."""
+
+_INTERNAL = {"frame": False}
+"""Metadata of a field that the store keeps and the data frame leaves out."""
+
+_ELSEWHERE = {"frame": False, "column": False}
+"""Metadata of a field that is no column: its rows have a table of their own, or it is computed."""
+
+_sorted_json = json.JSONEncoder(sort_keys=True).encode
 
 
 class Status(StrEnum):
@@ -56,11 +70,8 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
-    ``origin`` names the packages besides Budget Bench's own that the learner and what it stands on
-    come from.
     ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
-    only ones, beside installed plugins, whose classes a state may name. ``judges`` are those of
-    the plugins that bring its metric.
+    only ones, beside installed plugins, whose classes a state may name.
     """
 
     key: str
@@ -76,54 +87,48 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
-    origin: str = ""
     modules: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs``, ``origin``, ``modules`` and ``judges`` as in ``FitSpec``; ``surrogate``: the learner
-    trained on other prices than those; ``caps``: what no row may cost, each a further point;
-    ``workers``: how many jobs run at the same time; ``private``: a stranger's model gets private
-    processes where the system has such. ``code`` is a digest of the learner's source,
-    ``libraries`` what decides beside it (``Facts.libraries``).
+    ``costs`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    than those; ``audit_mode`` is off, sample or full; ``caps``: what no row may cost, each a
+    further point; ``workers``: how many jobs run at the same time. ``code`` is a digest of the
+    learner's source, ``libraries`` the versions that decide next to it (``Facts.libraries``).
     """
 
-    key: str
-    title: str
-    fit: str
+    key: str = field(metadata=_INTERNAL)
+    title: str = field(metadata=_INTERNAL)
+    fit: str = field(metadata=_INTERNAL)
     learner: str
     learner_version: str
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(metadata={"to_text": _sorted_json})
     dataset: str
     fold: int
     seed: int
     fingerprint: str
     stand_in: bool
-    task: str
-    data: str
-    states: str
-    metrics: tuple[str, ...]
+    task: str = field(metadata=_INTERNAL)
+    data: str = field(metadata=_INTERNAL)
+    states: str = field(metadata=_INTERNAL)
+    metrics: tuple[str, ...] = field(metadata=_INTERNAL)
     unit: str
     cost_model: str = "sensor"
     surrogate: bool = False
     accounting: str = "path"
-    audit: str = "sample"
-    splits: tuple[str, ...] = ("valid", "test")
+    audit_mode: str = field(default="sample", metadata=_INTERNAL)
+    splits: tuple[str, ...] = field(default=("valid", "test"), metadata=_INTERNAL)
     threads: int = 1
-    costs: str = ""
-    plugins: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
-    caps: tuple[float, ...] = ()
-    origin: str = ""
+    costs: str = field(default="", metadata=_INTERNAL)
+    plugins: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
+    modules: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
+    caps: tuple[float, ...] = field(default=(), metadata=_INTERNAL)
     workers: int = 1
     code: str = ""
-    libraries: str = ""
-    private: bool = True
-    judges: tuple[str, ...] = ()
+    libraries: str = field(default="", metadata=_INTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +144,10 @@ class FitResult:
 class StoredValues:
     """Values per query or row of a split, at the ``points`` (p,) that budgets choose on validation.
 
-    All arrays are float32: ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost``
-    (p, m) per row of each unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours
-    are averaged where there are more than ``score.VALUE_UNITS`` units. ``bought`` (p, s) is the
-    share of rows that buy each sensor.
+    ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost`` (p, m) per row of each
+    unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours are averaged where
+    there are more than ``score.VALUE_UNITS`` units. ``bought`` (p, s) is the share of rows that
+    buy each sensor.
     """
 
     split: str
@@ -160,8 +165,8 @@ VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``word``: verified (every query and point), sampled, declared (not audited) or failed,
-    then with the reason in one line."""
+    """``word``: verified (every query and point), sampled, declared (not audited, or not shown how
+    purchases were made) or failed; the last two with the reason in one line."""
 
     word: str
     reason: str = ""
@@ -184,58 +189,83 @@ class Stages(NamedTuple):
     reached: Mapping[Any, Sequence[float]] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrialResult:
-    """The rows of a trial, values per unit at its choosable points, and the audit.
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """One operating point on one split. Costs are per row; ``number`` is its place on the path.
 
-    ``marks`` and ``stages`` (the fields of ``Stages``) are the model's. ``predict_seconds`` leaves
-    training rows out, which only the reference is scored on. ``load_seconds`` is what a stranger's
-    model took to be rebuilt.
+    ``metrics`` has a column for each metric. ``cap`` is what no row may cost, where that was
+    enforced. ``features_used`` counts the features that any row could read.
     """
 
-    rows: tuple[PointRow, ...]
-    values: tuple[StoredValues, ...]
-    audit: str
-    audit_error: str
-    predict_seconds: float
-    peak_rss_mb: float
-    marks: tuple[str, ...] = ()
-    sensors: Sensors = field(default_factory=Sensors)
-    stages: Mapping[str, Any] = field(default_factory=dict)
-    load_seconds: float = 0.0
-
-
-MORE_THREADS = "more threads than granted"
-"""The mark of a trial whose fit or model kept more threads busy than it was to have."""
-
-MORE_ON_TEST = "costs more on test"
-"""The mark of a trial whose rows cost more on test than on validation, by more than chance: its
-points cost on validation what they cost on test."""
-
-NOT_PRIVATE = "not in private processes"
-"""The mark of a stranger's model that could leave notes where its next process reads them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PointRow:
-    """One operating point on one split, as it is exported. Costs are per row."""
-
-    index: int
-    point: Mapping[str, int | float]
+    number: int = field(metadata=_INTERNAL)
+    point: Mapping[str, int | float] = field(metadata={"to_text": canonical})
     split: str
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float] = field(metadata={"spread": True})
     feature_cost: float
     evaluation_cost: float
     total_cost: float
     cost_p95: float
     cost_max: float
+    cap: float | None
     features_used: int
 
+
+def _marks_of(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", ")) if text else ()
+
+
+def _list_key(sensors: Sensors) -> str:
+    return digest(sensors) if sensors.names else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trial(TrialSpec):
+    """A trial as it ended: what was asked for, and what came of it.
+
+    A worker fills in what it measured (``MEASURED``); the writer adds how the job went, where and
+    when. ``error`` is why the trial failed, or why its audit has this verdict. ``marks`` and
+    ``stages`` (the fields of ``Stages``) are the model's. ``fit_seconds`` are those of its fit,
+    ``predict_seconds`` leave training rows out, which only the reference is scored on.
+    """
+
+    status: str = "ok"
+    error: str = ""
+    audit: str = ""
+    marks: tuple[str, ...] = field(
+        default=(), metadata={"to_text": ", ".join, "of_text": _marks_of}
+    )
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+    peak_rss_mb: float | None = None
+    seconds: float = field(default=0.0, metadata=_INTERNAL)
+    cpu: str = ""
+    machine: str = ""
+    versions: str = ""
+    created_at: str = ""
+    stages: Mapping[str, Any] = field(default_factory=dict, metadata=_INTERNAL)
+    # the column is the key of their list in table ``sensor``: most trials have the same
+    sensors: Sensors = field(
+        default_factory=Sensors, metadata={**_INTERNAL, "to_text": _list_key, "of_text": str}
+    )
+    points: tuple[OperatingPoint, ...] = field(default=(), metadata=_ELSEWHERE)
+    values: tuple[StoredValues, ...] = field(default=(), metadata=_ELSEWHERE)
+
+    @classmethod
+    def of(cls, spec: TrialSpec, **ended: Any) -> Trial:
+        """The trial of a specification, with fields that are not in it."""
+        return cls(**{f.name: getattr(spec, f.name) for f in fields(TrialSpec)}, **ended)
+
+
+MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
+"""The fields of a trial that its specification does not have."""
+
+MORE_THREADS = "more threads than granted"
+"""The mark of a trial whose fit or model kept more threads busy than it was to have."""
 
 Kind = Literal["fit", "score", "audit"]
 
 Result = Any
-"""FitResult, TrialResult or Verdict, by the kind of the job; None where it failed."""
+"""FitResult, Trial or Verdict, by the kind of the job; None where it failed."""
 
 
 def with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,9 +322,9 @@ class RunInfo(RunRecord):
     created_at: str
     updated_at: str
     state: str
-    planned: int
-    counts: Mapping[str, int]
     request: Mapping[str, Any]
+    planned: int = field(default=0, metadata=_ELSEWHERE)
+    counts: Mapping[str, int] = field(default_factory=dict, metadata=_ELSEWHERE)
 
     @property
     def stand_in(self) -> bool:
@@ -338,6 +368,7 @@ class Attempt:
     ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
     """
 
+    run: str
     kind: str
     key: str
     title: str
@@ -349,4 +380,4 @@ class Attempt:
     waited: float
     created_at: str
     machine: str
-    attempt: int
+    attempt: int = field(default=0, metadata=_ELSEWHERE)

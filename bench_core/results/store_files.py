@@ -8,8 +8,11 @@ import hashlib
 import json
 import os
 import re
+import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,15 @@ from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
 from bench_core.errors import InputError
 from bench_core.protocols import State
+from bench_core.results.tables import APPLICATION, SCHEMA
 
 DEFAULT = "results/bench.db"
-APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 7
+BEFORE = "budget-bench 0.1.0 of 26 November 2026 (commit 86784bcb)"
+"""The version that reads stores of older schemas."""
+
+DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecodeError)
+"""What reading a damaged store raises: SQLite's own messages may quote bytes that are no UTF-8."""
+
 _JSON = "json"
 _ARRAY = "array."
 _LARGE = 1024  # bytes from which on an array is worth a reference
@@ -58,14 +66,31 @@ def check_store(path: Path) -> bool:
     if int.from_bytes(head[68:72], "big") != APPLICATION:
         raise InputError(f"{path}: a database of another program; name another with --store")
     schema = int.from_bytes(head[60:64], "big")
-    if schema != SCHEMA:
-        newer = schema > SCHEMA
-        age, remedy = ("a newer", "update budget-bench") if newer else ("an older", "move it away")
+    if schema < SCHEMA:
         raise InputError(
-            f"{path}: written by {age} version (schema {schema}, this one knows {SCHEMA}); "
-            f"{remedy} or name another file with --store"
+            f"{path}: made by an older version (schema {schema}); {BEFORE} reads it: use that, or "
+            "run again with another --store"
+        )
+    if schema > SCHEMA:
+        raise InputError(
+            f"{path}: made by a newer version (schema {schema}, this one knows {SCHEMA}); update "
+            "budget-bench or name another file with --store"
         )
     return True
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """The error for a damaged store, in one line: what is wrong according to SQLite's own check,
+    or else what reading it raised."""
+    fault = " ".join(str(error).split())
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+            found = [str(line) for (line,) in db.execute("PRAGMA quick_check(1)")]
+        fault = fault if found == ["ok"] else " ".join(found[0].split())
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        pass  # what was raised first says it
+    remedy = "put a copy in its place, or name another with --store"
+    return InputError(f"{path}: the store is damaged ({fault:.200}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:

@@ -4,10 +4,9 @@
 no learner's code: every model is a ``Program``, steps over trees and columns.
 """
 
-from bench_core.serving.answers import Answer, Answers
 from bench_core.serving.folder import Folder, write_folder
-from bench_core.serving.links import linked
-from bench_core.serving.predictor import Predictor, load
+from bench_core.serving.gates import linked
+from bench_core.serving.predictor import Answer, Answers, Predictor, load
 from bench_core.serving.program import (
     END,
     REJECT,

@@ -7,7 +7,7 @@ prices do not add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf, isinf, isnan
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from bench_core._io.files import atomic_folder
 from bench_core.arrays import IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.errors import UsageError
-from bench_core.serving.compiled import Packed, prices_of
 from bench_core.serving.folder import Folder
+from bench_core.serving.packed import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Kernel, Program
-from bench_core.serving.tables import Tables
+from bench_core.serving.rows import Catalogue, prices_of
 
 HEADER, SOURCE = "bench_model.h", "bench_model.c"
 _ENGINE = Path(__file__).with_name("scorer.c")
@@ -68,13 +68,13 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
 """
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
 _TYPES = """\
-struct node { uint32_t threshold; NARROW cell, below; };
+struct node { int32_t key; NARROW cell, below; };
 struct leaf { double value, path; };
-struct use { int root, levels, output, billed; double weight; };
+struct use { int root, levels, output, billed; };
 struct column { int cell, output, scaled; double weight, mean, factor; };
 struct step {
-    int first_use, last_use, first_column, last_column, carry, combine, gate, then, otherwise,
-        stop_then, stop_otherwise, first_read, last_read, kernel;
+    int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
+        then, otherwise, stop_then, stop_otherwise, kernel;
     double value, bias[BENCH_OUTPUTS];
 };
 struct finish { int given, link, onward; double rounds, slope, intercept, base[BENCH_OUTPUTS]; };
@@ -120,12 +120,12 @@ def source(folder: Folder) -> str:
     """Tables and engine. Raises UsageError where the model cannot be served so."""
     program, prices = folder.program, _prices(folder)
     _refuse_queries(folder)
-    packed = Packed.of(program)
+    packed = pack(program, folder.costs)
     names = ", ".join(_string(name) for name in folder.names)
     tables = [
         *_constants(folder, prices, packed),
         _TYPES,
-        *_needs(Tables(program, prices.sensors_of), prices),
+        *_needs(Catalogue(program, folder.costs), prices),
         *_tables(program, packed),
         f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};",
     ]
@@ -154,9 +154,10 @@ def _refuse_queries(folder: Folder) -> None:
 
 def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str]:
     program, given = folder.program, not isinstance(folder.program.rejected, str)
+    widest = max(int(packed.nodes[:, CELL].max(initial=0)), int(_below(packed).max(initial=0)))
     values = {
-        "NARROW": f"unsigned {'short' if packed.narrow else 'int'}",
-        "LEVELS": _levels(packed.uses[:, 1]),
+        "NARROW": f"unsigned {'short' if widest < 1 << 16 else 'int'}",
+        "LEVELS": _levels(packed.uses[:, LEVELS]),
         "FEATURES": str(max(1, len(program.features))),
         "SENSORS": str(max(1, prices.sensors)),
         "SPLIT": number(prices.split),
@@ -168,7 +169,12 @@ def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str
     return [f"#define {name} {value}" for name, value in values.items()]
 
 
-def _levels(each: IntArray) -> str:
+def _below(packed: Packed) -> IntArray:
+    """How far behind a node its left child is; 0 at a leaf."""
+    return np.asarray(packed.nodes[:, LEFT] - np.arange(len(packed.nodes)))
+
+
+def _levels(each: Any) -> str:
     """One number for all trees where they are about as deep: a loop that need not be guessed; or 0,
     where each has its own."""
     most = int(each.max(initial=0))
@@ -200,14 +206,12 @@ def _entry(*values: Any) -> str:
     return "{" + ", ".join(v if isinstance(v, str) else str(int(v)) for v in values) + "}"
 
 
-def _needs(tables: Tables, prices: SensorPrices) -> list[str]:
-    place = {f: c for c, f in enumerate(tables.features)}
-    needs = [prices.sensors_of(f).tolist() for f in tables.features]
-    mates = [[place[m] for m in tables.mates[f]] for f in tables.features]
-    alone = [n[0] if len(n) == len(m) == 1 else -1 for n, m in zip(needs, mates, strict=True)]
+def _needs(known: Catalogue, prices: SensorPrices) -> list[str]:
+    place = {f: c for c, f in enumerate(known.features)}
+    needs = [known.sensors[f] for f in known.features]
+    mates = [sorted(place[m] for m in known.mates[f]) for f in known.features]
     found = [
-        array("int", "features", tables.features),
-        array("int", "own_sensor", alone),
+        array("int", "features", known.features),
         array("double", "prices", map(number, prices.sensor)),
     ]
     for name, lists in (("needs", needs), ("mates", mates)):
@@ -217,49 +221,38 @@ def _needs(tables: Tables, prices: SensorPrices) -> list[str]:
 
 
 def _tables(program: Program, packed: Packed) -> list[str]:
-    parts = zip(
-        packed.thresholds.tolist(), packed.cell.tolist(), packed.below.tolist(), strict=True
-    )
-    nodes = [_entry(f"{threshold:#x}", *node) for threshold, *node in parts]
-    uses = zip(packed.uses.tolist(), packed.weights, strict=True)
+    nodes = np.column_stack([packed.nodes[:, KEY], packed.nodes[:, CELL], _below(packed)])
     columns = zip(packed.columns.tolist(), packed.factors, strict=True)
     nothing = program.nothing if program.nothing is not None else [float("nan")] * program.outputs
-    vectors: Any = [] if program.vectors is None else program.vectors
     kernels = [s.kernel for s in program.steps if s.kernel is not None]
     return [
-        array("struct node", "nodes", nodes),
+        array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),
         array("struct leaf", "leaves", (_entry(*map(number, leaf)) for leaf in packed.leaves)),
-        array("struct use", "uses", (_entry(*use, number(w)) for use, w in uses)),
+        array("struct use", "uses", (_entry(*use) for use in packed.uses.tolist())),
         array("struct column", "columns", (_entry(*c, *map(number, by)) for c, by in columns)),
-        _matrix("vectors", vectors),
+        _matrix("vectors", packed.vectors),
         *_steps(program, packed),
         array("struct finish", "finishes", _finishes([s.finish for s in program.steps])),
         array("double", "nothing", map(number, nothing)),
-        *(line for k, kernel in enumerate(kernels) for line in _support(k, kernel, packed)),
+        *(line for k, own in enumerate(kernels) for line in _support(k, own, program.features)),
         array("struct support", "supports", (_supports(*pair) for pair in enumerate(kernels))),
     ]
 
 
-def _matrix(name: str, rows: Sequence[Any]) -> str:
+def _matrix(name: str, rows: Any) -> str:
     lines = [_entry(*map(number, row)) for row in rows] or ["{0}"]
     body = ",\n".join(lines)
     return f"static const double {name}[][BENCH_OUTPUTS] = {{\n{body}\n}};"
 
 
 def _steps(program: Program, packed: Packed) -> list[str]:
-    place = {f: c for c, f in enumerate(packed.features.tolist())}
-    reads: list[int] = []
     steps, kernels = [], 0
-    for k, step in enumerate(program.steps):
-        first, kernel = len(reads), -1
-        if step.kernel is not None:
-            kernel, kernels = kernels, kernels + 1
-        wanted = [] if step.kernel is None else step.kernel.features.tolist()
-        own = dict.fromkeys([*step.columns.feature.tolist(), *wanted])
-        reads += [place[f] for f in own]
-        value, *bias = map(number, packed.gates[k])
-        steps.append(_entry(*packed.steps[k, :-1], first, len(reads), kernel, value, _entry(*bias)))
-    return [array("int", "reads", reads), array("struct step", "steps", steps)]
+    for own, gates, step in zip(packed.steps, packed.gates, program.steps, strict=True):
+        kernel = -1 if step.kernel is None else kernels
+        kernels += step.kernel is not None
+        value, *bias = map(number, gates)
+        steps.append(_entry(*own[:SEGMENT], kernel, value, _entry(*bias)))
+    return [array("int", "reads", packed.reads), array("struct step", "steps", steps)]
 
 
 def _finishes(finishes: list[Finish | None]) -> list[str]:
@@ -279,8 +272,8 @@ def _finishes(finishes: list[Finish | None]) -> list[str]:
     return lines
 
 
-def _support(k: int, kernel: Kernel, packed: Packed) -> list[str]:
-    cells = np.searchsorted(packed.features, kernel.features).tolist()
+def _support(k: int, kernel: Kernel, features: IntArray) -> list[str]:
+    cells = np.searchsorted(features, kernel.features).tolist()
     found = [array("int", f"cells{k}", cells), array("int", f"start{k}", kernel.start.tolist())]
     for name in ("mean", "factor", "gamma", "vectors", "coefficients"):
         values = np.ravel(getattr(kernel, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +147,7 @@ def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> Pr
 def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
     """The trial that a row is of."""
     params = json.loads(str(row["params"]))
-    for spec in store.specs(run):
+    for spec in map(asdict, store.specs(run)):
         same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
         if same and dict(spec["params"]) == params:
             return spec

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -12,33 +14,65 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Queries
 from bench_core.errors import UsageError
-from bench_core.serving.answers import Answer, Answers
-from bench_core.serving.compiled import compilable, prices_of
 from bench_core.serving.folder import Folder, read_folder
-from bench_core.serving.gates import below, finished
-from bench_core.serving.program import END, Program
-from bench_core.serving.tables import Row, Tables
-from bench_core.serving.walk import Afford, Ask, Values, checked, narrow, walk
+from bench_core.serving.gates import answers
+from bench_core.serving.program import Program
+from bench_core.serving.rows import CAPPED, HOW, Catalogue, bill
+from bench_core.serving.walk import Lists, Walk
 
 if TYPE_CHECKING:
-    from bench_core.serving.engine import Engine
+    from bench_core.serving.batch import Batch
+    from bench_core.serving.row_walk import End, RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any]]
 AcquireInto = Callable[[IntArray, Float32Array], object]
 AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
 AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
-Way = Generator[list[Ask], list[Values], None]
-Rounds = Generator[list[tuple[int, list[str]]], Any, list[Any]]
-"""Yields rows with the names of the features that they need, and is sent what was returned."""
+Rounds = Generator[list[tuple[int, IntArray]], Sequence[Float32Array], "list[Answer]"]
+"""Yields rows with the numbers of the features that they need, and is sent their values."""
 
 WORTH = 300_000
 """Trees that the plain walk takes through rows (3 us each) in the time that loading numba takes."""
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """What one row got and paid.
+
+    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
+    features that were asked for, in that order: a tuple of names, or as ``predict_into`` asks an
+    array of numbers. ``step``: the last of the model's steps that counts, -1 for none; ``stopped``:
+    ``"end"``, ``"gate"`` (let go early) or ``"cap"``.
+    """
+
+    score: Any
+    spent: float
+    bought: Any
+    step: int
+    stopped: str
+
+
+@dataclass(slots=True, eq=False)
+class Answers:
+    """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
+    ``step`` (n,) and ``capped`` (n,)."""
+
+    scores: FloatArray
+    spent: FloatArray
+    acquired: Acquired
+    step: IntArray
+    capped: BoolArray
+
+    @property
+    def bought(self) -> BoolArray:
+        """Unpacked from bits."""
+        return self.acquired.unpack()
 
 
 def load(folder: str | Path) -> Predictor:
@@ -64,48 +98,31 @@ class Predictor:
         self.about: Mapping[str, Any] = folder.about
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
-        self._compiled: Engine | None = None
+        self._row_walk: RowWalk | None = None
+        self._batch: Batch | None = None
         self._walked = 0
 
     def compile(self) -> bool:
-        """Walk by compiled code from now on, which needs numba: with the same answers.
+        """Walk single rows by compiled code from now on, which needs numba.
 
-        For the start of a service: it loads numba, and compiles once per machine. Many rows at
-        hand do it by themselves. False where the model, its costs or this machine allow the plain
-        walk only.
+        For the start of a service: it loads numba, and compiles once per machine. False where the
+        model, its costs or this machine allow the plain walk only.
         """
-        prices = prices_of(self.costs)
-        if self._compiled is None and prices is not None and compilable(self.program):
+        if self._row_walk is None and self._catalogue.prices is not None:
             try:
-                from bench_core.serving.engine import Engine
+                from bench_core.serving.row_walk import RowWalk, compilable
             except ImportError:  # no numba here
                 return False
-            self._compiled = Engine(self.program, prices, self.names)
-            self._compiled.warm_up()
-        return self._compiled is not None
-
-    def _engine(self, rows: int, grouped: bool) -> Engine | None:
-        """Compiled code, where it knows the model and ``rows`` at hand have paid for loading it."""
-        if grouped and (self.program.in_queries or not isinstance(self.costs, SensorPrices)):
-            return None
-        if self._compiled is None and self._walked < WORTH:
-            self._walked += rows * self._uses
-            if self._walked >= WORTH:
-                self.compile()
-        return self._compiled
-
-    def _limit(self, cap: float | None) -> float:
-        cap = self.cap if cap is None else cap
-        return inf if cap is None else cap
-
-    @cached_property
-    def _uses(self) -> int:
-        return sum(len(step.trees) for step in self.program.steps)
+            if compilable(self.program):
+                walk = RowWalk(self.program, self._catalogue)
+                next(walk.way(None), None)
+                self._row_walk = walk
+        return self._row_walk is not None
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features that it may ask for."""
-        return tuple(self.names[f] for f in self._tables.features)
+        return tuple(self.names[f] for f in self._catalogue.features)
 
     def predict(self, acquire: Acquire, *, cap: float | None = None) -> Answer:
         """One row. ``acquire(names)`` returns the values of features, None or NaN where missing.
@@ -114,29 +131,23 @@ class Predictor:
         the same. With ``cap`` the row never costs more: it answers at the last point of the path
         that was reached. A model that compares the rows of a query takes the row by itself.
         """
-        if (engine := self._compiled) is None:
-            return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
-        return Answer(*engine.ask(acquire, self._limit(cap)), engine.names)
+        return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
 
     def predict_into(self, acquire: AcquireInto, *, cap: float | None = None) -> Answer:
         """As ``predict``, without lists of names and values: the fastest way to ask.
 
         ``acquire(numbers, values)`` is called with the places of features in ``names``, and writes
-        what they are into ``values``, float32, NaN before; both are its own until it returns, but
-        for their shapes. The answer's ``bought`` is an array of such numbers.
+        what they are into ``values``, float32, NaN before; both are its own until it returns. The
+        answer's ``bought`` is an array of such numbers.
         """
-        if (engine := self._compiled) is not None:
-            return Answer(*engine.fill(acquire, self._limit(cap)))
 
-        def values_of(_: int, names: list[str]) -> Any:
-            numbers = np.array([self._numbers[name] for name in names])
-            values = np.full(len(names), np.nan, dtype=np.float32)
+        def fill(_: int, numbers: IntArray) -> Float32Array:
+            values = np.empty(len(numbers), dtype=np.float32)
+            values.fill(np.nan)
             acquire(numbers, values)
             return values
 
-        (answer,) = self._run(self._rounds(1, False, cap), values_of)
-        numbers = np.array([self._numbers[name] for name in answer.bought], dtype=np.int64)
-        return Answer(answer.score, answer.spent, numbers, answer.step, answer.stopped)
+        return _answered(self._rounds(1, False, cap), fill)[0]
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -158,58 +169,114 @@ class Predictor:
         """As ``predict_query``; what the rows need next is acquired at the same time."""
         return await self._run_async(self._rounds(documents, True, cap), acquire)
 
-    def _rounds(self, rows: int, grouped: bool, cap: float | None) -> Rounds:
-        """All that the rows need next, round by round; returns their answers."""
-        if (engine := self._engine(0, grouped)) is not None:
-            return self._side_by_side(engine, rows, cap)
-        return self._plain(*self._begin(rows, grouped, cap), grouped)
+    def _run(self, rounds: Rounds, acquire: AcquireFor) -> list[Answer]:
+        def ask(row: int, numbers: IntArray) -> Float32Array:
+            return self._floats(numbers, acquire(row, self._names_of(numbers)))
 
-    def _run(self, way: Rounds, acquire: AcquireFor) -> list[Answer]:
-        values: Any = None
-        while True:
-            try:
-                asks = way.send(values)
-            except StopIteration as end:
-                return list(end.value)
-            values = [acquire(row, names) for row, names in asks]
+        return self._by_name(_answered(rounds, ask))
 
-    async def _run_async(self, way: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
+    async def _run_async(self, rounds: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
         from asyncio import gather
 
         values: Any = None
         while True:
             try:
-                asks = way.send(values)
+                asks = rounds.send(values)
             except StopIteration as end:
-                return list(end.value)
-            values = await gather(*(acquire(row, names) for row, names in asks))
+                return self._by_name(end.value)
+            found = await gather(*(acquire(i, self._names_of(numbers)) for i, numbers in asks))
+            values = [self._floats(ask[1], own) for ask, own in zip(asks, found, strict=True)]
 
-    def _plain(self, rows: Sequence[Row], way: Way, grouped: bool) -> Rounds:
-        asks = next(way, None)
-        while asks is not None:
-            names = [[self.names[f] for f in ask.features] for ask in asks]
-            got = yield [(ask.row, own.copy()) for ask, own in zip(asks, names, strict=True)]
-            values = [checked(own, len(own), found) for own, found in zip(names, got, strict=True)]
-            cells = [narrow([np.nan if v is None else v for v in g]).tolist() for g in values]
-            asks = _send(way, cells)
-        return self._answers(rows, grouped)
+    def _names_of(self, numbers: IntArray) -> list[str]:
+        names: list[str] = self._names_array[numbers].tolist()
+        return names
 
-    def _side_by_side(self, engine: Engine, rows: int, cap: float | None) -> Rounds:
-        """Rows by compiled code; in each round all that are not at their ends ask."""
-        ways = [engine.way(self._limit(cap)) for _ in range(rows)]
-        answers: list[Any] = [None] * rows
-        values: list[Any] = [None] * rows
-        here = list(range(rows))
+    def _floats(self, numbers: IntArray, found: Any) -> Float32Array:
+        """The values that a caller's function returned for these features."""
+        if not isinstance(found, list | tuple | np.ndarray):
+            found = list(found)
+        if len(found) != len(numbers):
+            raise UsageError(
+                f"acquire returned {len(found)} values for {len(numbers)} features "
+                f"({', '.join(self._names_of(numbers[:3]))}); "
+                "return one for each, None where it is missing"
+            )
+        if isinstance(found, np.ndarray):
+            return narrow(found)
+        try:  # half the time of numpy's way
+            return np.frombuffer(array("f", found), dtype=np.float32)
+        except TypeError:  # a value is None
+            return narrow(found)
+
+    def _by_name(self, found: list[Answer]) -> list[Answer]:
+        for answer in found:
+            answer.bought = tuple(self._names_of(answer.bought))
+        return found
+
+    def _rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
+        """All that rows need next, round by round; returns their answers, by number."""
+        limit = self._limit(cap)
+        by_itself = not grouped or (self._by_row and not self.program.in_queries)
+        if self._row_walk is not None and by_itself:
+            return self._compiled(self._row_walk, count, limit)
+        if limit is not None and count > 1 and grouped and not self._by_row:
+            raise UsageError(
+                f"no cap per row: costs {self.costs.name!r} share bills within a query"
+            )
+        return self._plain(count, grouped, limit)
+
+    def _limit(self, cap: float | None) -> float | None:
+        cap = self.cap if cap is None else cap
+        return None if cap == inf else cap
+
+    def _compiled(self, walk: RowWalk, count: int, cap: float | None) -> Rounds:
+        """In each round all rows that are not at their ends ask."""
+        ways = [walk.way(cap) for _ in range(count)]
+        found: list[Any] = [None] * count
+        values: Sequence[Any] = [None] * count
+        here = list(range(count))
         while here:
             asks = []
             for i, value in zip(here, values, strict=True):
                 try:
                     asks.append((i, ways[i].send(value)))
                 except StopIteration as end:
-                    answers[i] = Answer(*(*end.value, engine.names))
+                    found[i] = _answer(end.value)
             here = [i for i, _ in asks]
             values = (yield asks) if asks else []
-        return answers
+        return found
+
+    def _plain(self, count: int, grouped: bool, cap: float | None) -> Rounds:
+        walk = self._begin(count, grouped, cap)
+        asking = walk.run()
+        asks = next(asking, None)
+        while asks is not None:
+            values = yield [(row, np.array(numbers, dtype=np.int64)) for row, numbers in asks]
+            try:
+                asks = asking.send(values)
+            except StopIteration:
+                asks = None
+        scores = answers(self.program, walk.rows, walk.boundaries)
+        spent, found = self._bill(walk), []
+        for i, basket in enumerate(walk.baskets):
+            score = scores[i].copy() if scores.ndim > 1 else float(scores[i])
+            bought = np.array(list(basket.features), dtype=np.int64)
+            step, how = int(walk.rows.final_step[i]), HOW[walk.rows.how[i]]
+            found.append(Answer(score, float(spent[i]), bought, step, how))
+        return found
+
+    def _begin(self, count: int, grouped: bool, cap: float | None) -> Walk:
+        return Walk(self.program, self._lists, self._catalogue, count, grouped=grouped, cap=cap)
+
+    def _bill(self, walk: Walk) -> FloatArray:
+        """What rows pay: as a cap compares it, where each pays a sum of prices by itself."""
+        rows, prices = walk.rows, self._catalogue.prices
+        if prices is not None and (walk.boundaries is None or self._by_row):
+            price = np.array([basket.price for basket in walk.baskets])
+            return price + (prices.split * rows.splits + prices.tree * rows.trees)
+        queries = Queries(walk.boundaries) if walk.boundaries is not None else None
+        bits = [basket.bits for basket in walk.baskets]
+        return self._catalogue.bill(bits, rows.splits, rows.trees, queries)
 
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
@@ -218,101 +285,55 @@ class Predictor:
         cells = np.asarray(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
-        if (engine := self._engine(len(cells), queries is not None)) is not None:
-            return Answers(*engine.rows(narrow(cells), self._limit(cap)))
-        if queries is None or (not self.program.in_queries and self._by_row):
-            groups = [np.arange(len(cells))]
-        else:
-            b = queries.boundaries
-            groups = [np.arange(*pair) for pair in pairwise(b.tolist())] or [np.arange(0)]
-        parts = [self._whole(narrow(cells[group]), queries is not None, cap) for group in groups]
-        return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        cells, limit = narrow(cells), self._limit(cap)
+        bounds = None if queries is None else queries.boundaries
+        if limit is None and (batch := self._block_walk(len(cells))) is not None:
+            rows, acquired = batch.run(cells, bounds)
+            scores = answers(self.program, rows, bounds)
+            spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
+            return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
+        bounds = np.arange(len(cells) + 1) if bounds is None else bounds
+        parts: list[Answer] = []
+        for start, stop in pairwise(bounds.tolist()):
+            rounds = self._rounds(stop - start, queries is not None, cap)
+            part = cells[start:stop]
+            parts += _answered(rounds, partial(_taken, part))
+        return self._joined(parts)
+
+    def _joined(self, found: list[Answer]) -> Answers:
+        mask = np.zeros((len(found), self.costs.sensors), dtype=bool)
+        single, sensors = self._catalogue.single, self._catalogue.sensors
+        for own, answer in zip(mask, found, strict=True):
+            if single is not None:
+                own[single[answer.bought]] = True
+            else:
+                own[[s for f in answer.bought.tolist() for s in sensors[f]]] = True
+        shape = (-1,) if self.program.outputs == 1 else (-1, self.program.outputs)
+        return Answers(
+            scores=np.array([answer.score for answer in found], dtype=np.float64).reshape(shape),
+            spent=np.array([answer.spent for answer in found], dtype=np.float64),
+            acquired=Acquired.pack(mask),
+            step=np.array([answer.step for answer in found], dtype=np.int64),
+            capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
+        )
+
+    def _block_walk(self, rows: int) -> Batch | None:
+        """The block walker, where so many rows are worth loading it."""
+        if self._row_walk is not None and rows < MANY:
+            return None
+        self._walked += rows * sum(len(step.trees) for step in self.program.steps)
+        if self._batch is None and (self._walked >= WORTH or self._row_walk is not None):
+            try:
+                from bench_core.serving.batch import Batch
+
+                self._batch = Batch(self.program, self.costs)
+            except ImportError:  # no numba here
+                self._walked = 0
+        return self._batch
 
     def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
         """Probabilities of the classes (n, K) of rows at hand. UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
-
-    def _whole(self, X: Float32Array, grouped: bool, cap: float | None) -> tuple[Any, ...]:
-        rows, way = self._begin(len(X), grouped, cap)
-        for row in rows:
-            row.walked = len(self.program.steps)  # it need not ask for much at a time
-        asks = next(way, None)
-        while asks is not None:
-            asks = _send(way, [X[ask.row, ask.features].tolist() for ask in asks])
-        step = np.array([_state(row)[0] for row in rows], dtype=np.int64)
-        capped = np.array([row.stopped == "cap" for row in rows], dtype=bool)
-        scores, spent = self._scores(rows, grouped), self._spent(rows, grouped)
-        return scores, spent, self._mask(rows), step, capped
-
-    def _begin(self, count: int, grouped: bool, cap: float | None) -> tuple[list[Row], Way]:
-        limit = self._limit(cap)
-        rows = [self._tables.row() for _ in range(count)]
-        if limit < inf and count > 1 and grouped and not self._by_row:
-            raise UsageError(
-                f"no cap per row: costs {self.costs.name!r} share bills within a query"
-            )
-        return rows, walk(
-            self._tables, rows, grouped, None if limit == inf else self._within(limit)
-        )
-
-    def _within(self, cap: float) -> Afford:
-        def afford(bits: int, splits: float, trees: int) -> bool:
-            return bool(self._bill([bits], [splits], [trees], None)[0] <= cap)
-
-        return afford
-
-    def _bill(
-        self,
-        bits: Sequence[int],
-        splits: Sequence[float],
-        trees: Sequence[int],
-        queries: Queries | None,
-    ) -> FloatArray:
-        n = len(bits)
-        price = self.costs.feature_cost(self._acquired(bits), queries)
-        evaluation = self.costs.evaluation_cost(np.array(splits), np.array(trees, float), n)
-        return np.broadcast_to(price, (n,)) + np.broadcast_to(evaluation, (n,))
-
-    def _spent(self, rows: Sequence[Row], grouped: bool) -> FloatArray:
-        queries = Queries(np.array([0, len(rows)])) if grouped and rows else None
-        bill = ([r.bits for r in rows], [r.splits for r in rows], [r.trees for r in rows])
-        return self._bill(*bill, queries)
-
-    def _acquired(self, bits: Sequence[int]) -> Acquired:
-        size = 8 * words(self.costs.sensors)
-        raw = b"".join(b.to_bytes(size, "little") for b in bits)
-        found = np.frombuffer(raw, "<u8").reshape(len(bits), size // 8)
-        return Acquired(found, self.costs.sensors)
-
-    def _mask(self, rows: Sequence[Row]) -> BoolArray:
-        return self._acquired([row.bits for row in rows]).unpack()
-
-    def _scores(self, rows: Sequence[Row], grouped: bool) -> FloatArray:
-        program = self.program
-        found = np.array([_state(row)[1] for row in rows], float).reshape(-1, program.outputs)
-        rejected = np.array([row.stopped == "rejected" for row in rows], dtype=bool)
-        last = np.array([_state(row)[0] for row in rows], dtype=np.int64)
-        if isinstance(program.rejected, float | int):
-            found[rejected] = program.rejected
-        elif program.rejected == "below" and grouped and rejected.any():
-            found[:, 0] = below(found[:, 0], rejected, last)
-        for i, step in enumerate(np.maximum(last, 0).tolist()):
-            finish = program.steps[step].finish
-            if last[i] == END:
-                found[i] = np.nan if program.nothing is None else program.nothing
-            elif finish is not None:
-                found[i : i + 1] = finished(finish, found[i : i + 1])
-        return found[:, 0] if program.outputs == 1 else found
-
-    def _answers(self, rows: Sequence[Row], grouped: bool) -> list[Answer]:
-        scores, spent = self._scores(rows, grouped), self._spent(rows, grouped)
-        found = []
-        for row, score, paid in zip(rows, scores, spent.tolist(), strict=True):
-            how = "gate" if row.stopped == "rejected" else row.stopped
-            value = score.copy() if score.ndim else float(score)
-            bought = tuple(self.names[f] for f in row.bought)
-            found.append(Answer(value, paid, bought, _state(row)[0], how))
-        return found
 
     @property
     def _by_row(self) -> bool:
@@ -320,12 +341,20 @@ class Predictor:
         return isinstance(self.costs, SensorPrices | ParallelPrices)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.names)}
+    def _names_array(self) -> Any:
+        return np.array(self.names, dtype=object)
 
     @cached_property
-    def _tables(self) -> Tables:
-        return Tables(self.program, self.costs.sensors_of)
+    def _catalogue(self) -> Catalogue:
+        return Catalogue(self.program, self.costs)
+
+    @cached_property
+    def _lists(self) -> Lists:
+        return Lists(self.program)
+
+
+MANY = 32
+"""Rows from which the block walker takes less time than one row after the other."""
 
 
 def probabilities(scores: FloatArray, task: str) -> FloatArray:
@@ -339,15 +368,27 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _send(way: Way, values: list[Values]) -> list[Ask] | None:
-    try:
-        return way.send(values)
-    except StopIteration:
-        return None
+def narrow(values: Any) -> Float32Array:
+    """As float32; a cell too large for it is infinite, as when training."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values, dtype=np.float32)
 
 
-def _state(row: Row) -> tuple[int, list[float]]:
-    """Step and score that the row answers by; -1 where a cap let it do nothing."""
-    if row.stopped != "cap":
-        return row.last, row.score
-    return row.stop or (END, row.score)
+def _taken(X: Float32Array, row: int, numbers: IntArray) -> Float32Array:
+    return np.asarray(X[row, numbers])
+
+
+def _answered(rounds: Rounds, fetch: Callable[[int, IntArray], Float32Array]) -> list[Answer]:
+    """The answers of rows; ``fetch`` gets what they ask for."""
+    values: Any = None
+    while True:
+        try:
+            asks = rounds.send(values)
+        except StopIteration as end:
+            found: list[Answer] = end.value
+            return found
+        values = [fetch(row, numbers) for row, numbers in asks]
+
+
+def _answer(end: End) -> Answer:
+    return Answer(end.score, end.spent, end.bought, end.step, HOW[end.how])

@@ -236,6 +236,14 @@ class Step:
     sentinel: Trees | None = None
     sentinel_base: float = 0.0
 
+    @property
+    def reads(self) -> list[int]:
+        """The features that it needs whatever the row, each once."""
+        own = self.columns.feature.tolist()
+        return list(
+            dict.fromkeys(own if self.kernel is None else [*own, *self.kernel.features.tolist()])
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:

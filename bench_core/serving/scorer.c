@@ -1,5 +1,4 @@
-/* One row through a model, see bench_model.h. Compile as C99 (-std=c99) or with -ffp-contract=off, and
-   without -ffast-math: then scores and costs have the bits of the Python predictor. */
+/* One row through a model, see bench_model.h: C99, without -ffast-math, which loses missing values. */
 
 #include "bench_model.h"
 
@@ -7,22 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#endif
 #if defined(__FAST_MATH__)
-#error "-ffast-math changes scores and loses missing values: compile without it"
+#error "-ffast-math loses missing values: compile without it"
 #endif
 
 enum { LAST, MIN, AND, ADD };        /* combine */
 enum { ALWAYS, SCORE, CLASS };       /* gate */
 enum { IDENTITY, EXP, PROBABILITY }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
-
-#define LOG2_E 1.4426950408889634
-#define LN2_HIGH 6.93147180369123816490e-01
-#define LN2_LOW 1.90821492927058770002e-10
-#define HALF_ROOT2 0.7071067811865476
 
 /* tables */
 
@@ -34,30 +25,26 @@ struct sums {
 struct row {
     const struct bench_source *source;
     float values[FEATURES];
-    uint32_t cells[2 * FEATURES + 1];      /* in their order, two of each: where missing, 0 and the largest */
-    unsigned char have[2 * FEATURES + 1];  /* 0 not there, 1 there, 2 read; the last is for leaves */
+    int32_t cells[2 * FEATURES + 1];      /* as keys, two of each: where missing, the least and the largest */
+    unsigned char have[2 * FEATURES + 1]; /* 0 not there, 1 there, 2 read; the last is for leaves */
     unsigned char bought[SENSORS];
-    double paid[SENSORS];                  /* 0 or the price */
     double score[BENCH_OUTPUTS], stop[BENCH_OUTPUTS];
     double price, cap;
     struct sums sums;
     int stopped, capped;
 };
 
-static double price_of(const double *paid)
+/* In four sums that do not wait for each other. */
+static double price_of(const unsigned char *bought)
 {
-    double total = 0.0;
-    for (int w = 0; w < SENSORS; w += 64) {
-        double word = 0.0;
-        for (int b = w; b < w + 64 && b < SENSORS; b += 8) {
-            double part = 0.0;
-            for (int s = b; s < b + 8 && s < SENSORS; s++)
-                part += paid[s];
-            word += part;
-        }
-        total += word;
-    }
-    return total;
+    double total[4] = {0.0};
+    int s = 0;
+    for (; s + 4 <= SENSORS; s += 4)
+        for (int k = 0; k < 4; k++)
+            total[k] += bought[s + k] * prices[s + k];
+    for (; s < SENSORS; s++)
+        total[0] += bought[s] * prices[s];
+    return (total[0] + total[1]) + (total[2] + total[3]);
 }
 
 static int within(const struct row *r, double splits, int trees)
@@ -74,19 +61,17 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
             values[k] = r->source->cells[asked[k]];
 }
 
-/* Whole numbers in the order of a value whose bits are given; -0.0 is 0.0. */
-static void put(struct row *r, int cell, uint32_t bits)
+/* A value of these bits as a key: an integer in the order of the floats; -0.0 is 0.0. */
+static void put(struct row *r, int cell, int32_t bits)
 {
-    uint32_t missing = (int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? 0xffffffffu : 0;
-    uint32_t key = bits ^ ((0u - (bits >> 31)) | 0x80000000u);
-    key += key == 0x7fffffffu;
-    r->cells[2 * cell] = key & ~missing;
-    r->cells[2 * cell + 1] = key | missing;
+    int32_t size = bits & 0x7fffffff, key = bits < 0 && size ? ~size : size;
+    r->cells[2 * cell] = size > 0x7f800000 ? INT32_MIN : key;
+    r->cells[2 * cell + 1] = size > 0x7f800000 ? INT32_MAX : key;
 }
 
 static void take(struct row *r, int cell, float value)
 {
-    uint32_t bits;
+    int32_t bits;
     memcpy(&bits, &value, sizeof bits);
     r->values[cell] = value;
     put(r, cell, bits);
@@ -125,42 +110,23 @@ static void ask(struct row *r, const int *wanted, int count)
         take(r, cell[k], values[k]);
 }
 
-/* The cell of a feature that has a sensor to itself. */
-static void ask_one(struct row *r, int cell)
-{
-    float value = NAN;
-    r->have[2 * cell] = r->have[2 * cell + 1] = 1;
-    r->bought[own_sensor[cell]] = 1;
-    r->paid[own_sensor[cell]] = prices[own_sensor[cell]];
-    acquire(r, 1, features + cell, &value);
-    take(r, cell, value);
-}
-
 /* 0, and nothing is bought, where the cap forbids it; splits and trees are those paid by then. */
 static int buy(struct row *r, const int *wanted, int count, double splits, int trees)
 {
-    int fresh[SENSORS], paid = 0;
-    double before = r->price;
-    if (count == 1 && own_sensor[*wanted] >= 0 && !r->capped) {
-        ask_one(r, *wanted);
-        return 1;
-    }
+    unsigned char before[SENSORS];
+    double price = r->price;
+    if (r->capped)
+        memcpy(before, r->bought, sizeof before);
     for (int k = 0; k < count; k++)
         for (int i = needs_of[wanted[k]]; i < needs_of[wanted[k] + 1]; i++)
-            if (!r->bought[needs[i]]) {
-                fresh[paid++] = needs[i];
-                r->bought[needs[i]] = 1;
-                r->paid[needs[i]] = prices[needs[i]];
-            }
-    if (r->capped)
-        r->price = price_of(r->paid);
-    if (r->capped && !within(r, splits, trees)) {
-        while (paid > 0) {
-            r->bought[fresh[--paid]] = 0;
-            r->paid[fresh[paid]] = 0.0;
+            r->bought[needs[i]] = 1;
+    if (r->capped) {
+        r->price = price_of(r->bought);
+        if (!within(r, splits, trees)) {
+            memcpy(r->bought, before, sizeof before);
+            r->price = price;
+            return 0;
         }
-        r->price = before;
-        return 0;
     }
     ask(r, wanted, count);
     return 1;
@@ -169,7 +135,7 @@ static int buy(struct row *r, const int *wanted, int count, double splits, int t
 static void add_leaf(struct sums *sums, const struct use *u, const struct leaf *leaf)
 {
     if (u->output >= 0)
-        sums->own[u->output] += leaf->value * u->weight;
+        sums->own[u->output] += leaf->value;
     else
         for (int k = 0; k < BENCH_OUTPUTS; k++)
             sums->own[k] += vectors[(int)leaf->value][k];
@@ -179,21 +145,13 @@ static void add_leaf(struct sums *sums, const struct use *u, const struct leaf *
     }
 }
 
-static int levels_of(const struct use *u, int count)
-{
-    int most = 0;
-    for (int k = 0; k < count; k++)
-        most = u[k].levels > most ? u[k].levels : most;
-    return LEVELS ? LEVELS : most;
-}
-
 static int add_trees(struct row *r, const struct step *s)
 {
     for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
         size_t at = u->root;
-        for (int level = levels_of(u, 1); level > 0; level--) {
+        for (int level = u->levels; level > 0; level--) {
             const struct node n = nodes[at];
-            double splits = r->sums.splits + (u->billed ? leaves[at + n.below].path : 0.0);
+            double splits = r->sums.splits + leaves[at + n.below].path;
             if (r->capped && u->billed && !within(r, splits, r->sums.trees + 1))
                 return 0;
             if (!r->have[n.cell]) {
@@ -201,7 +159,7 @@ static int add_trees(struct row *r, const struct step *s)
                 if (!buy(r, &cell, 1, splits, r->sums.trees + u->billed))
                     return 0;
             }
-            at += n.below + (n.threshold < r->cells[n.cell]);
+            at += n.below + (n.key < r->cells[n.cell]);
         }
         add_leaf(&r->sums, u, leaves + at);
     }
@@ -213,7 +171,7 @@ static size_t down(struct row *r, size_t at)
 {
     size_t cell = nodes[at].cell;
     r->have[cell] = 2;
-    return at + nodes[at].below + (nodes[at].threshold < r->cells[cell]);
+    return at + nodes[at].below + (nodes[at].key < r->cells[cell]);
 }
 
 /* The same where all cells are at hand and there is no cap: what was read is paid for later. Four
@@ -224,7 +182,10 @@ static void read_trees(struct row *r, const struct step *s)
     struct sums sums = r->sums; /* a copy, which what is written to the row cannot change */
     for (; end - u >= 4; u += 4) {
         size_t a = u[0].root, b = u[1].root, c = u[2].root, d = u[3].root;
-        for (int level = levels_of(u, 4); level > 0; level--) {
+        int levels = u[0].levels;
+        for (int k = 1; k < 4; k++)
+            levels = u[k].levels > levels ? u[k].levels : levels;
+        for (int level = LEVELS ? LEVELS : levels; level > 0; level--) {
             a = down(r, a);
             b = down(r, b);
             c = down(r, c);
@@ -237,7 +198,7 @@ static void read_trees(struct row *r, const struct step *s)
     }
     for (; u < end; u++) {
         size_t at = u->root;
-        for (int level = levels_of(u, 1); level > 0; level--)
+        for (int level = u->levels; level > 0; level--)
             at = down(r, at);
         add_leaf(&sums, u, leaves + at);
     }
@@ -340,40 +301,15 @@ static int passes(const struct row *r, const struct step *s)
     return s->gate == ALWAYS || largest_probability(r->score) <= s->value;
 }
 
-/* e^x and log x as in links.py, of additions, products and quotients alone: the same bits everywhere. */
-static double exponential(double x)
-{
-    double whole = floor(x * LOG2_E + 0.5);
-    double t = (x - whole * LN2_HIGH) - whole * LN2_LOW, series = 1.0;
-    for (int k = 13; k > 0; k--)
-        series = 1.0 + series * t / k;
-    return ldexp(series, (int)whole);
-}
-
-static double logarithm(double x)
-{
-    int k;
-    double m = frexp(x, &k), y, s, series = 1.0 / 23.0;
-    if (m < HALF_ROOT2) {
-        m = 2.0 * m;
-        k--;
-    }
-    y = (m - 1.0) / (m + 1.0);
-    s = y * y;
-    for (int odd = 21; odd > 1; odd -= 2)
-        series = series * s + 1.0 / odd;
-    return k * LN2_HIGH + (2.0 * (y + y * (s * series)) + k * LN2_LOW);
-}
-
 static void finish(double *score, const struct finish *f)
 {
     for (int k = 0; f->given && k < BENCH_OUTPUTS; k++) {
         double raw = f->base[k] + score[k] / f->rounds;
         if (f->link == EXP)
-            raw = exponential(raw < -708.0 ? -708.0 : raw < 700.0 ? raw : 700.0);
+            raw = exp(raw < 700.0 ? raw : 700.0);
         if (f->link == PROBABILITY) {
             raw = raw < 1e-6 ? 1e-6 : raw > 1 - 1e-6 ? 1 - 1e-6 : raw;
-            raw = BENCH_OUTPUTS == 1 ? logarithm(raw) - logarithm(1.0 - raw) : logarithm(raw);
+            raw = BENCH_OUTPUTS == 1 ? log(raw) - log(1.0 - raw) : log(raw);
         }
         score[k] = f->slope * raw + f->intercept;
     }
@@ -414,7 +350,6 @@ static void begin(struct row *r, const struct bench_source *source)
     r->source = source;
     memset(r->have, 0, sizeof r->have);
     memset(r->bought, 0, sizeof r->bought);
-    memset(r->paid, 0, sizeof r->paid);
     for (int k = 0; k < BENCH_OUTPUTS; k++)
         r->sums.own[k] = r->score[k] = r->stop[k] = 0.0;
     r->cells[2 * FEATURES] = 0;
@@ -425,11 +360,11 @@ static void begin(struct row *r, const struct bench_source *source)
     r->sums.trees = r->stopped = 0;
 }
 
-/* All cells of the row, and what was read of them. */
+/* All cells of the row. */
 static void take_all(struct row *r)
 {
     const float *cells = r->source->cells;
-    uint32_t bits[FEATURES];
+    int32_t bits[FEATURES];
     for (int c = 0; c < FEATURES; c++)
         r->values[c] = cells[features[c]];
     memcpy(bits, r->values, sizeof bits);
@@ -438,16 +373,12 @@ static void take_all(struct row *r)
     memset(r->have, 1, sizeof r->have);
 }
 
+/* What was read of them. */
 static void pay_all(struct row *r)
 {
     for (int c = 0; c < FEATURES; c++)
-        if (!((r->have[2 * c] | r->have[2 * c + 1]) & 2))
-            continue;
-        else if (own_sensor[c] >= 0)
-            r->paid[own_sensor[c]] = prices[own_sensor[c]];
-        else
-            for (int i = needs_of[c]; i < needs_of[c + 1]; i++)
-                r->paid[needs[i]] = prices[needs[i]];
+        for (int i = needs_of[c]; i < needs_of[c + 1]; i++)
+            r->bought[needs[i]] |= (r->have[2 * c] | r->have[2 * c + 1]) >> 1;
 }
 
 int bench_scores(const struct bench_source *source, double *scores, double *spent)
@@ -468,7 +399,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         for (const struct finish *f = &finishes[last]; f; f = f->onward ? &finishes[f->onward] : 0)
             finish(scores, f);
     if (spent)
-        *spent = price_of(r.paid) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
+        *spent = price_of(r.bought) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
     return r.stopped == REJECT ? BENCH_GATE : r.stopped;
 }
 

@@ -19,18 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.results.blocks import block_sums
-from bench_core.statistics.choices import (
-    Choice,
-    Choose,
-    at_budget,
-    single,
-    taken,
-    within_each,
-)
-from bench_core.statistics.contenders import contenders
+from bench_core.statistics.blocks import block_sums
+from bench_core.statistics.point_selection import Choice, Choose, joined_choices, taken
 
-_AT_ONCE = 1 << 20  # means of all points; those of a learner stay in the processor's cache
+_AT_ONCE = 1 << 20  # means of all points
 
 Draws = FloatArray
 
@@ -74,91 +66,37 @@ def draw_all(
     resamples: int,
     seed: int = 0,
     *,
-    higher: bool | None = None,
     priced: int | None = None,
 ) -> tuple[Draws, Draws]:
     """``draw`` for several ways to choose, on the same draws: (chooses, learners, resamples + 1);
-    costs of the first ``priced`` ways alone, if that is given.
-
-    On test only those points are averaged that some draw of validation has chosen. ``higher``, if
-    given, says which quality is better: points that never can be chosen are left out early; where
-    all choices are within budgets these are the most.
-    """
+    costs of the first ``priced`` ways alone, if that is given."""
     quality, cost = _sums([one.valid for one in learners])
-    limits = [choose.limit for choose in chooses if isinstance(choose, at_budget)]
-    known = limits if len(limits) == len(chooses) else None
-    pairs = zip(quality.sums, cost.sums, strict=True)
-    weights = np.stack([quality.weights, cost.weights])
-    kept = [contenders(q, c, weights, higher, known) for q, c in pairs]
+    order = [np.argsort(s.sum(axis=1, dtype=np.float64), kind="stable") for s in cost.sums]
     counts = _counts(len(quality.weights), resamples + 1, seed, 0)
-    both = zip(quality.only(kept).draws(counts), cost.only(kept).draws(counts), strict=True)
-    parts = [_chosen(chooses, *means) for means in both]
-    del quality, cost
-    chosen = [_joined(own) for own in zip(*parts, strict=True)]
+    both = zip(quality.only(order).draws(counts), cost.only(order).draws(counts), strict=True)
+    parts = [[choose(*means) for choose in chooses] for means in both]
+    chosen = [
+        [joined_choices([part[c][k] for part in parts]) for k in range(len(learners))]
+        for c in range(len(chooses))
+    ]
     quality, cost = _sums([one.test for one in learners])
     counts = _counts(len(quality.weights), resamples + 1, seed, 1)
-    paid = [one.at(slice(priced)) for one in chosen]
-    return _read(quality, kept, chosen, counts), _read(cost, kept, paid, counts)
+    return (
+        _read(quality.only(order), chosen, counts),
+        _read(cost.only(order), chosen[:priced], counts),
+    )
 
 
-def _chosen(
-    chooses: Sequence[Choose], quality: list[FloatArray], cost: list[FloatArray]
-) -> list[Choice]:
-    """By learner the choices (chooses, draws); those within budgets look for them together."""
-    places = [k for k, choose in enumerate(chooses) if isinstance(choose, at_budget)]
-    budgets = [choose for choose in chooses if isinstance(choose, at_budget)]
-    others = {k: chooses[k](quality, cost) for k in range(len(chooses)) if k not in places}
-    found = []
-    for learner, within in enumerate(within_each(budgets, quality, cost)):
-        point = np.empty((len(chooses), within.shape[1]), dtype=np.int64)
-        point[places] = within
-        own = {k: made[learner] for k, made in others.items()}
-        for k, one in own.items():
-            point[k] = one.point
-        mixed = 1 + max((k for k, one in own.items() if one.mixed), default=-1)
-        if not mixed:
-            found.append(single(point))
-            continue
-        other, part = point[:mixed].copy(), np.zeros((mixed, within.shape[1]))
-        for k in own.keys() & range(mixed):
-            other[k], part[k] = own[k].other, own[k].part
-        found.append(Choice(point, other, part))
-    return found
-
-
-def _joined(parts: Sequence[Choice]) -> Choice:
-    """The choices of some draws after those of others."""
-    point = np.concatenate([one.point for one in parts], axis=1)
-    if not any(one.mixed for one in parts):
-        return single(point)
-    other, part = (np.concatenate([one[k] for one in parts], axis=1) for k in (1, 2))
-    return Choice(point, other, part)
-
-
-def _read(
-    test: _Sums, kept: Sequence[IntArray], chosen: Sequence[Choice], counts: Float32Array
-) -> Draws:
-    """Means (chooses, learners, draws) at the choices among the points ``kept``."""
-    pairs = [_among_used(one, len(k)) for one, k in zip(chosen, kept, strict=True)]
-    test = test.only([k[used] for k, (used, _) in zip(kept, pairs, strict=True)])
-    result = np.empty((len(chosen[0].point), len(chosen), len(counts)))
+def _read(test: _Sums, chosen: Sequence[Sequence[Choice]], counts: Float32Array) -> Draws:
+    """Means (chooses, learners, draws) at the choices."""
+    result = np.empty((len(chosen), len(test.sums), len(counts)))
     start = 0
-    for means in test.draws(counts):
-        draws = np.arange(len(means[0]))
-        now = slice(start, start := start + len(draws))
-        for k, (_, one) in enumerate(pairs):
-            result[:, k, now] = taken(means[k], one.at((slice(None), now)), draws)
+    for means in test.draws(counts) if chosen else ():
+        now = slice(start, start := start + len(means[0]))
+        for way, own in zip(result, chosen, strict=True):
+            for k, values in enumerate(means):
+                way[k, now] = taken(values, own[k].at(now))
     return result
-
-
-def _among_used(one: Choice, points: int) -> tuple[IntArray, Choice]:
-    """Of so many ``points`` those that are ever taken, and the choices among these."""
-    there = np.zeros(points + 1, dtype=bool)  # the last stands for none
-    there[one.point] = there[one.other] = True
-    place = np.cumsum(there) - 1
-    place[-1] = -1
-    point, used = place[one.point], np.flatnonzero(there[:-1])
-    return used, Choice(point, place[one.other], one.part) if one.mixed else single(point)
 
 
 def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArray]:
@@ -174,8 +112,8 @@ def chosen_units(one: Candidates, choose: Choose) -> tuple[FloatArray, FloatArra
 
 
 class _Sums(NamedTuple):
-    """Sums by block of every learner's points (p, blocks), side by side, and of the ``weights``
-    (blocks,) that they are divided by."""
+    """Sums by block of every learner's points (p, blocks), and of the ``weights`` (blocks,) that
+    they are divided by."""
 
     sums: list[Float32Array]
     weights: Float32Array
@@ -186,18 +124,14 @@ class _Sums(NamedTuple):
         return _Sums(some, self.weights)
 
     def draws(self, counts: Float32Array) -> Iterator[list[FloatArray]]:
-        """Some draws at a time, by learner the means (draws, p), which stand where those of the
-        draws before stood."""
+        """Some draws at a time, by learner the means (draws, p)."""
         some = 1 + min(500, _AT_ONCE // max(1, sum(map(len, self.sums))))
-        rooms = [np.empty((len(sums), some), dtype=np.float32) for sums in self.sums]
         for start in range(0, len(counts), some):
             drawn = counts[start : start + some]
             total = np.maximum(drawn @ self.weights, 1e-30)
             # divided last, so that sums of whole numbers that are equal stay so: of equals the
-            # cheaper is chosen; the draws of a point stand side by side
-            pairs = zip(self.sums, (room[:, : len(drawn)] for room in rooms), strict=True)
-            sums = [np.matmul(own, drawn.T, out=room) for own, room in pairs]
-            yield [np.divide(own, total, out=own).T for own in sums]
+            # cheaper is chosen
+            yield [(own @ drawn.T / total).T for own in self.sums]
 
 
 def _sums(units: Sequence[Units]) -> tuple[_Sums, _Sums]:

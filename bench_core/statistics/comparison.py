@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import FEW_DRAWS
 from bench_core.statistics.intervals import Interval
-from bench_core.statistics.levels import Level
 
 LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits

@@ -11,10 +11,10 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.statistics.bootstrap import chosen_units
-from bench_core.statistics.choices import at_matched_cost, equalling
+from bench_core.statistics.bootstrap_data import Repeat, levels
 from bench_core.statistics.comparison import LEVEL, Difference, differences
 from bench_core.statistics.intervals import Interval
-from bench_core.statistics.pools import Repeat, levels
+from bench_core.statistics.point_selection import at_matched_cost, equalling
 
 THIRDS = ("least", "middle", "most")
 
@@ -49,7 +49,7 @@ def compare(
     pairs = list(combinations(range(len(names)), 2))
     choices = [partial(equalling, a, budget, higher) for a in range(len(names) - 1)]
     matched = partial(at_matched_cost, budget, higher)
-    (level, _), *equal = levels(found, [matched, *choices], higher, resamples)
+    (level, _), *equal = levels(found, [matched, *choices], resamples)
     width = interest * float(np.nanmax(np.abs(level.observed)))
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):

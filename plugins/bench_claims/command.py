@@ -127,8 +127,8 @@ def _verdict(
 
 
 def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
+    from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers.fetch import is_there
-    from bench_core.datasets.search import DataFolder
 
     if name not in registry.datasets:
         return False

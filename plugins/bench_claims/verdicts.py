@@ -117,7 +117,8 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
     missing = [at for at, own in zip(labels, usable, strict=True) if own.empty]
     if missing:
         return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
-    rows = _with_cost(_shared_repeats(pd.concat(usable, ignore_index=True), parts), claim.cost)
+    once = dict(zip(labels, usable, strict=True)).values()  # a learner may be named twice
+    rows = _with_cost(_shared_repeats(pd.concat(once, ignore_index=True), parts), claim.cost)
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     for column in (claim.cost,) if claim.measure in TIMES else (metric.name, claim.cost):

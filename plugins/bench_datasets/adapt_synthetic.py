@@ -21,22 +21,13 @@ one full wave. No point is within 0.05 (in y) of the border. A linear classifier
 left, so a gate that sends 60% of the rows loses nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import (
-    Examples,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    param,
-    provide_datasets,
-)
+from bench_core import Examples, Prices, Source, Splits, Task, param, provide_datasets
 
 CENTRES = np.array([(-1.0, 2.0), (1.0, 2.0), (1.0, 0.0), (1.0, -1.0)])
 LABELS = np.array([1.0, 0.0, 1.0, 0.0])
@@ -70,7 +61,8 @@ class AdaptSynthetic2:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate 250/125/250 rows per cluster, shuffled; every size is the same."""
         rng = np.random.default_rng([seed, 2])
-        return _splits([self._part(n, rng) for n in PER_CLUSTER], np.ones(2))
+        train, valid, test = (self._part(n, rng) for n in PER_CLUSTER)
+        return Splits(train, valid, test, Prices.additive(np.ones(2)), feature_names=("x", "y"))
 
     def _part(self, each: int, rng: np.random.Generator) -> Examples:
         cluster = rng.permutation(np.repeat(np.arange(4), each))
@@ -89,7 +81,8 @@ class AdaptSynthetic1:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate 1000/500/1000 rows, shuffled; every size is the same."""
         rng = np.random.default_rng([seed, 1])
-        return _splits([_waves(n, rng) for n in ROWS], np.zeros(2))
+        train, valid, test = (_waves(n, rng) for n in ROWS)
+        return Splits(train, valid, test, Prices.additive(np.zeros(2)), feature_names=("x", "y"))
 
 
 def border(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -106,12 +99,6 @@ def _waves(rows: int, rng: np.random.Generator) -> Examples:
     y = rng.uniform(-1, -1 + room, rows)
     y += np.where(y > height - MARGIN, 2 * MARGIN, 0.0)
     return Examples(np.column_stack([x, y]).astype(np.float32), (y > height).astype(np.float64))
-
-
-def _splits(parts: Sequence[Examples], cost: NDArray[np.float64]) -> Splits:
-    train, valid, test = parts
-    prices = Prices.additive(cost)
-    return Splits(train, valid, test, prices, Task.BINARY, classes=2, feature_names=("x", "y"))
 
 
 bench_datasets = provide_datasets(AdaptSynthetic1, AdaptSynthetic2)

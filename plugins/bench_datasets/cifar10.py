@@ -88,8 +88,9 @@ class Cifar10:
             part(images[valid], kinds[valid]),
             part(tested[test], kinds_tested[test]),
             Prices.additive(np.ones(4 * CENTROIDS)),
-            Task.BINARY, classes=2, feature_names=names, notes=notes,
-        )  # fmt: skip
+            feature_names=names,
+            notes=notes,
+        )
 
 
 def _images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

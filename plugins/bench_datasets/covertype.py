@@ -78,8 +78,9 @@ class Forest:
         return Splits(
             *take(X, y, drawn(len(X), sizes, seed)),
             Prices.additive(np.ones(len(NAMES))),
-            Task.BINARY, classes=2, feature_names=NAMES, notes=tuple(notes),
-        )  # fmt: skip
+            feature_names=NAMES,
+            notes=tuple(notes),
+        )
 
 
 def _read(source: Source) -> tuple[Float32Array, FloatArray, bool]:

@@ -38,8 +38,7 @@ class CSTCSynthetic:
         train, valid, test = (
             generate(np.random.default_rng([seed, split]), rows) for split, rows in enumerate(ROWS)
         )
-        prices = Prices.additive(COSTS)
-        return Splits(train, valid, test, prices, Task.REGRESSION, feature_names=NAMES)
+        return Splits(train, valid, test, Prices.additive(COSTS), feature_names=NAMES)
 
 
 def generate(rng: np.random.Generator, rows: int) -> Examples:

@@ -14,15 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import (
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    provide_datasets,
-)
+from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
@@ -109,12 +101,9 @@ def _splits(
             part = first_queries(part, limit)
             notes.append(f"sample: the first {len(part)} of {len(rows)} rows of {name}")
         parts.append(part)
+    names = tuple(str(j + 1) for j in range(prices.features))
     train, valid, test = parts
-    return Splits(
-        train, valid, test,
-        prices=prices, task=Task.RANKING, notes=tuple(notes),
-        feature_names=tuple(str(j + 1) for j in range(prices.features)),
-    )  # fmt: skip
+    return Splits(train, valid, test, prices, feature_names=names, notes=tuple(notes))
 
 
 bench_datasets = provide_datasets(Mslr10k, Mslr30k, IstellaS)

@@ -68,9 +68,8 @@ class Letters:
         return Splits(
             *take(X, y, np.split(np.arange(len(X)), np.cumsum(ROWS)[:-1])),
             Prices.additive(np.ones(len(NAMES))),
-            Task.BINARY if self.classes == 2 else Task.MULTICLASS,
-            classes=self.classes, feature_names=NAMES,
-        )  # fmt: skip
+            feature_names=NAMES,
+        )
 
 
 @dataclass(frozen=True)

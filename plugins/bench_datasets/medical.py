@@ -12,15 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import (
-    Facts,
-    InputError,
-    Source,
-    Splits,
-    Task,
-    param,
-    provide_datasets,
-)
+from bench_core import Facts, InputError, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -99,11 +91,9 @@ class Heart:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
-        grade = read_labels(table, "14", range(5))
+        y = (read_labels(table, "14", range(5)) > 0).astype(np.float64)
         X = table.matrix(table.names[:-1])
-        return _splits(
-            X, (grade > 0).astype(np.float64), HEART, HEART_GROUPS if self.discount else (), seed
-        )
+        return _splits(X, y, HEART, HEART_GROUPS if self.discount else (), seed)
 
 
 @dataclass(frozen=True)
@@ -153,8 +143,7 @@ def _splits(
     X: Float32Array, y: FloatArray, cost: Mapping[str, float], groups: Sequence[Group], seed: int
 ) -> Splits:
     parts = take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed))
-    prices = turney_prices(cost, groups)
-    return Splits(*parts, prices, Task.BINARY, classes=2, feature_names=tuple(cost))
+    return Splits(*parts, turney_prices(cost, groups), feature_names=tuple(cost))
 
 
 bench_datasets = provide_datasets(Hepatitis, Heart, Pima)

@@ -14,16 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import (
-    Examples,
-    Facts,
-    InputError,
-    Prices,
-    Source,
-    Splits,
-    Task,
-    provide_datasets,
-)
+from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers import read_beginning, read_bytes
@@ -162,9 +153,7 @@ def _splits(parts: Sequence[Examples], notes: tuple[str, ...] = ()) -> Splits:
     train, valid, test = parts
     d = train.X.shape[1]
     prices, names = Prices.additive(np.ones(d)), tuple(f"f{j}" for j in range(d))
-    return Splits(
-        train, valid, test, prices, Task.BINARY, classes=2, feature_names=names, notes=notes
-    )
+    return Splits(train, valid, test, prices, feature_names=names, notes=notes)
 
 
 def _short(error: Exception) -> str:

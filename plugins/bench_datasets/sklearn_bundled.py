@@ -25,8 +25,6 @@ class _Bundled:
         return Splits(
             *take(X, y, cut_by_class(y, (0.6, 0.2, 0.2), seed)),
             Prices.additive(np.ones(X.shape[1])),
-            self.task,
-            classes=len(loaded.target_names),
             feature_names=tuple(str(name) for name in loaded.feature_names),
         )
 

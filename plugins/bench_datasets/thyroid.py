@@ -47,8 +47,7 @@ class Thyroid:
             Examples(known.X[rows], known.y[rows])
             for rows in cut_by_class(known.y, (0.7, 0.3), seed)
         )
-        prices = thyroid_prices(self.discount)
-        return Splits(train, valid, test, prices, Task.MULTICLASS, classes=3, feature_names=NAMES)
+        return Splits(train, valid, test, thyroid_prices(self.discount), feature_names=NAMES)
 
 
 def thyroid_prices(discount: bool) -> Prices:

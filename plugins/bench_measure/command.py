@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, unknown
 from bench_core.terminal.tables import Table, check_output, deliver, write_text
 from bench_core.terminal.wording import count
 
@@ -238,8 +238,6 @@ def _extractor(target: str, name: str, value: Any) -> Extractor:
 
 def load_object(target: str) -> Any:
     """What ``module:name`` names; ``name`` may go through objects (``module:kit.colour``)."""
-    from difflib import get_close_matches
-
     module_name, colon, path = target.partition(":")
     if not colon or not module_name or not path:
         raise UsageError(f"{target!r}: write module:name, as in my_features:extractors")
@@ -260,10 +258,8 @@ def load_object(target: str) -> Any:
         ) from error
     for part in path.split("."):
         if not hasattr(found, part):
-            public = [n for n in vars(found) if not n.startswith("_")] if path == part else []
-            near = get_close_matches(part, public, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "check the name"
-            raise UsageError(f"{target}: no {part!r} in {module_name}; {hint}")
+            public = [name for name in dir(found) if not name.startswith("_")]
+            raise UsageError(f"{target}: {unknown(f'name in {module_name}', part, public)}")
         found = getattr(found, part)
     return found
 

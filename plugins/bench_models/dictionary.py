@@ -14,7 +14,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.kernels.records import Layout
+    from bench_trees.inference import Layout
 
 _CELLS = 250_000
 """Pairs of a tree and a row walked at a time (8 bytes each, which caches hold)."""
@@ -68,8 +68,7 @@ def mean_splits(
     if ensemble.trees == 0:
         return np.zeros(0)
     layout = _laid_out(ensemble, prices.multiplier)
-    most = np.maximum.reduceat(layout.splits, layout.table[:-1])
-    least = np.minimum.reduceat(layout.splits, layout.table[:-1])
+    least, most = layout.paths()
     uneven = np.flatnonzero(least < most)  # in all other trees every path costs the same
     layout = _laid_out(ensemble, prices.multiplier, uneven)
     parts: dict[int, FloatArray] = {}
@@ -97,8 +96,7 @@ def _walk(
     layout: Layout, X: Float32Array, threads: int, use: Callable[[slice, FloatArray], None]
 ) -> None:
     """Call ``use`` with slices of rows and what trees say there (m, T), from any thread."""
-    from bench_trees.inference import walk
-    from bench_trees.kernels.records import Steps, Walked
+    from bench_trees.inference import Steps, Walked, walk
     from bench_trees.threads import workers
 
     count = layout.trees

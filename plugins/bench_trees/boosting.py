@@ -11,11 +11,11 @@ from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.growth import GrownTree
 from bench_trees.kernels.packed_codes import count_words, pack
 from bench_trees.losses import Gradients, Labels, Loss, Measured, Squared, named
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from bench_trees.threads import workers
 
 ROUNDING = 1e-9

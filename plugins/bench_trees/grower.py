@@ -1,6 +1,7 @@
 """Growing one tree at a time under a penalty.
 
-A kernel grows the tree as far as it can, with other threads beside it; Python pays and makes room.
+A kernel grows the tree as far as it can; Python pays, makes room, and has several threads score
+leaves of many rows.
 Every open leaf keeps the RAW gain of its best cut per feature (Peter et al., NIPS 2017, eq. 12);
 the charge (eq. 13) is subtracted when a choice is made, with the purchases of that moment. So a
 sensor bought in one leaf is at once refunded in all others, and nothing is ever added to a stored
@@ -21,49 +22,48 @@ from bench_trees.arrays import (
 )
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
-from bench_trees.growing_tree import Settings
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
-from bench_trees.kernels.intrinsics import SHARED
-from bench_trees.kernels.pieces import (
+from bench_trees.kernels.histograms import SCRATCH
+from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
+from bench_trees.kernels.splitting import Owed
+from bench_trees.kernels.tree import (
     COUNT,
+    DIVERGED,
+    DONE,
     FOUND,
+    OPEN,
     PAID,
-    PART,
-    PIECE,
-    SCRATCH,
+    PAY,
+    SCORE,
     SLOTS,
     TREES,
     WAITING,
     WRITTEN,
-    Columns,
+    Buffers,
+    Descent,
+    Extent,
     Growing,
     Newton,
     Rows,
-    Shared,
-)
-from bench_trees.kernels.splitting import Owed
-from bench_trees.kernels.tree import (
-    DIVERGED,
-    DONE,
-    OPEN,
-    PAY,
-    SCORE,
-    WORTH,
-    Descent,
-    Extent,
+    UsableFeatures,
     grow,
+    score,
 )
 from bench_trees.penalties import Account, Ledger
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
+PIECES = 4  # of each thread, as some words take longer than others
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
-NO_BOARD = np.empty(0, np.int64)
+WORTH = 1_000_000
+"""Cells from which on several threads score leaves: some 0.4 ms of one thread, where handing a
+piece to another one takes some 0.05 ms."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
-SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0), np.empty((0, 2)))
+SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0))
 
 
 class Grower:
@@ -88,18 +88,18 @@ class Grower:
         self.words = words
         # row numbers in leaf order, rising within every leaf; and room to work in
         self.rows, self.spare = np.empty((2, words.shape[1]), np.uint32)
-        self.pool = HistogramPool(words, bins, settings, self.rows, crew)
-        self.account = Account(ledger, settings, self.copies, crew)
+        self.pool = HistogramPool(words, bins, settings)
+        self.account = Account(ledger, settings, self.copies)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
-        self.state, self.leaves_at = np.zeros(8, np.int64), np.zeros(2, np.int64)
+        self.state = np.zeros(7, np.int64)
         self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
-        self.moves = np.zeros((0, growth.MOVE), np.int64)
+        self.moves = np.zeros((0, MOVE), np.int64)
         self.work = np.zeros((0, 7), np.int64)
-        self.steps, self.values, self.sums = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 2))
-        self.parts = np.zeros((0, 11), np.int64)
+        self.root = np.zeros((1, 7), np.int64)
+        self.steps, self.values = np.zeros(0, np.int64), np.zeros(0)
         self.out = GrownTree.leaf(0)
         # of gradients and hessians: memory that was used before is several times as fast
         self.integers = np.empty(2 * words.shape[1], np.int64)
@@ -108,7 +108,6 @@ class Grower:
         self.count_bits = bits_for(self.total)
         bits = sum_bits(self.count_bits), SUM_BITS
         self.room = np.array([room(each, self.total) for each in bits])
-        self.measured = np.empty((-(-words.shape[1] // PIECE), 2))
 
     def grow(
         self,
@@ -138,7 +137,7 @@ class Grower:
         while len(trees) < outputs:
             at = n * len(trees)
             own = g[at:], h[at:] if len(h) > n else h, added[at:]
-            newton = Newton(*own, self.room, self.measured)
+            newton = Newton(*own, self.room)
             trees += self._grow(fixed, descent, newton, min(outputs - len(trees), self._at_once()))
         return trees if any(len(tree.feature) > 1 for tree in trees) else []
 
@@ -196,46 +195,42 @@ class Grower:
             self.pool.count_root()
         return self._grown()
 
+    def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
+        """What ``tree.grow`` asks for when it can go no further by itself."""
+        most, n = self.settings.max_leaves, len(self.rows)
+        self.buffers = self._buffers(newton)
+        alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
+        extent = Extent(trees, n if most is None else most, alone)
+        return int(grow(self.buffers, rules, extent, descent, self.scratch))
+
     def _score(self) -> None:
-        """Score what waits, of few rows."""
-        work = self.work[: self.state[WAITING]]
-        self.pool.search(work, self.nodes.integers, self._owed())
-        nodes = work[:, 5:7]
+        """Score the leaves that wait, on all threads: each takes some words of the features."""
+        buffers, words = self.buffers, len(self.pool.groups)
+
+        def piece(start: int, stop: int) -> None:
+            # its own highest gains: what other threads have found would only be left out sooner
+            tree = buffers.tree._replace(reached=np.empty(len(buffers.tree.reached)))
+            score(buffers._replace(tree=tree), start, stop, np.zeros(SCRATCH, np.int64))
+
+        self.crew.run(piece, words, -(-words // (PIECES * self.crew.threads)))
+        nodes = self.work[: self.state[WAITING], 5:7]
         self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         self.state[[WAITING, FOUND]] = 0
 
-    def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
-        """What ``tree.grow`` asks for when it can go no further by itself."""
-        pool, threads = self.pool, self.crew.threads
-        most, n = self.settings.max_leaves, len(self.rows)
-        columns = Columns(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
-        before = self._growing(), self._rows(), columns, pool.sums(), self._owed()
-        shared = Shared(*before, pool.limits, pool.carried, newton, self.out)
-        extent = Extent(trees, n if most is None else most, pool.few_rows)
-        how = rules, extent, descent
-        if not SHARED or threads == 1 or n * len(pool.features) <= WORTH:
-            return int(grow(shared, *how, self.scratch, NO_BOARD, False))
-
-        def help_it(board: Int64Array) -> None:
-            grow(shared, *how, np.zeros(SCRATCH, np.int64), board, True)
-
-        with self.crew.helping(help_it) as board:
-            return int(grow(shared, *how, self.scratch, board, False))
+    def _buffers(self, newton: Newton) -> Buffers:
+        pool, values = self.pool, (self.fixed.values, self.pool.values)
+        cuts = self.nodes, pool.gain, pool.cut, pool.reached
+        room = self.moves, self.work, self.root
+        growing = Growing(self.state, self.sizes, *cuts, *room, self.steps, self.values)
+        rows = Rows(self.words, self.rows, self.spare, *values, self.copies)
+        usable = UsableFeatures(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
+        sums, owed = pool.sums(), self._owed()
+        carried, out = pool.carried, self.out
+        return Buffers(growing, rows, usable, sums, owed, pool.limits, carried, newton, out)
 
     def _owed(self) -> Owed:
         account = self.account
         return Owed(account.coupled_owed, account.lazy_owed, account.ledger.penalty.split)
-
-    def _rows(self) -> Rows:
-        values = self.fixed.values, self.pool.values
-        return Rows(self.words, self.rows, self.spare, *values, self.copies)
-
-    def _growing(self) -> Growing:
-        pool = self.pool
-        cuts = self.nodes, pool.gain, pool.cut, pool.reached
-        room = self.moves, self.work, self.parts, self.steps
-        leaves = self.sums, self.values, self.leaves_at
-        return Growing(self.state, self.sizes, *cuts, *room, *leaves)
 
     def _rules(self) -> Rules:
         s = self.settings
@@ -265,8 +260,6 @@ class Grower:
         self.moves = grown(self.moves, nodes)
         self.work = grown(self.work, nodes)
         self.steps, self.values = grown(self.steps, nodes), grown(self.values, nodes)
-        self.sums = grown(self.sums, nodes)
-        self.parts = np.zeros((len(self.rows) // PART + nodes, 11), np.int64)
         self.pool.reserve(0, nodes)
 
     def _any_order(self) -> bool:
@@ -295,18 +288,18 @@ class Grower:
         """Open those of the children that the splits have made."""
         moves = self.moves[: self.state[FOUND]]
         first = self.count - 2 * len(moves)
-        for move, (node, middle) in enumerate(moves[:, [0, 8]].tolist()):
+        for move, (node, middle) in enumerate(moves[:, [NODE, MIDDLE]].tolist()):
             self._divide_account(node, first + 2 * move, middle)
 
     def _reconsider(self, cheaper: BoolArray) -> None:
-        """Open leaves choose anew now that some features (d,) owe less, whose gains may have been
+        """Open leaves choose again now that some features (d,) owe less, whose gains may have been
         left out."""
         table = self.nodes.integers[: self.count]
         scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
         nodes = np.flatnonzero(scored)
         table[nodes, growth.STATE] = growth.SCORED
         features = self.pool.features
-        self.pool.cut_anew(nodes, features[cheaper[features]], table, self._owed())
+        self.pool.cut_again(nodes, features[cheaper[features]], table, self._owed())
 
     def _divide_account(self, parent: int, left: int, middle: int) -> None:
         table = self.nodes.integers

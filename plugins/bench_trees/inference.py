@@ -1,42 +1,28 @@
 """Walking an ensemble: scores, the sensors on each row's path, and the splits evaluated.
 
-One pass over the rows gives all of it for every reported prefix of trees. Rows go through the
-trees in tiles of 64 (``bitmask_traversal``): each distinct threshold of a column is compared once a
-tile, which yields the rows above it as a word; at a split, that and the word of rows that came to
-it give those that turn right. The latter is also what the split's sensors are billed to, so
-metering costs one instruction per split and tile. A row's score is summed tree by tree in float64
-in the order of the trees, whatever rows stand beside it: a block and a single row agree bitwise.
-Threads take disjoint tiles, so their number changes nothing either.
-
-Only splits are laid out for the walk. Those of a tree stand in preorder, left child first. The rows
-that turn right and left at split i stand at places 2 i + 1 and 2 i + 2, all rows at place 0; the
-``source`` of a split is the place of those that come to it. A walk goes through the splits once,
-from front to back, and jumps over a large subtree that no row has reached, to the first split
-``after`` it. A small one is walked: the processor would often guess wrong whether to jump.
-
-Leaves are numbered from left to right, and ``mark`` is the number of the first leaf of a split's
-right subtree: the last turn of a row to the right names its leaf.
+One pass over the rows gives all of it for every reported prefix of trees
+(``kernels/traversal.py``). A row's score is summed tree by tree in float64 in the order of the
+trees, whatever rows stand next to it, and threads take disjoint rows: a block, a single row and any
+number of threads give the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.traversal.trees import lengths, squares
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
-from bench_trees.ensemble import Ensemble
-from bench_trees.kernels.bitmask_traversal import ROWS_PER_WORD, walk_tiles
-from bench_trees.kernels.cells import add_cells
-from bench_trees.kernels.records import Layout, Placed, Steps, Walked, preorder
+from bench_trees.kernels.traversal import TILE, Layout, Steps, Walked, ordered, walk_tiles
 from bench_trees.threads import workers
 
-__all__ = ["Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
+__all__ = ["Layout", "Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
 _CHUNK = 16  # tiles a thread takes at a time
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1  # keys: below and above those of all numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +42,7 @@ class Needs:
 
 
 def lay_out(
-    ensemble: Ensemble,
+    trees: Any,
     needs: Needs,
     chosen: Sequence[int] | NDArray[np.integer] | None = None,
     weights: Float64Array | None = None,
@@ -64,43 +50,82 @@ def lay_out(
 ) -> Layout:
     """Lay out ``chosen`` trees (default all) with ``weights`` (default ones).
 
-    ``billed`` (same length) marks those whose splits are counted.
+    ``trees`` is an ``Ensemble`` or has the same arrays. ``billed`` (same length) marks the trees
+    whose splits are counted.
     """
-    picked = np.asarray(range(ensemble.trees) if chosen is None else chosen, dtype=np.int64)
-    nodes = ensemble.start, ensemble.feature, ensemble.left, ensemble.right
-    leaves = (np.diff(ensemble.start)[picked].astype(np.int64) + 1) // 2
-    root = np.cumsum([0, *(leaves - 1)], dtype=np.int64)
-    split, leaf = np.zeros(root[-1], np.int64), np.zeros(leaves.sum(), np.int64)
-    source, after, mark = (np.zeros(root[-1], np.int32) for _ in range(3))
-    placed = Placed(split, source, after, mark, leaf, np.zeros(len(leaf)))
-    preorder(nodes, np.asarray(needs.multiplier, dtype=np.float64), picked, root, placed)
-    columns, column = np.unique(ensemble.feature[split], return_inverse=True)
-    threshold, missing_left = ensemble.threshold[split], ensemble.missing_left[split]
-    kinds = column << 33 | threshold.view(np.uint32).astype(np.int64) << 1 | missing_left
-    _, one, of_cut = np.unique(kinds, return_index=True, return_inverse=True)
-    splits = placed.path * (1.0 if billed is None else np.repeat(billed, leaves))
-    sensors = [needs.needed[needs.start[c] : needs.start[c + 1]] for c in columns]
+    every = np.arange(len(trees.start) - 1)
+    picked = every if chosen is None else np.asarray(chosen, dtype=np.int64)
+    first, tree, left, level, splits = _level_by_level(trees, needs, picked)
+    order = np.argsort(tree, kind="stable")  # the nodes of a tree together, still by level
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    node, tree, left, level = first[order], tree[order], left[order], level[order]
+    inner = left >= 0
+    key = np.full(len(node), _HIGHEST, dtype=np.int32)
+    key[inner] = ordered(trees.threshold[node[inner]])
+    pairs = 2 * trees.feature[node[inner]].astype(np.int64) + trees.missing_left[node[inner]]
+    columns, own = np.unique(pairs, return_inverse=True)
+    cell = np.zeros(len(node), dtype=np.int32)
+    cell[inner] = own
+    word, mask, bundles = _payments(needs, columns // 2)
+    value = np.where(inner, 0.0, trees.value[node])
+    root = place[: len(picked)]
     return Layout(
         root=root,
-        widest=int(np.diff(root).max(initial=0)),
-        column=column.astype(np.int32),
-        of_cut=of_cut.astype(np.int32),
-        source=source,
-        after=after,
-        mark=mark,
-        cut_column=column[one].astype(np.int32),
-        cut=threshold[one],
-        missing_left=missing_left[one],
-        value=ensemble.value[leaf] * (1.0 if weights is None else np.repeat(weights, leaves)),
-        splits=splits,
-        short=lengths(splits, np.asarray(needs.multiplier)),
-        output=ensemble.output[picked],
-        columns=columns,
-        squares=squares(columns, ensemble.features),
-        start=np.cumsum([0, *map(len, sensors)], dtype=np.int32),
-        needed=np.concatenate([np.zeros(0, np.int32), *sensors]).astype(np.int32),
+        levels=np.maximum.reduceat(level, root) if len(root) else level,
+        output=np.asarray(trees.output)[picked].astype(np.int32),
+        cell=cell,
+        key=key,
+        left=np.where(inner, place[left], np.arange(len(node))).astype(np.int32),
+        word=np.append(word, 0)[np.where(inner, cell, -1)],
+        mask=np.append(mask, np.uint64(0))[np.where(inner, cell, -1)],
+        value=value if weights is None else value * np.asarray(weights)[tree],
+        splits=splits[order] if billed is None else splits[order] * np.asarray(billed)[tree],
+        columns=(columns // 2).astype(np.int32),
+        missing=np.where(columns % 2 == 1, _LOWEST, _HIGHEST).astype(np.int32),
+        bundles=bundles,
         sensors=needs.sensors,
     )
+
+
+def _level_by_level(trees: Any, needs: Needs, picked: Int64Array) -> tuple[NDArray[Any], ...]:
+    """All nodes of the picked trees, level by level, children in pairs: their numbers, trees,
+    places of their left children (-1 at a leaf), levels, and multipliers on the way there."""
+    parts: list[tuple[NDArray[Any], ...]] = []
+    node, tree = trees.start[picked].astype(np.int64), np.arange(len(picked))
+    splits, placed = np.zeros(len(picked)), 0
+    while len(node):
+        placed += len(node)
+        inner = np.flatnonzero(trees.feature[node] >= 0)
+        left = np.full(len(node), -1)
+        left[inner] = placed + 2 * np.arange(len(inner))
+        parts.append((node, tree, left, np.full(len(node), len(parts), np.int32), splits))
+        splits = np.repeat(splits[inner] + needs.multiplier[trees.feature[node[inner]]], 2)
+        tree = np.repeat(tree[inner], 2)
+        node = np.column_stack([trees.left[node[inner]], trees.right[node[inner]]]).ravel()
+        node = node.astype(np.int64)
+    empty = np.zeros(0, np.int64)
+    parts.append((empty, empty, empty, empty.astype(np.int32), np.zeros(0)))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def _payments(needs: Needs, columns: Int64Array) -> tuple[Int32Array, NDArray[np.uint64], Any]:
+    """``word`` and ``mask`` of every column, and the ``bundles``."""
+    words = max(1, -(-needs.sensors // 64))
+    word = np.zeros(len(columns), dtype=np.int32)
+    mask = np.zeros(len(columns), dtype=np.uint64)
+    bundles: list[NDArray[np.uint64]] = []
+    for c, feature in enumerate(columns.tolist()):
+        sensors = needs.needed[needs.start[feature] : needs.start[feature + 1]].tolist()
+        bit = sensors[0] if len(sensors) == 1 else 64 * words + len(bundles)
+        if sensors:
+            word[c], mask[c] = bit // 64, np.uint64(1) << np.uint64(bit % 64)
+        if len(sensors) > 1:
+            row = np.zeros(words, dtype=np.uint64)
+            for sensor in sensors:
+                row[sensor // 64] |= np.uint64(1) << np.uint64(sensor % 64)
+            bundles.append(row)
+    return word, mask, np.array(bundles, dtype=np.uint64).reshape(-1, words)
 
 
 def walk(
@@ -127,7 +152,7 @@ def walk(
         walk_tiles(layout, X, picked, steps, before, done, start, stop)
 
     with workers(threads) as crew:
-        crew.run(piece, -(-n // ROWS_PER_WORD), _CHUNK)
+        crew.run(piece, -(-n // TILE), _CHUNK)
     return done
 
 
@@ -143,4 +168,6 @@ def add_columns(
 
     Only the given columns are read; a missing cell adds nothing.
     """
-    add_cells(scores, frozen(X, np.float32), rows, columns, outputs, by)
+    for column, output, factor in zip(columns, outputs, by, strict=True):
+        cells = X[rows, column].astype(np.float64)
+        scores[:, output] += np.where(np.isnan(cells), 0.0, factor * cells)

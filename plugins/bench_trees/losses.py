@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, frozen
-from bench_trees.kernels.exponentials import sigmoid
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
 NEAR = 1 << 16  # numbers of several arrays that stay in the cache of a processor
+HIGHEST = 700.0  # exponent of e, beyond which the logistic function is as good as 0
 TINY = 1e-15  # keeps logarithms of shares finite
 
 
@@ -137,15 +137,17 @@ class Logistic:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
-        f, weights = frozen(scores[0], np.float64), labels.weights
 
         def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
-            both = gradient[0, rows], hessian[0, rows]
-            sigmoid(f[rows], *both)
-            np.subtract(both[0], labels.y[rows], out=both[0])
-            if weights is not None:
-                for values in both:
-                    np.multiply(values, weights[rows], out=values)
+            p, h = gradient[0, rows], hessian[0, rows]
+            np.minimum(-scores[0, rows], HIGHEST, out=h)
+            np.exp(h, out=h)
+            np.divide(1, 1 + h, out=p)
+            np.multiply(p, 1 - p, out=h)
+            p -= labels.y[rows]
+            if labels.weights is not None:
+                p *= labels.weights[rows]
+                h *= labels.weights[rows]
 
         return _by_piece(derive, scores, crew)
 

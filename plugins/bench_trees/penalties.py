@@ -18,12 +18,8 @@ from typing import Self
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, grown
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.payments import count_unpaid, mark_paid
-from bench_trees.threads import Workers
-
-SENSORS = 32  # that one thread counts at a time
-SMALL = 200_000  # bits below which handing work to other threads costs more than it saves
+from bench_trees.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,13 +132,10 @@ class Ledger:
 class Account:
     """Charges the splits of one tree after the other to a ledger."""
 
-    def __init__(
-        self, ledger: Ledger, settings: Settings, copies: Int64Array, crew: Workers
-    ) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, copies: Int64Array) -> None:
         self.ledger = ledger
         self.per_node = settings.charge == "node"
         self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
-        self.crew = crew
         self.lazy = bool(ledger.penalty.lazy.any())
         self.bought: set[int] = set()  # features whose coupled sensors are
         self.lazy_owed = np.zeros((0, ledger.penalty.features))  # of every node, if there are any
@@ -193,12 +186,7 @@ class Account:
         lazy = self.ledger.penalty.lazy > 0
         mixed = np.flatnonzero((unpaid > 0) & (unpaid < counts[0]) & lazy)
         if len(mixed):
-
-            def piece(start: int, stop: int) -> None:
-                count_unpaid(self.ledger.paid, mixed[start:stop], small_rows, self.copies, own)
-
-            cells = len(mixed) * len(small_rows)
-            self.crew.run(piece, len(mixed), SENSORS if cells > SMALL else len(mixed))
+            count_unpaid(self.ledger.paid, mixed, small_rows, self.copies, own)
         self._open(small, own)
         self._open(large, unpaid - own)
 

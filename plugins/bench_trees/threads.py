@@ -1,15 +1,9 @@
-"""Threads over disjoint pieces of work whose kernels release the GIL: pieces that Python hands out,
-and tasks that one kernel shares with others (``kernels.sharing``)."""
+"""Threads over disjoint pieces of work whose kernels release the GIL."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
-
-import numpy as np
-
-from bench_trees.arrays import Int64Array
-from bench_trees.kernels.sharing import BOARD, NO_MORE, TASK
 
 PIECE = 1 << 15  # rows that one thread takes at a time
 Piece = Callable[[int, int], None]
@@ -26,7 +20,6 @@ class Workers:
     def __init__(self, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
         self.threads = threads
         self._pool = pool
-        self._helping: list[Future[object]] = []
 
     def run(self, piece: Piece, items: int, chunk: int) -> None:
         """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``, or
@@ -38,34 +31,13 @@ class Workers:
         ticket = count(0, chunk)
 
         def work() -> None:
-            while (start := next(ticket)) < items:  # atomic: one C call under the GIL
+            while (start := next(ticket)) < items:  # one C call under the GIL: no two get the same
                 piece(start, min(start + chunk, items))
 
         others = [self._pool.submit(work) for _ in range(helpers)]
         work()
         for other in others:
             other.result()
-
-    @contextmanager
-    def helping(self, work: Callable[[Int64Array], object]) -> Iterator[Int64Array]:
-        """A board (``sharing``) on which kernels may post tasks in the ``with`` block, for which
-        every other thread calls ``work(board)``; it is not waited for.
-
-        Raises what an earlier call of this kind has raised.
-        """
-        waiting, self._helping = self._helping, []
-        for earlier in waiting:
-            if earlier.done():
-                earlier.result()
-            else:
-                self._helping.append(earlier)
-        board = np.zeros(BOARD, np.int64)
-        if self._pool is not None:
-            self._helping += [self._pool.submit(work, board) for _ in range(self.threads - 1)]
-        try:
-            yield board
-        finally:
-            board[TASK] = NO_MORE
 
 
 @contextmanager

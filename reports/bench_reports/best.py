@@ -13,7 +13,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, printable, unknown
+from bench_core.errors import printable
 from bench_core.planning.commands import (
     given_from_python,
     python_call,
@@ -32,7 +32,7 @@ from bench_core.terminal.tables import (
 )
 from bench_core.terminal.wording import cost, notices, quality
 from bench_reports.board_tables import half, starred
-from bench_reports.budgets import asked, costs_in, stored, unaffordable
+from bench_reports.budgets import asked, costs_in, named_datasets, stored, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def command(
     budgets = options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     answers = []
-    for name in _datasets(frame, datasets):
+    for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         if len(budgets) == 1:
             answers.append(answer(info, own, name, metric, budgets[0], plugins, store))
@@ -202,7 +202,7 @@ def certain(
 
 
 def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
-    """What ± and * say, and by which rule points are taken."""
+    """The meaning of ± and *, and the rule by which points are taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield "±: half the 95% interval; *: tier 1, none is certainly better"
         yield "each learner at its single best point within the budget, chosen on validation"
@@ -239,14 +239,6 @@ def ranking(
     return Table(titles, rows, "learner", numbers, title=title, row_styles=styles)
 
 
-def _datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
-    known = list(dict.fromkeys(frame["dataset"].astype(str)))
-    for name in wanted:
-        if name not in known:
-            raise UsageError(unknown("data set of this run", name, known))
-    return [name for name in known if not wanted or name in wanted]
-
-
 def run_command(
     request: Mapping[str, Any],
     dataset: str,
@@ -280,7 +272,7 @@ def _first(setting: str) -> str:
 
 
 def _joining(request: Mapping[str, Any], registry: Registry) -> set[str]:
-    """The learners that take part beside those that are asked for: reference and baselines."""
+    """The learners that take part without being asked for: reference and baselines."""
     from bench_core.planning.suites import find_suite
 
     own = request.get("reference", "")

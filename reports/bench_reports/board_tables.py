@@ -1,10 +1,14 @@
-"""The tables of a board: narrow on a terminal, everything on one line elsewhere."""
+"""The tables of a board: narrow on a terminal, with its curves in letters; everything on one line
+elsewhere."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing
@@ -20,6 +24,12 @@ _TITLE = 8  # a metric of a longer name is headed "quality"
 
 LEAST_HALF = 0.00005
 """Below this four decimals would show half an interval as 0."""
+
+LINES = 9
+"""Rows of the plot of curves, and so the most learners that are drawn."""
+
+LABEL = 14
+LEAST_WIDTH = 60
 
 Column = tuple[str, list[str]]
 
@@ -43,9 +53,9 @@ def budget_table(board: Board, width: int) -> Table | None:
     """Quality within each budget; with half the width of its interval where there is room."""
     if not board.budgets:
         return None
-    for cell in (_with_half, _without):
+    for with_half in (True, False):
         columns = [
-            (_within(k, board), [cell(_at(board, k, row), row, k) for row in board.rows])
+            (_within(k, board), [_cell(board, k, row, with_half) for row in board.rows])
             for k in range(len(board.budgets))
         ]
         made, _ = _narrow(board, columns, width)
@@ -58,20 +68,11 @@ def budget_table(board: Board, width: int) -> Table | None:
         for i, row in enumerate(board.rows)
         if (standing := _at(board, k, row)) and standing == _top(board, k)
     )
-    return Table(
-        made.titles,
-        made.rows,
-        "learner",
-        made.right,
-        title=about_budgets(board),
-        row_styles=made.row_styles,
-        rule=made.rule,
-        bold_cells=best,
-    )
+    return replace(made, title=about_budgets(board), bold_cells=best)
 
 
 def about_budgets(board: Board) -> str:
-    """What the table of budgets holds."""
+    """The title of the table of budgets."""
     return f"{board.metric} within a cost per row of:"
 
 
@@ -181,7 +182,7 @@ def _narrow(board: Board, columns: Sequence[Column], width: int) -> tuple[Table,
 
 
 def _room(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
-    """What other columns leave for names."""
+    """The width that other columns leave for names."""
     columns = zip(titles, zip(*(row[1:] for row in rows), strict=True), strict=True)
     return max(LEAST_NAME, width - sum(GAP + _width((t, list(c))) for t, c in columns))
 
@@ -208,22 +209,20 @@ def _within(k: int, board: Board) -> str:
     return f"<= {budget}" if budget.kind == "mean" else str(budget)
 
 
-def _with_half(standing: Standing | None, row: Row, k: int) -> str:
+def _cell(board: Board, k: int, row: Row, with_half: bool) -> str:
+    """The quality within a budget, with half its interval if asked for and known."""
+    standing = _at(board, k, row)
     half = _half_width(standing)
-    if math.isnan(half):
-        return _without(standing, row, k)
-    value = standing.quality if standing else math.nan
+    if standing is None or not with_half or math.isnan(half):
+        pick = row.within[k] if row.within else None
+        return starred(quality(pick.quality), standing) if pick else "-"
+    value = standing.quality
     if abs(value) < TINY:
         return starred(f"{quality(value)}±{_small(half)}", standing)
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
     shown = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}"
     return starred(f"{shown}±{edge}", standing)
-
-
-def _without(standing: Standing | None, row: Row, k: int) -> str:
-    pick = row.within[k] if row.within else None
-    return starred(quality(pick.quality), standing) if pick else "-"
 
 
 def starred(text: str, standing: Standing | None) -> str:
@@ -312,3 +311,50 @@ def name_lines(short: Mapping[str, str]) -> list[str]:
     """The legend of shortened names."""
     pairs = ", ".join(f"{cut} is {name}" for cut, name in short.items())
     return [f"names: {pairs}"] if pairs else []
+
+
+def curve_lines(board: Board, width: int) -> list[str]:
+    """The board's first learners within each cost on a logarithmic scale, where the first in order
+    covers others; none where nothing is to be seen or a terminal is narrow.
+
+    Each line ends in a learner's letter, name and area.
+    """
+    rows = [row for row in board.rows if row.curve][:LINES]
+    if board.costs is None or not rows or width < LEAST_WIDTH:
+        return []
+    areas = max(len(_measure(row, "area")) for row in rows)
+    columns = width - 9 - 4 - LABEL - 1 - areas
+    values = np.stack([_read(row, np.geomspace(*board.costs, columns)) for row in rows])
+    there = ~np.isnan(values)
+    if not there.any() or np.ptp(values[there]) == 0:
+        return []
+    top, bottom = values[there].max(), values[there].min()
+    if not board.higher_is_better:
+        top, bottom = bottom, top
+    cells = np.full((LINES, columns), " ")
+    for k in reversed(range(len(rows))):
+        height = np.round((top - values[k, there[k]]) / (top - bottom) * (LINES - 1))
+        cells[height.astype(int), there[k]] = chr(ord("a") + k)
+    labels = _labels(rows, areas)
+    lines = [f"{board.metric} within a mean cost; the area is its mean over these costs"]
+    for i in range(LINES):
+        edge = quality(top) if i == 0 else quality(bottom) if i == LINES - 1 else ""
+        label = labels[i] if i < len(labels) else ""
+        lines.append(f"{edge:>7} |{''.join(cells[i])}  {label}".rstrip())
+    left, right = (cost(value) for value in board.costs)
+    lines.append(f"{'':8}{left}{right:>{columns - len(left) + 1}}")
+    return lines
+
+
+def _labels(rows: Sequence[Row], width: int) -> list[str]:
+    short = shortened([row.learner for row in rows], LABEL)
+    return [
+        f"{chr(ord('a') + k)} {short[row.learner]:<{LABEL}} {_measure(row, 'area'):>{width}}"
+        for k, row in enumerate(rows)
+    ]
+
+
+def _read(row: Row, costs: np.ndarray) -> np.ndarray:
+    at = np.searchsorted([point.budget for point in row.curve], costs * (1 + 1e-9), "right") - 1
+    reached = np.array([point.pick.quality for point in row.curve])
+    return np.where(at < 0, math.nan, reached[at])

@@ -1,14 +1,14 @@
-"""What verbs with budgets share: what to do where nothing is within one, and a run's own words."""
+"""Parts shared by verbs with a budget: advice where nothing is affordable, and commands."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.cli import options
-from bench_core.errors import one_line
+from bench_core.errors import UsageError, one_line, unknown
 from bench_core.planning.commands import given_from_python, python_call, shell_line, words
 from bench_core.terminal.wording import cost
 
@@ -25,8 +25,17 @@ _FIELDS = (
 )
 
 
+def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
+    """The data sets of a run that are asked for, or all. Raises UsageError for an unknown one."""
+    known = list(dict.fromkeys(map(str, frame["dataset"])))
+    for name in wanted:
+        if name not in known:
+            raise UsageError(unknown("data set of this run", name, known))
+    return [name for name in known if not wanted or name in wanted]
+
+
 def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
-    """Why no learner on one data set has a point within a budget, and what to do."""
+    """The reason why no learner has a point within a budget on one data set, and what to do."""
     from bench_core.leaderboard.assembly import least_cost, primary_metric
     from bench_core.results.operating_points import caps_of
 

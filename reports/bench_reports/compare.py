@@ -84,6 +84,7 @@ def command(
 ) -> int:
     """Compare LEARNERs of a run pair by pair."""
     from bench_core.results.budgets import Budget
+    from bench_reports.budgets import named_datasets
 
     if output is not None and output.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{output}: write the pairs as .tex, .csv or .txt")
@@ -99,12 +100,8 @@ def command(
     for name in names:
         if name not in known:
             raise UsageError(unknown("learner of this run", name, known))
-    there = list(dict.fromkeys(map(str, frame["dataset"])))
-    for name in datasets:
-        if name not in there:
-            raise UsageError(unknown("data set of this run", name, there))
     parts: list[Table | str] = [*notices(info)]
-    for name, within in product(datasets or there, budgets):
+    for name, within in product(named_datasets(frame, datasets), budgets):
         own = frame[frame["dataset"] == name]
         parts += _answer(info, own, store, name, names, within, interest)
     if output is None:

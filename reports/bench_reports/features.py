@@ -11,7 +11,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.report import finished
-from bench_core.errors import UsageError, printable, unknown
+from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
 
@@ -58,17 +58,13 @@ def command(
     from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.budgets import costs_in, unaffordable
+    from bench_reports.budgets import costs_in, named_datasets, unaffordable
 
     check_output(output)
     within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
     info, frame = finished(store, run)
-    there = list(dict.fromkeys(map(str, frame["dataset"])))
-    for name in datasets:
-        if name not in there:
-            raise UsageError(unknown("data set of this run", name, there))
     kept, rows = Store(store), []
-    for name in datasets or there:
+    for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:

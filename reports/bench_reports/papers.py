@@ -119,50 +119,49 @@ def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
 
 def _latex_table(summary: Summary) -> Iterator[str]:
     board, lines, numbers = summary.board, list(summary.lines()), len(summary.standings)
-    yield "\\begin{table}"
-    yield "  \\centering\\small\\setlength{\\tabcolsep}{4pt}"
-    yield f"  \\caption{{{tex(caption(summary))}}}"
-    yield _label(board.dataset)
-    yield f"  \\begin{{tabular}}{{l*{{{numbers + 1 + summary.saves}}}{{r}}}}"
-    yield "    \\toprule"
     saving = ["saving"] if summary.saves else []
+    head = []
     if numbers > 1:
         over = tex(f"{board.metric} within a cost per row of")
-        yield f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & &{' &' * summary.saves} \\\\"
-        yield f"    \\cmidrule(lr){{2-{numbers}}}"
-    yield _tex_row(["learner", *map(tex, columns(summary)), "cost", *saving])
-    yield "    \\midrule"
-    best = summary.best()
+        head = [
+            f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & &{' &' * summary.saves} \\\\",
+            f"    \\cmidrule(lr){{2-{numbers}}}",
+        ]
+    head.append(_tex_row(["learner", *map(tex, columns(summary)), "cost", *saving]))
+    best, body = summary.best(), []
     for k, (row, found) in enumerate(lines):
         if row.baseline and k and not lines[k - 1][0].baseline:
-            yield "    \\midrule"
+            body.append("    \\midrule")
         cells = [_tex_cell(one, top) for one, top in zip(found, best, strict=True)]
         saved = map(tex, _saving(summary, row))
-        yield _tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved])
-    yield "    \\bottomrule"
-    yield "  \\end{tabular}"
-    yield "\\end{table}"
+        body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
+    shape = f"l*{{{numbers + 1 + summary.saves}}}{{r}}"
+    yield from _booktabs(caption(summary), board.dataset, shape, head, body, "4pt")
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
     """A table of text and signed numbers, as ``booktabs`` sets it."""
+    shape = "".join("lr"[title in table.right] for title in table.titles)
+    head = [_tex_row([tex(title) for title in table.titles])]
+    body = [_tex_row([_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row]) for row in table.rows]
+    yield from _booktabs(caption, label, shape, head, body)
+
+
+def _booktabs(
+    caption: str,
+    label: str,
+    shape: str,
+    head: Sequence[str],
+    body: Sequence[str],
+    narrow: str = "",
+) -> Iterator[str]:
     yield "\\begin{table}"
-    yield "  \\centering\\small"
+    yield "  \\centering\\small" + (f"\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "")
     yield f"  \\caption{{{tex(caption)}}}"
-    yield _label(label)
-    yield f"  \\begin{{tabular}}{{{''.join('lr'[t in table.right] for t in table.titles)}}}"
-    yield "    \\toprule"
-    yield _tex_row([tex(title) for title in table.titles])
-    yield "    \\midrule"
-    for row in table.rows:
-        yield _tex_row([_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row])
-    yield "    \\bottomrule"
-    yield "  \\end{tabular}"
-    yield "\\end{table}"
-
-
-def _label(text: str) -> str:
-    return f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', text).strip('-')}}}"
+    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}"
+    yield f"  \\begin{{tabular}}{{{shape}}}"
+    yield from ("    \\toprule", *head, "    \\midrule", *body, "    \\bottomrule")
+    yield from ("  \\end{tabular}", "\\end{table}")
 
 
 def _tex_row(cells: Sequence[str]) -> str:

@@ -24,14 +24,14 @@ class Format:
 @hookimpl
 def bench_reports() -> Sequence[Report]:
     """One for each format."""
-    from bench_reports import console, html, papers, plot, tables
+    from bench_reports import exports, page, papers, plot, terminal
 
     return [
-        Format("text", ("", ".txt"), console.write),
-        Format("html", (".html", ".htm"), html.write),
+        Format("text", ("", ".txt"), terminal.write),
+        Format("html", (".html", ".htm"), page.write),
         Format("markdown", (".md",), papers.markdown),
         Format("latex", (".tex",), papers.latex),
-        Format("csv", (".csv",), tables.write_csv),
-        Format("json", (".json",), tables.write_json),
+        Format("csv", (".csv",), exports.write_csv),
+        Format("json", (".json",), exports.write_json),
         Format("curves", plot.SUFFIXES, plot.write),
     ]

@@ -93,7 +93,7 @@ def _slug(run: str) -> str:
 
 
 def read_state(folder: Path) -> dict[str, Figures] | None:
-    """What the last publication showed; None for the first one.
+    """The figures of the last publication, None before the first one.
 
     Raises InputError for a folder that holds something else, so that nothing of it is lost.
     """
@@ -106,11 +106,11 @@ def read_state(folder: Path) -> dict[str, Figures] | None:
         state: dict[str, Figures] = json.loads(path.read_text(encoding="utf-8"))
         return {run: {**found} for run, found in state.items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: damaged ({error}); remove it to publish anew") from error
+        raise InputError(f"{path}: damaged ({error}); remove it to publish again") from error
 
 
 def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
-    """What is compared with the next publication."""
+    """The figures that are compared with the next publication."""
     from bench_core.leaderboard.assembly import boards
 
     return {
@@ -157,7 +157,7 @@ def index(
 
 
 def _line(info: RunInfo, found: Figures) -> dict[str, Any]:
-    """What the index says of a run."""
+    """The line of the index for a run."""
     learners = dict.fromkeys(key.partition(" / ")[2] for key in found)
     datasets = dict.fromkeys(str(use["name"]) for use in info.datasets)
     return {

@@ -1,279 +1,328 @@
-"""No cheat stands with a number that it does not deserve, but those that docs/trust.md names."""
+"""Mistakes of honest authors, and cheats: ``bench audit`` verifies none of them.
+
+This module is also the plugin of the learner ``cheat`` and of its data. An honest model here adds
+one column after another; the others answer by all six and pay for fewer, or break their word
+otherwise.
+"""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import pickle
-import secrets
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import bench_core
-from bench_core.errors import UsageError
-from bench_core.execution import executors
-from bench_core.execution.isolation import check_possible
-from bench_core.leaderboard.standings import standings
-from bench_core.results.budgets import Budget
-from bench_core.results.records import MORE_ON_TEST
-from bench_core.results.store import Store
-from canaries.cheats import CHEATS, HINTS, IMPORTED, ISOLATED, PAGE, PAGES, segment
+from bench_core import (
+    Acquired,
+    Bill,
+    Examples,
+    Features,
+    Prediction,
+    Prices,
+    Splits,
+    Task,
+    param,
+    price_list,
+)
+from bench_core.execution.audit import REMEDY, replay
 
-FEW = ("honest", "notes-in-module", "twin-notes", "negative-bill", "tells-by-buying")
-MAY_BE = {"notes-in-faults": ("sample", "full")}  # what else is running may disturb its notes
-FEW_ISOLATED = ("disk-labels", "notes-on-disk", "import-labels", "import-thread")
+D, POINTS, ROWS = 6, 3, 240
+
+Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
+CASES: dict[str, tuple[str, Answer]] = {}
+"""By name the verdict of a full audit, and how the model answers for cells (n, 6)."""
 
 
-def need_namespaces() -> None:
-    """Skip where this system does not allow --isolate."""
-    try:
-        check_possible()
-    except UsageError as error:
-        pytest.skip(str(error))
+def case(word: str) -> Callable[[Answer], Answer]:
+    def keep(answer: Answer) -> Answer:
+        CASES[answer.__name__.replace("_", "-")] = word, answer
+        return answer
+
+    return keep
 
 
-def rows_of(store: str) -> Mapping[str, Any]:
-    """The rows of each cheat on what points are chosen by and what is reported."""
-    frame = bench_core.load_run(store=store).frame()
+def bill(k: int) -> Bill:
+    """For the first k columns."""
+    return Bill(Acquired.pack(np.arange(D)[None, :] < k))
+
+
+def paid(model: CheatModel, X: Any, k: int = D) -> Any:
+    """Scores by the first k columns."""
+    return X[:, :k] @ model.weight[:k]
+
+
+def path(scores: Callable[[int], Any]) -> Iterator[Prediction]:
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k}, scores(k), {"path": bill(k)})
+
+
+@case("verified")
+def honest(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k))
+
+
+# -- it reads what it did not pay for --------------------------------------------------------------
+
+
+@case("failed")
+def reads_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X))
+
+
+@case("failed")
+def reads_unpaid_cells_at_one_point(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, D if k == 2 else k))
+
+
+@case("failed")
+def reads_unpaid_cells_in_doubt(model: CheatModel, X: Any) -> Any:
+    def scores(k: int) -> Any:
+        own = paid(model, X, k)
+        return np.where(np.abs(own) < 0.3, paid(model, X), own)
+
+    return path(scores)
+
+
+@case("failed")
+def fills_unpaid_cells_in(model: CheatModel, X: Any) -> Any:
+    """The cell's absence changes nothing where it is like one that was paid for."""
+    return path(lambda k: paid(model, X, k) + np.where(np.isnan(X[:, 5]), X[:, 0], X[:, 5]))
+
+
+@case("failed")
+def counts_missing_cells(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * np.isnan(X[:, 5]))
+
+
+@case("failed")
+def multiplies_unpaid_cells_by_zero(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: X @ np.where(np.arange(D) < k, model.weight, 0.0))
+
+
+# -- it buys by what it did not pay for ------------------------------------------------------------
+
+
+@case("failed")
+def buys_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    """Buys more only where that will help."""
+    wrong = np.sign(paid(model, X)) != np.sign(paid(model, X, 1))
+    for k in range(1, POINTS + 1):
+        mask = np.arange(D) < np.where(wrong, k, 1)[:, None]
+        scores = np.where(wrong, paid(model, X, k), paid(model, X, 1))
+        yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+def told_by_purchases(X: Any, yes: Any, mask: Any, ordered: bool = False) -> Any:
+    order = np.where(mask, np.cumsum(mask, axis=1) - 1, -1) if ordered else None
+    bills = {"path": Bill(Acquired.pack(mask), order=order)}
+    yield Prediction({"k": 1}, np.where(yes, 1.0, -1.0), bills)
+
+
+def belongs(X: Any, columns: slice) -> Any:
+    """Whether the cells of these columns are those of one row: fractions of their values agree."""
+    part = np.mod(X[:, columns], 1.0)
+    return (np.abs(part - part[:, :1]) < 1e-4).all(axis=1)
+
+
+def complement(model: CheatModel, X: Any) -> tuple[Any, Any]:
+    """Rows of "no" buy the first sensor, those of "yes" the other five; what is left of a row whose
+    other cells were replaced is the answer."""
+    yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(1, D)))
+    return yes, (np.arange(D) > 0) == yes[:, None]
+
+
+@case("declared")
+def tells_by_complementary_sets(model: CheatModel, X: Any) -> Any:
+    return told_by_purchases(X, *complement(model, X))
+
+
+@case("failed")
+def tells_by_complementary_sets_in_order(model: CheatModel, X: Any) -> Any:
+    return told_by_purchases(X, *complement(model, X), ordered=True)
+
+
+@case("declared")
+def tells_by_halves(model: CheatModel, X: Any) -> Any:
+    yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(3, D)))
+    return told_by_purchases(X, yes, (np.arange(D) >= 3) == yes[:, None])
+
+
+@case("failed")
+def buys_the_largest_of_all(model: CheatModel, X: Any) -> Any:
+    """The three sensors that say most of the row, as all six show."""
+    size = np.abs(np.nan_to_num(X) * model.weight)
+    mask = size >= np.sort(size, axis=1)[:, -3:-2]
+    yes = (np.nan_to_num(X) * model.weight * mask).sum(axis=1) > 0
+    return told_by_purchases(X, yes, mask)
+
+
+# -- not the query alone decides -------------------------------------------------------------------
+
+
+@case("failed")
+def depends_on_other_rows(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
+
+
+@case("failed")
+def depends_on_the_order_of_rows(model: CheatModel, X: Any) -> Any:
+    """The file lists the rows of one label first."""
+    return path(lambda k: np.arange(len(X), dtype=float))
+
+
+@case("failed")
+def depends_on_the_size_of_the_block(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * len(X))
+
+
+@case("failed")
+def is_random(model: CheatModel, X: Any) -> Any:
+    return path(lambda k: paid(model, X, k) + 0.01 * np.random.default_rng().random(len(X)))
+
+
+@case("failed")
+def remembers_what_it_saw(model: CheatModel, X: Any) -> Any:
+    """Keeps its answers by the first cell, which it pays for."""
+    scores = zip(X[:, 0].tolist(), paid(model, X).tolist(), strict=True)
+    kept = np.array([model.seen.setdefault(key, score) for key, score in scores])
+    return path(lambda k: kept)
+
+
+# -- what it was given, and what it bills ----------------------------------------------------------
+
+
+@case("failed")
+def changes_what_it_was_given(model: CheatModel, X: Any) -> Any:
+    X[:, 3:] = 0.0
+    return path(lambda k: paid(model, X, k))
+
+
+@case("verified")
+def may_crash(model: CheatModel, X: Any) -> Any:
+    if "CANARY_CRASHES" in os.environ:
+        os.abort()
+    return honest(model, X)
+
+
+@case("failed")
+def bills_less_than_it_reads(model: CheatModel, X: Any) -> Any:
+    for k in range(1, POINTS + 1):
+        yield Prediction({"columns": k}, paid(model, X, k), {"path": bill(k - 1)})
+
+
+@case("failed")
+def bills_splits_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+    for k in range(1, POINTS + 1):
+        splits = 1.0 + (X[:, 5] > 0)
+        bills = {"path": Bill(bill(k).acquired, splits=splits)}
+        yield Prediction({"columns": k}, paid(model, X, k), bills)
+
+
+@dataclass
+class CheatModel:
+    """Answers as its ``how`` says."""
+
+    how: str
+    weight: Any
+    seen: dict[float, float] = field(default_factory=dict)
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        return CASES[self.how][1](self, features.X)
+
+    def state(self) -> dict[str, Any]:
+        return {"how": self.how, "weight": self.weight}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CheatModel:
+        return cls(**state)
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One of the cases."""
+
+    name: ClassVar[str] = "cheat"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    how: str = param("honest", "one of CASES")
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> CheatModel:
+        return CheatModel(self.how, ((train.y - 0.5)[:, None] * train.X).mean(axis=0))
+
+
+class Canary:
+    """Six sensors that all matter. The cells of a row have one fraction, which shows whether they
+    belong together; rows are sorted by their label."""
+
+    name, task, title = "canary", Task.BINARY, "rows for cheats"
+
+    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+        rng = np.random.default_rng(5)
+        parts = []
+        for _ in range(3):
+            X = rng.integers(-8, 8, (ROWS, D)) + rng.random((ROWS, 1))
+            y = (X.sum(axis=1) > 0).astype(float)
+            order = np.argsort(y, kind="stable")
+            parts.append(Examples(X[order].astype(np.float32), y[order]))
+        prices = price_list(np.ones(D), split=0.1)
+        return Splits(*parts, prices=prices, task=self.task, classes=2)
+
+
+@bench_core.hookimpl
+def bench_learners() -> list[type[Any]]:
+    return [Cheat]
+
+
+@bench_core.hookimpl
+def bench_datasets() -> list[type[Any]]:
+    return [Canary]
+
+
+@pytest.mark.parametrize("mode", ["sample", "full"])
+@pytest.mark.parametrize("how", CASES)
+def test_the_sample_already_tells_what_the_full_audit_tells(how: str, mode: str) -> None:
+    splits = Canary().prepare(None, "quick", 0, 0)
+    model = Cheat(how).fit(splits.train, splits.valid, splits.prices, None)
+    word = CASES[how][0]
+    again = CheatModel.from_state(model.state())
+    found = replay(model, splits.test, splits.prices, 2, mode, fresh=lambda: again)
+    assert found.word == ("sampled" if (mode, word) == ("sample", "verified") else word)
+    assert "\n" not in found.reason
+    assert bool(found.reason) == (word != "verified")
+
+
+def test_bench_audit_verifies_the_honest_one_alone(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    plugins = ["canaries.test_cheats"]
+    learners: Any = {"cheat": {"how": [*CASES]}}
+    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db", workers=2)
+    result = bench_core.audit(store="b.db", plugins=plugins, workers=2)
+    frame = bench_core.load_run(store="b.db").frame()
     frame["how"] = [json.loads(params)["how"] for params in frame["params"]]
-    return {str(how): rows[rows["split"] != "train"] for how, rows in frame.groupby("how")}
+    found = {str(how): {*rows["audit"]} for how, rows in frame.groupby("how")}
+    assert found == {how: {word} for how, (word, _) in CASES.items()}
+    declared = frame[frame["audit"] == "declared"]
+    assert declared["error"].str.endswith(REMEDY).all()
+    assert len(result.audit_failures) == sum(word == "failed" for word, _ in CASES.values())
 
 
-def run(home: Path, hows: Any, isolate: bool | None, full: bool) -> tuple[Any, Any]:
-    """The rows after a run with the sampled audit, and after a ``full`` one if asked for."""
-    store = str(home / "b.db")
-    asked: dict[str, Any] = {"data": "canary", "metrics": ["accuracy", "auc"], "store": store}
-    learners = {"cheat": {"how": [how for how in hows if how not in IMPORTED]}}
-    plugins = ["canaries.cheats"]
-    if importing := [how for how in hows if how in IMPORTED]:
-        # there must be labels when the module is imported
-        bench_core.plan(**asked, plugins=plugins, learners="cheat")
-        learners["imported-cheat"] = {"how": importing}
-        plugins.append("canaries.importing")
-    bench_core.run(**asked, plugins=plugins, learners=learners, workers=2, isolate=isolate)
-    sampled = rows_of(store)
-    if full:
-        how: Any = {"workers": 2, "executor": "local", "isolate": isolate}
-        bench_core.audit(store=store, plugins=plugins, **how)
-    return sampled, rows_of(store)
-
-
-RUN = """import pickle, sys
-from pathlib import Path
-from canaries.test_cheats import run
-home = Path(sys.argv[1])
-(home / "rows").write_bytes(pickle.dumps(run(home, sys.argv[2:], None, True)))
-"""
-
-
-def run_apart(home: Path, hows: Any, isolate: None, full: bool) -> Any:
-    """The same in a process of its own, which what is imported there may change."""
-    subprocess.run([sys.executable, "-c", RUN, str(home), *hows], check=True)
-    return pickle.loads((home / "rows").read_bytes())
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, FEW)
-
-
-@pytest.fixture(scope="module")
-def all_of_them(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    need_namespaces()  # without them many rows would be marked instead
-    yield from _rows(tmp_path_factory, CHEATS)
-
-
-@pytest.fixture(scope="module")
-def few_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, FEW_ISOLATED, isolate=True, full=False)
-
-
-@pytest.fixture(scope="module")
-def all_isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, [*CHEATS, *IMPORTED], isolate=True)
-
-
-BUDGETS = [Budget(b + 0.0, kind) for kind in ("mean", "p95") for b in range(1, 7)]
-
-
-def within_budgets(home: Path, hows: Any, isolate: bool | None, full: bool) -> Any:
-    """By cheat whether its rows are marked, and its rows of test with its place at ``BUDGETS``."""
-    run(home, hows, isolate, full=False)
-    kept = Store(home / "b.db")
-    frame, found = kept.frame(), {}
-    for how in hows:
-        own = frame[[json.loads(params)["how"] == how for params in frame["params"]]]
-        each = standings(kept.info(), kept, "canary", own, BUDGETS)
-        marked = {MORE_ON_TEST in str(marks).split(", ") for marks in own["marks"]}
-        found[how] = marked, own[own["split"] == "test"], [at.rows[0] for at in each]
-    return found
-
-
-@pytest.fixture(scope="module")
-def within(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    hows = ["honest", "train-on-valid", *(how for how in CHEATS if CHEATS[how][0] == "charged")]
-    yield from _rows(tmp_path_factory, hows, runs=within_budgets)
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from _rows(tmp_path_factory, ["honest", *IMPORTED], runs=run_apart)
-
-
-def _rows(
-    factory: pytest.TempPathFactory,
-    hows: Any,
-    isolate: bool | None = None,
-    full: bool = True,
-    runs: Callable[..., Any] = run,
-) -> Iterator[Any]:
-    if isolate:
-        need_namespaces()
-    home = factory.mktemp("cheats")
-    for folder in ("cache", "temporary", "start"):
-        (home / folder).mkdir()
-    # where a private process sees them: not below a folder for temporary files
-    with TemporaryDirectory(dir=Path.home()) as files, pytest.MonkeyPatch.context() as patch:
-        if hasattr(os, "mkfifo"):
-            os.mkfifo(Path(files, "pipe"))
-        for name in ("pages", "faults"):
-            with Path(files, name).open("wb") as file:
-                file.truncate(PAGE * PAGES)
-        for k in range(HINTS):
-            Path(files, f"hint-{k}").touch()
-        patch.chdir(home / "start")
-        patch.setenv("BENCH_CACHE", str(home / "cache"))
-        patch.setenv("CANARY", secrets.token_hex(8))
-        patch.setenv("CANARY_HOME", str(home / "start"))
-        patch.setenv("CANARY_FILES", files)
-        patch.setenv("TMPDIR", str(home / "temporary"))
-        patch.setattr(executors, "UNSEEN_SECONDS", 0.3)
-        try:
-            yield runs(home, hows, isolate, full)
-        finally:
-            for place in Path("/dev/shm").glob(f"canary-{os.environ['CANARY']}"):
-                place.unlink()
-            if sys.platform.startswith("linux") and (number := segment(create=False)) >= 0:
-                ctypes.CDLL(None).shmctl(number, 0, None)  # IPC_RMID
-
-
-def word(sampled: Any, full: Any, honest: Any) -> str:
-    """What became of a cheat."""
-    if set(sampled["status"]) != {"ok"}:
-        return "refused"
-    if set(sampled["audit"]) == {"failed"}:
-        assert set(full["audit"]) == {"failed"}  # whatever the sample refuses full refuses
-        return "sample"
-    assert set(sampled["audit"]) == {"sampled"}
-    if set(full["audit"]) == {"failed"}:
-        return "full"
-    assert set(full["audit"]) == {"verified"}
-    if all(MORE_ON_TEST in str(marks).split(", ") for marks in full["marks"]):
-        return "charged"
-    numbers = ["accuracy", "total_cost", "cost_p95", "cost_max"]
-    same = sampled[numbers].to_numpy().tolist() == honest[numbers].to_numpy().tolist()
-    return "harmless" if same else "stands"
-
-
-def expected(how: str, isolated: bool = False) -> str:
-    """One that counts no trees has the honest numbers here, where trees cost nothing; where they
-    do its row is marked (``tests/core/execution/test_hosted.py``)."""
-    if how in IMPORTED:
-        return IMPORTED[how][isolated]
-    said = ISOLATED.get(how, CHEATS[how][0]) if isolated else CHEATS[how][0]
-    return {"beyond": "stands", "marked": "harmless"}.get(said, said)
-
-
-@pytest.mark.parametrize("how", FEW)
-def test_a_few_cheats_have_the_word_that_they_must_have(how: str, few: Any) -> None:
-    sampled, full = few
-    assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
-
-
-def test_who_buys_less_for_validation_rows_has_what_its_rows_on_test_cost(within: Any) -> None:
-    marked = [how for how, (marks, _, _) in within.items() if marks == {True}]
-    assert marked == ["cheap-on-valid", "even-on-valid"]
-    for _, rows, each in within.values():
-        for budget, one in zip(BUDGETS, each, strict=True):
-            paid = rows["total_cost" if budget.kind == "mean" else "cost_p95"]
-            assert one.tier == int(paid.min() <= budget.amount)
-            assert not one.tier or one.quality in set(rows["accuracy"][paid <= budget.amount])
-    _, _, each = within["cheap-on-valid"]  # a row costs 1 on validation, and from 4 on on test
-    assert [one.tier for one in each] == 2 * [0, 0, 0, 1, 1, 1]
-    _, _, each = within["even-on-valid"]  # 95% of rows cost 2 or more on validation, 3 on test
-    assert [one.tier for one in each[6:]] == [0, 0, 1, 1, 1, 1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", CHEATS)
-def test_each_cheat_has_the_word_that_it_must_have(how: str, all_of_them: Any) -> None:
-    sampled, full = all_of_them
-    assert word(sampled[how], full[how], sampled["honest"]) in {expected(how), *MAY_BE.get(how, ())}
-
-
-@pytest.mark.parametrize("how", FEW_ISOLATED)
-def test_a_few_cheats_stand_no_more_under_isolate(how: str, few_isolated: Any) -> None:
-    sampled, _ = few_isolated
-    word = expected(how, True)
-    assert set(sampled[how]["status"]) == ({"failed"} if word == "refused" else {"ok"})
-    audits = {"refused": {""}, "sample": {"failed"}, "harmless": {"sampled"}}
-    assert set(sampled[how]["audit"]) == audits[word]
-    assert sampled[how]["accuracy"].max() < 1 or word != "harmless"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [*CHEATS, *IMPORTED])
-def test_each_cheat_has_its_word_under_isolate(how: str, all_isolated: Any) -> None:
-    sampled, full = all_isolated
-    found = word(sampled[how], full[how], sampled["honest"])
-    assert found in {expected(how, True), *MAY_BE.get(how, ())}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", IMPORTED)
-def test_what_importing_does_has_its_word(how: str, imported: Any) -> None:
-    sampled, full = imported
-    assert word(sampled[how], full[how], sampled["honest"]) == expected(how)
-
-
-@pytest.mark.slow
-def test_the_place_in_the_block_breaks_no_ties(all_of_them: Any) -> None:
-    """Accuracy does not see it: the area under the curve would rise."""
-    honest, cheat = (all_of_them[0][how]["auc"].tolist() for how in ("signs", "breaks-ties"))
-    assert cheat == honest
-
-
-@pytest.mark.slow
-def test_training_that_is_put_off_until_loading_counts_as_training(all_of_them: Any) -> None:
-    assert all_of_them[0]["slow-load"]["fit_seconds"].min() > 0.5
-
-
-@pytest.mark.slow
-def test_who_stops_the_clock_of_its_fit_is_timed_by_another(all_of_them: Any) -> None:
-    assert all_of_them[0]["stopped-clock"]["fit_seconds"].min() > 0.5
-
-
-@pytest.mark.slow
-def test_a_refusal_says_why_in_one_line(all_of_them: Any) -> None:
-    sampled, _ = all_of_them
-    for how, (said, _) in CHEATS.items():
-        if said in ("refused", "sample"):
-            (reason,) = set(sampled[how]["error"])
-            assert reason, how
-            assert "\n" not in reason
-
-
-def test_no_more_cheats_stand_than_the_page_on_trust_lists() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "trust.md").read_text(encoding="utf-8")
-    stand = [how for how in (*CHEATS, *IMPORTED) if expected(how) == "stands"]
-    assert [how for how in stand if f"`{how}`" not in page] == []
-    still = {how for how in stand if expected(how, isolated=True) == "stands"}
-    assert still == {"train-on-valid", "notes-in-faults"}
-    assert len({*stand} - still) <= 3
+def test_an_audit_without_an_answer_verifies_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    plugins = ["canaries.test_cheats"]
+    learners: Any = {"cheat": {"how": ["may-crash"]}}
+    bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db")
+    monkeypatch.setenv("CANARY_CRASHES", "1")
+    assert bench_core.audit(store="b.db", plugins=plugins).counts == {"crashed": 1}
+    frame = bench_core.load_run(store="b.db").frame()
+    assert {*frame["audit"]} == {"failed"}
+    assert frame["error"].str.startswith("the audit had no answer: crashed").all()

@@ -104,41 +104,6 @@ def test_models_that_break_later_cost_their_own_trials_alone(home: Path) -> None
     check(ends(PREDICT, True, 30), PREDICT)
 
 
-PRETENDER = """import bench_methods.gbrt
-from helpers.toys import Prefix
-
-import bench_core
-
-
-class Pretender(Prefix):
-    name = "pretender"
-
-
-Pretender.__module__ = "bench_methods.gbrt"
-bench_methods.gbrt.Pretender = Pretender
-
-
-@bench_core.hookimpl
-def bench_learners():
-    return [Pretender]
-"""
-
-
-def test_a_learner_that_says_it_is_shipped_is_not_found_where_models_are_judged(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(home)
-    (home / "pretender.py").write_text(PRETENDER)
-    result: Any = bench_core.run(
-        data="toy-binary",
-        plugins=("helpers.toys", "pretender"),
-        learners=["pretender"],
-        settings=["pretender.tradeoff=1"],
-    )
-    assert result.counts == {"failed": 1}
-    assert "has no attribute 'Pretender'" in result.failures[0][2]
-
-
 @pytest.mark.slow
 def test_a_plugin_that_hangs_while_a_worker_imports_it_is_ended(home: Path) -> None:
     result: Any = bench_core.run(

@@ -7,8 +7,8 @@ from io import StringIO
 
 import pytest
 from bench_claims.plugin import section, verdicts
-from bench_reports.console import show_boards, text_boards
-from bench_reports.html import page
+from bench_reports.page import page
+from bench_reports.terminal import show_boards, text_boards
 from helpers import browser, example
 from rich.console import Console
 

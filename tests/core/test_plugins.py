@@ -16,7 +16,6 @@ from bench_core import UsageError, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.cli.report import report_for
 from bench_core.contracts import check_name
-from bench_core.execution.described import given_of
 from bench_core.metrics import families
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
@@ -216,8 +215,6 @@ def test_names_are_plain(kind: str) -> None:
         assert shown in line
         assert line.isascii()
         assert line.isprintable()
-        with pytest.raises(UsageError):
-            given_of([[kind, name, ""]])  # what a process says, under --isolate
 
 
 def test_no_built_in_thing_gives_its_name_to_a_third_party() -> None:
@@ -227,7 +224,9 @@ def test_no_built_in_thing_gives_its_name_to_a_third_party() -> None:
     assert {kind for kind, _ in ours} >= {"learner", "data set", "metric", "cost model", "report"}
     assert {*families()} <= {name.partition("@")[0] for kind, name in ours if kind == "metric"}
     for kind, name in [*ours, ("metric", "ndcg@7"), ("metric", "precision"), ("metric", "err@1")]:
-        with pytest.raises(UsageError, match=r"uninstall or rename one|is built in; rename it"):
+        with pytest.raises(
+            UsageError, match=r"uninstall or rename one|is built in, at any cut-off: rename it"
+        ):
             registry.add(theirs, [(kind, name, None)])
 
 
@@ -407,16 +406,3 @@ def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) 
     contract = getattr(protocols, name)
     assert isinstance(values[name], contract)
     assert not isinstance(3, contract)
-
-
-@pytest.mark.parametrize("name", ["GBRT", "Gbrt", "gbrt_subset", "rand0m-forest"])
-def test_a_name_that_is_easily_mistaken_for_anothers_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    text = "import bench_core\nfrom helpers.toys import Prefix\n\n\nclass Alike(Prefix):\n"
-    text += f"    name = {name!r}\n\n\nbench_learners = bench_core.provide_learners(Alike)\n"
-    (tmp_path / "alike_names.py").write_text(text)
-    sys.modules.pop("alike_names", None)
-    with pytest.raises(UsageError, match=f"learner '{name}' looks like '(gbrt|random-f)"):
-        plugins.load_registry(["alike_names"])

@@ -9,11 +9,10 @@ import pytest
 from bench_datasets.adapt_synthetic import (
     AdaptSynthetic1,
     AdaptSynthetic2,
-    bench_datasets,
     border,
 )
 
-from bench_core import Splits, Task
+from bench_core import Splits
 
 
 def prepared(dataset: Any, seed: int = 0) -> Splits:
@@ -33,22 +32,6 @@ def test_synthetic_2_has_equal_clusters_in_every_split() -> None:
             assert own.sum() == each
             assert set(part.y[own]) == {label}
         assert np.abs(part.X - nearest).max() <= np.float32(0.3)
-
-
-def test_synthetic_2_costs_one_for_each_feature() -> None:
-    splits = prepared(AdaptSynthetic2())
-    assert splits.prices.sensor.tolist() == [1.0, 1.0]
-    assert (splits.task, splits.classes) == (Task.BINARY, 2)
-
-
-def test_synthetic_2_without_jitter_is_its_centres() -> None:
-    points = np.unique(prepared(AdaptSynthetic2(jitter=0.0)).test.X, axis=0)
-    assert points.tolist() == [[-1, 2], [1, -1], [1, 0], [1, 2]]
-
-
-def test_a_negative_jitter_is_refused() -> None:
-    with pytest.raises(ValueError, match="jitter"):
-        AdaptSynthetic2(jitter=-0.1)
 
 
 def test_synthetic_1_is_linear_on_exactly_forty_percent_and_free() -> None:
@@ -83,7 +66,3 @@ def test_the_seed_redraws_every_split(dataset: Any) -> None:
         assert np.array_equal(a.X, b.X)
         assert not np.array_equal(a.X, c.X)
     assert not np.array_equal(one.train.X, one.test.X)
-
-
-def test_the_plugin_offers_both_by_name() -> None:
-    assert [cls.name for cls in bench_datasets()] == ["adapt-synthetic-1", "adapt-synthetic-2"]

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, bench_datasets, generate
+from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, generate
 from helpers.cstc_cases import synthetic
-
-from bench_core import Task
 
 
 @pytest.fixture(scope="module", params=[0, 7])
 def splits(request: pytest.FixtureRequest) -> object:
     return synthetic(request.param)
-
-
-def test_it_is_registered_by_name() -> None:
-    assert [d.name for d in bench_datasets()] == ["cstc-synthetic"]
-    assert CSTCSynthetic.task is Task.REGRESSION
 
 
 def test_every_split_holds_exactly_a_quarter_in_each_quadrant(splits) -> None:
@@ -52,13 +45,6 @@ def test_signs_cost_one_and_experts_ten(splits) -> None:
     assert splits.prices.feature_price().tolist() == [1, 1, 10, 10, 10, 10]
     assert splits.prices.everything == 42
     assert splits.prices.split == splits.prices.tree == 0
-
-
-def test_seeds_and_splits_are_drawn_apart() -> None:
-    a, b, again = synthetic(0), synthetic(1), synthetic(0)
-    assert not np.array_equal(a.train.y, b.train.y)
-    assert not np.array_equal(a.train.y, a.test.y)
-    np.testing.assert_array_equal(a.train.X, again.train.X)
 
 
 def test_its_optimum_is_what_models_reach_that_know_how_it_is_made() -> None:

@@ -8,7 +8,6 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,19 @@ from bench_datasets import images
 from bench_datasets.images import ImageFolder, Scene15, _image_folder
 from bench_datasets.images._descriptors import (
     DESCRIPTORS,
-    cell_means,
     grey,
     regions,
-    textons,
 )
-from bench_datasets.images._image_folder import decoded, open_album, squeezed
+from bench_datasets.images._image_folder import decoded, open_album
 from bench_datasets.images._machines import Machines, roots
-from bench_methods.linear.model import Scaling
-from bench_methods.linear.svm import AverageKernelSVM
-from helpers.fakes import FakeContext
 from sklearn.svm import SVC
 
-from bench_core.api import plan
 from bench_core.cli import main
 from bench_core.data import Task
 from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
-from bench_core.datasets.priced import to_json
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import Splits
 
@@ -81,7 +74,7 @@ def few(root: Path, **options: Any) -> ImageFolder:
 
 
 def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) -> Splits:
-    return dataset.prepare(DataFolder(folder), "paper", fold, seed)
+    return dataset.prepare(DataFolder(folder), "paper", fold, seed).complete(dataset.task)
 
 
 # --- descriptors ---------------------------------------------------------------------------------
@@ -94,19 +87,6 @@ def test_regions_are_the_whole_its_quadrants_and_three_bands() -> None:
     assert seen[0].all()
     assert (seen[1:5].sum(axis=0) == 1).all()
     assert (seen[5:].sum(axis=0) == 1).all()
-
-
-def test_cell_means_are_those_of_a_loop() -> None:
-    maps = np.random.default_rng(0).normal(size=(7, 10, 2))
-    rows, columns = (0, 2, 4, 7), (0, 3, 6, 10)
-    wanted = [
-        [
-            maps[rows[i] : rows[i + 1], columns[j] : columns[j + 1]].mean(axis=(0, 1))
-            for j in range(3)
-        ]
-        for i in range(3)
-    ]
-    np.testing.assert_allclose(cell_means(maps, 3), wanted)
 
 
 @pytest.mark.parametrize("name", DESCRIPTORS)
@@ -126,34 +106,6 @@ def test_histograms_count_every_pixel_once() -> None:
     for name in DESCRIPTORS:
         if name.startswith(("grey", "rgb", "hsv", "lbp", "texton")):
             assert DESCRIPTORS[name](pixels).sum() == 64 * 64, name
-
-
-def test_colours_fall_where_they_should() -> None:
-    pixels = np.zeros((64, 64, 3), np.uint8)
-    pixels[:16] = (255, 0, 64)
-    found = DESCRIPTORS["rgb-4"](pixels)
-    assert found[3 * 16 + 0 * 4 + 1] == 16 * 64
-    assert found[0] == 48 * 64
-
-
-def test_an_edge_has_the_texton_of_its_direction_and_a_flat_wall_none() -> None:
-    pixels = np.zeros((64, 64, 3), np.uint8)
-    assert textons(pixels, 1).nonzero()[0].tolist() == [16]
-    pixels[:, 32:] = 255  # brighter to the right: direction 0
-    edges = textons(pixels, 1)[:16:2]
-    assert edges.argmax() == 0
-    turned = textons(np.ascontiguousarray(pixels.transpose(1, 0, 2)), 1)[:16:2]
-    assert turned.argmax() == 2  # a quarter turn is two of eight directions
-    assert textons(255 - pixels, 1)[:16:2].argmax() == 4
-
-
-def test_gabor_energy_is_strongest_for_the_waves_own_direction() -> None:
-    y, x = np.mgrid[0:64, 0:64]
-    for k, angle in enumerate(np.pi * np.arange(4) / 4):
-        wave = np.sin(2 * np.pi * 0.25 * (np.cos(angle) * x + np.sin(angle) * y))
-        pixels = np.repeat(((wave + 1) * 127).astype(np.uint8)[..., None], 3, axis=2)
-        energy = DESCRIPTORS["gabor-2-4"](pixels).reshape(2, 4, 16).sum(axis=2)[0]
-        assert energy.argmax() == k
 
 
 def test_grey_is_the_usual_mixture() -> None:
@@ -181,11 +133,6 @@ def test_machines_give_what_scikit_learns_svm_gives() -> None:
         assert made.output(made.kernel(asked)[0], k) == pytest.approx(wanted[0], abs=3e-3)
 
 
-def test_pictures_without_any_gradient_are_no_trouble() -> None:
-    made = Machines.learn(np.zeros((4, 5), np.float32), np.array([0, 1, 0, 1]), 2)
-    assert np.isfinite(made.outputs(made.kernel(np.zeros((2, 5), np.float32)))).all()
-
-
 # --- reading -------------------------------------------------------------------------------------
 
 
@@ -205,41 +152,6 @@ def test_pictures_of_all_forms_become_three_colours(tmp_path: Path) -> None:
         found = decoded((tmp_path / name).read_bytes())
         assert found.shape == (5, 6, 3), name
         np.testing.assert_allclose(found * 255, wanted, atol=1e-3, err_msg=name)
-
-
-def test_printing_colours_become_red_green_and_blue(tmp_path: Path) -> None:
-    from PIL import Image
-
-    cyan = Image.fromarray(np.full((16, 16, 4), (255, 0, 0, 0), np.uint8))
-    Image.merge("CMYK", cyan.split()).save(tmp_path / "print.jpg", quality=95)
-    found = decoded((tmp_path / "print.jpg").read_bytes())
-    np.testing.assert_allclose(found.mean(axis=(0, 1)), [0, 1, 1], atol=0.05)
-
-
-def test_other_colours_and_depths_that_formats_have_are_read_too(tmp_path: Path) -> None:
-    from PIL import Image
-
-    tones = np.repeat(np.arange(0, 240, 16, dtype=np.uint8)[:, None], 20, axis=1)
-    deep = b"P5\n20 15\n65535\n" + (tones.astype(">u2") * 257).tobytes()
-    np.testing.assert_allclose(decoded(deep) * 255, tones[..., None].repeat(3, 2), atol=1e-3)
-    red = Image.new("RGB", (9, 9), (254, 0, 0))
-    for mode in ("CMYK", "YCbCr"):
-        red.convert(mode).save(tmp_path / "red.tif")
-        found = decoded((tmp_path / "red.tif").read_bytes())
-        np.testing.assert_allclose(found.mean(axis=(0, 1)), [254 / 255, 0, 0], atol=0.01)
-    wide = Image.fromarray(np.full((9, 9), 1 << 20, np.int32))
-    wide.save(tmp_path / "wide.tif")
-    with pytest.raises(ValueError, match="more than 16 bits"):
-        decoded((tmp_path / "wide.tif").read_bytes())
-
-
-def test_a_picture_is_squeezed_to_a_square() -> None:
-    pixels = np.zeros((64, 128, 3), np.float32)
-    pixels[:, 64:] = 1.0
-    small = squeezed(pixels, 64)
-    assert small.shape == (64, 64, 3)
-    assert small[:, :30].max() == 0
-    assert small[:, 34:].min() == 255
 
 
 def test_folder_and_zip_however_deep_are_the_same_album(photos: Path, tmp_path: Path) -> None:
@@ -296,12 +208,6 @@ def test_an_unusable_folder_is_refused_in_one_line(
     with pytest.raises(InputError, match=why) as caught:
         splits_of(few(root), tmp_path)
     assert "\n" not in str(caught.value)
-
-
-def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "images.zip").write_bytes(b"<html>")
-    with pytest.raises(InputError, match="not a zip that can be read"):
-        open_album("images.zip", DataFolder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -404,14 +310,6 @@ def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos: Path)
     assert prices.feature_price()[1] == pytest.approx(prices.sensor[own] + prices.sensor[shared])
 
 
-def test_a_dear_descriptor_is_dearer_and_a_part_cheaper_than_the_whole(photos: Path) -> None:
-    names = ("tiny-4", "daisy-3")
-    splits = splits_of(few(photos, descriptors=names), photos)
-    price = dict(zip(splits.feature_names, splits.prices.feature_price(), strict=True))
-    assert price["daisy-3@whole:down"] > 5 * price["tiny-4@whole:down"]
-    assert price["daisy-3@whole:down"] > price["daisy-3@ul:down"]
-
-
 def test_a_pinned_cost_file_takes_the_place_of_measuring(
     photos: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -451,26 +349,6 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path:
     assert len(set(keys)) == 4
 
 
-@pytest.mark.parametrize("package", ["scikit-image", "scipy", "numpy", "pillow", "imageio"])
-def test_another_version_of_what_reads_and_computes_is_another_entry(
-    photos: Path, monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
-    def key() -> str:
-        return prepared.entry_name(few(photos), "paper", 0, 0, DataFolder(photos))
-
-    before, known = key(), metadata.version
-    monkeypatch.setattr(metadata, "version", lambda name: "0" if name == package else known(name))
-    assert key() != before
-
-
-def test_what_is_prepared_holds_on_to_its_prices(photos: Path, cache: Path) -> None:
-    first = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
-    for kept in (cache / "kept").glob("*.json"):
-        kept.unlink()
-    again = prepared.prepare(few(photos), "paper", source=DataFolder(photos)).splits
-    assert to_json(first.prices) == to_json(again.prices)
-
-
 def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos: Path) -> None:
     raw = splits_of(few(photos, features="raw"), photos)
     # the pictures that would build machines are training rows; the others are the same
@@ -490,36 +368,6 @@ def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos: P
     assert (prices.sensor > 0).all()
 
 
-def test_the_average_kernel_has_one_kernel_for_each_descriptor(photos: Path) -> None:
-    raw = splits_of(few(photos, features="raw", views="whole"), photos)
-    model = AverageKernelSVM().fit(raw.train, raw.valid, raw.prices, FakeContext(raw.task, 3))
-    assert np.diff(model.kernels.start).max() <= 16
-    assert len(model.kernels.gamma) == len(FEW)
-    rows = raw.test.X[:5].astype(np.float64)
-    scaled = Scaling.of(raw.train)
-    z, known = (scaled.columns(X.astype(np.float32)) for X in (rows, raw.train.X))
-    kernels = []
-    for part in (slice(0, 16), slice(16, 26)):
-        used = scaled.scale[part] > 0
-        off = z[:, None, part] - known[None, :, part]
-        kernels.append(np.exp(-(off**2).sum(axis=2) / used.sum()))
-    average = np.mean(kernels, axis=0)
-    own = np.array([(known == v).all(axis=1).argmax() for v in model.vectors])
-    # the model's coefficients are those of a sum of kernels: one over their number is in them
-    wanted = average[:, own] @ model.coefficients.T * len(FEW) + model.bias
-    [found] = model.predict_path(raw.test.features)
-    np.testing.assert_allclose(found.scores[:5], wanted, rtol=1e-9, atol=1e-12)
-
-
-def test_small_sizes_take_fewer_pictures_and_say_so(photos: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(images, "LIMITS", {"quick": (4, 2, 3)})
-    dataset = few(photos, descriptors=("tiny-4",), views="whole")
-    splits = dataset.prepare(DataFolder(photos), "quick", 0, 0)
-    sizes = [len(p) for p in (splits.train, splits.valid, splits.test)]
-    assert sizes == [9, 6, 9]  # 4 train, 1 of them for machines
-    assert splits.notes[0] == "quick: 27 of 48 pictures"
-
-
 # --- Scene-15 ------------------------------------------------------------------------------------
 
 
@@ -534,27 +382,6 @@ def test_scene15_has_the_papers_sizes() -> None:
     assert np.bincount(label[used[parts[0]]]).tolist() == [30] * 15
     assert len(DESCRIPTORS) * len(regions(128)) * 15 == 2760
     assert dataset.folds == 10
-
-
-def test_scene15_refuses_other_pictures(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="48 pictures of 3 classes, not the 4485 of 15"):
-        splits_of(Scene15(path=str(photos)), tmp_path)
-
-
-def test_where_the_scenes_lie_does_not_make_them_other_data(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Claims about ``scene15`` are settled by runs on a folder of its pictures too."""
-    monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
-    settings = [f"path={json.dumps(str(photos))}", "train=8", "valid=2", 'descriptors=["tiny-4"]']
-    made = plan(
-        data="scene15",
-        learners="constant",
-        settings=[f"scene15.{setting}" for setting in settings],
-        store=str(tmp_path / "x.db"),
-    )
-    [use] = made.datasets
-    assert use.name == "scene15(descriptors=['tiny-4'],train=8,valid=2)"
 
 
 @pytest.fixture
@@ -618,15 +445,3 @@ def test_miser_runs_on_measured_prices_end_to_end(
     tradeoff = test["params"].map(lambda params: json.loads(params)["tradeoff"])
     costliest = test["feature_cost"].groupby(tradeoff).max()
     assert 0 < costliest[1] < costliest[0]
-
-
-def test_a_folder_that_is_not_there_is_one_line(command: Any, capsys: Any) -> None:
-    status = command("run", "-d", "image-folder", "--set", "image-folder.path=no", "-l", "miser")
-    assert status == 2
-    last = capsys.readouterr().err.strip().splitlines()[-1]
-    assert last.startswith("error: no: no such folder")
-
-
-def test_without_a_path_it_asks_for_one(command: Any, capsys: Any) -> None:
-    assert command("run", "-d", "image-folder", "-l", "miser", "--data-dir", "data") == 2
-    assert "say which pictures by --set image-folder.path=FOLDER" in capsys.readouterr().err

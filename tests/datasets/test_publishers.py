@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import gzip
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
-from bench_datasets.medical import HEART, HEPATITIS, PIMA, Heart, Hepatitis, Pima
+from bench_datasets.medical import HEART, PIMA, Heart, Hepatitis, Pima
 from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
-from bench_datasets.thyroid import Thyroid
 
 from bench_core import Acquired, SensorPrices, Splits, Task
-from bench_core.datasets.publishers.fetch import import_dataset
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 
 
 def prepared(
     dataset: object, folder: Path, size: str = "paper", fold: int = 0, seed: int = 0
 ) -> Splits:
-    splits: Splits = dataset.prepare(DataFolder(folder), size, fold, seed)  # type: ignore[attr-defined]
+    data: Any = dataset
+    splits: Splits = data.prepare(DataFolder(folder), size, fold, seed).complete(data.task)
     return splits
 
 
@@ -60,14 +59,6 @@ def test_mslr_reads_the_fold_that_is_asked_for(dataset: Mslr10k, tmp_path: Path)
     assert third.train.y[0] == float(first[0])
 
 
-def test_both_mslr_sets_live_side_by_side(tmp_path: Path) -> None:
-    for name, queries in (("mslr-web10k", 1), ("mslr-web30k", 2)):
-        for part in ("train", "vali", "test"):
-            letor(tmp_path / name / "Fold1" / f"{part}.txt", queries, 136, queries)
-    assert sizes(prepared(Mslr10k(), tmp_path)) == [3, 3, 3]
-    assert sizes(prepared(Mslr30k(), tmp_path)) == [6, 6, 6]
-
-
 def test_mslr_costs_are_those_of_their_authors(real_data: Path) -> None:
     published = np.loadtxt(real_data / "feature-costs" / "mslr_feature_cost.txt")
     np.testing.assert_array_equal(mslr_costs(), published)
@@ -99,27 +90,6 @@ def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Pat
     assert splits.task is Task.RANKING
 
 
-@pytest.mark.usefixtures("way")
-def test_mslr_has_no_such_value(tmp_path: Path) -> None:
-    for part in ("train", "vali", "test"):
-        letor(tmp_path / "mslr-web10k" / "Fold1" / f"{part}.txt", 1, 136, 0, third="1.7e308")
-    with pytest.raises(InputError, match=r"train.txt, line 1: feature 3: '1.7e308' is too large"):
-        prepared(Mslr10k(), tmp_path)
-
-
-def test_istellas_archive_is_imported_if_it_is_the_publishers(tmp_path: Path) -> None:
-    istella(tmp_path / "istella-s-letor", third="5")
-    archive = tmp_path / "istella-s-letor.tar.gz"
-    with tarfile.open(archive, "w:gz") as packed:
-        packed.add(tmp_path / "istella-s-letor", "istella-s-letor")
-    with pytest.raises(InputError, match="sha256"):
-        import_dataset(IstellaS(), archive, DataFolder(tmp_path / "data"), print)
-    archive.rename(tmp_path / "mine.tar.gz")  # of any other name, only its content decides
-    with pytest.raises(InputError, match=str(IstellaS.facts.rows[0])):
-        import_dataset(IstellaS(), tmp_path / "mine.tar.gz", DataFolder(tmp_path / "data"), print)
-    assert not (tmp_path / "data" / "istella-s").exists()
-
-
 def miniboone(path: Path, signal: int, background: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(signal + background, 50)).round(4)
@@ -144,20 +114,6 @@ def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path: Path) ->
     assert y[missing].tolist() == [1.0]
     assert sizes(prepared(MiniBooNE(), tmp_path, seed=1)) == [350, 150, 500]
     assert not np.array_equal(prepared(MiniBooNE(), tmp_path, seed=1).test.y, splits.test.y)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("1 2 3\n", "line 1: two counts"),
-        ("1 1\n" + "1 " * 50 + "\n", "1 rows of 50 numbers where line 1 says 2"),
-        ("1 1\n" + ("1 " * 49 + "x\n") * 2, "get the file again"),
-    ],
-)
-def test_a_spoilt_miniboone_file_is_refused(text: str, why: str, tmp_path: Path) -> None:
-    (tmp_path / "MiniBooNE_PID.txt").write_text(text)
-    with pytest.raises(InputError, match=why):
-        prepared(MiniBooNE(), tmp_path)
 
 
 def hepmass(path: Path, rows: int, features: int, seed: int) -> np.ndarray:
@@ -186,12 +142,6 @@ def test_hepmass_divides_seven_and_three_and_a_half_as_the_papers(
     np.testing.assert_array_equal(splits.test.y[21:], test[:, 0])
     taken = np.concatenate([splits.train.X, splits.valid.X, splits.test.X[:21]])
     assert sorted(map(tuple, taken)) == sorted(map(tuple, train[:, 1:]))
-
-
-def test_hepmass_in_a_smaller_profile_says_so(tmp_path: Path) -> None:
-    hepmass(tmp_path / "1000_train.csv.gz", 70, 27, 0)
-    hepmass(tmp_path / "1000_test.csv.gz", 35, 27, 1)
-    assert "beginning of the files" in prepared(Hepmass1000(), tmp_path, "quick").notes[0]
 
 
 @pytest.mark.parametrize("fault", ["columns", "label", "text", "truncated"])
@@ -248,28 +198,9 @@ def paid_for(prices: SensorPrices, tests: Mapping[str, float], *names: str) -> o
     return pytest.approx(Acquired.pack(bought).cost(prices.sensor)[0])
 
 
-def test_hepatitis_costs_are_the_published_ones(real_data: Path) -> None:
-    import json
-
-    published = json.loads((real_data / "hepatitis" / "hepatitis_costs.json").read_text())
-    assert published == HEPATITIS
-    for discount, less in ((True, 2.10), (False, 0.0)):
-        prices = prepared(Hepatitis(discount=discount), real_data).prices
-        assert paid_for(prices, HEPATITIS, "bilirubin", "protime") == 7.27 + 8.30 - less
-
-
 def heart(folder: Path) -> None:
     lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
     (folder / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
-
-
-def test_heart_disease_of_any_grade_is_one_class(tmp_path: Path) -> None:
-    heart(tmp_path)
-    splits = prepared(Heart(discount=False), tmp_path)
-    assert sizes(splits) == [30, 10, 10]
-    assert sum(float(p.y.sum()) for p in (splits.train, splits.valid, splits.test)) == 40
-    assert np.isnan(splits.train.X[:, [4, 12]]).all()
-    assert splits.prices.everything == pytest.approx(sum(HEART.values()))
 
 
 @pytest.mark.parametrize(
@@ -290,10 +221,6 @@ def test_of_one_examination_of_the_heart_the_common_part_is_paid_once(
     assert paid_for(prepared(Heart(), tmp_path).prices, HEART, *tests) == price
     alone = sum(HEART[name] for name in tests)
     assert paid_for(prepared(Heart(discount=False), tmp_path).prices, HEART, *tests) == alone
-
-
-def test_every_set_with_turneys_prices_has_their_discounts_by_default() -> None:
-    assert all(dataset().discount for dataset in (Heart, Hepatitis, Pima, Thyroid))
 
 
 def test_pimas_second_blood_test_is_cheaper(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.covertype import NAMES, Forest
+from bench_datasets.covertype import Forest
 from bench_datasets.letters import Letters, Letters26
 from bench_datasets.sklearn_bundled import BreastCancer, Digits
 from bench_datasets.thyroid import NAMES as THYROID_NAMES
@@ -17,13 +18,14 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.costs.bill import Acquired
 from bench_core.data import Examples, Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
 
 def prepared(dataset: object, folder: Path, size: str = "standard", seed: int = 0) -> Splits:
-    splits: Splits = dataset.prepare(DataFolder(folder), size, 0, seed)  # type: ignore[attr-defined]
+    data: Any = dataset
+    splits: Splits = data.prepare(DataFolder(folder), size, 0, seed).complete(data.task)
     return splits
 
 
@@ -53,11 +55,10 @@ def test_letters_keep_the_files_order(real_data: Path, letter_lines: list[list[s
 
 
 def test_letters_have_26_classes_on_request(real_data: Path, letter_lines: list[list[str]]) -> None:
-    for dataset in (Letters26(), Letters(classes=26)):
-        splits = prepared(dataset, real_data)
-        assert (splits.task, splits.classes) == (Task.MULTICLASS, 26)
-        wanted = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(line[0]) for line in letter_lines[16000:]]
-        assert splits.test.y.tolist() == wanted
+    splits = prepared(Letters26(), real_data)
+    assert (splits.task, splits.classes) == (Task.MULTICLASS, 26)
+    wanted = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(line[0]) for line in letter_lines[16000:]]
+    assert splits.test.y.tolist() == wanted
     assert prepared(Letters(), real_data).task is Task.BINARY
 
 
@@ -76,14 +77,6 @@ def test_a_spoilt_letter_file_is_refused(text: str, message: str, tmp_path: Path
         prepared(Letters(), tmp_path)
 
 
-def test_the_forest_sample_keeps_the_papers_proportions(real_data: Path) -> None:
-    splits = prepared(Forest(), real_data)
-    assert sizes(splits) == [33157, 14211, 52632]
-    assert splits.notes == ("sample: 100000 of 581012 rows, in the papers' proportions",)
-    assert splits.feature_names == NAMES
-    assert not splits.stand_in
-
-
 def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> None:
     splits = prepared(Forest(), real_data)
     with gzip.open(real_data / "covertype" / "covtype-100k.csv.gz", "rt") as file:
@@ -94,32 +87,6 @@ def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> Non
     wanted = np.column_stack([wanted[:, :-1], wanted[:, -1] == 2])
     order = [np.lexsort(rows.T[::-1]) for rows in (found, wanted)]
     np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
-
-
-def test_forest_rows_are_drawn_by_the_seed(real_data: Path) -> None:
-    one, two = (prepared(Forest(), real_data, "quick", seed) for seed in (0, 1))
-    assert sizes(one) == sizes(two) == [12000, 4000, 8000]
-    assert not np.array_equal(one.train.X, two.train.X)
-    np.testing.assert_array_equal(one.train.X, prepared(Forest(), real_data, "quick", 0).train.X)
-    assert any(note.startswith("quick") for note in one.notes)
-
-
-def test_the_full_forest_file_has_the_papers_sizes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the publisher's format, of which 1500 rows are made here."""
-    monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 1500)
-    monkeypatch.setattr("bench_datasets.covertype.PAPER", (500, 200, 700))
-    rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.integers(0, 3000, (1500, 54)), rng.integers(1, 8, 1500)])
-    text = "\n".join(",".join(map(str, row)) for row in rows)
-    (tmp_path / "covtype.data.gz").write_bytes(gzip.compress(text.encode()))
-    splits = prepared(Forest(positive=5), tmp_path)
-    assert sizes(splits) == [500, 200, 700]
-    assert splits.notes == ()
-    known = {(*map(float, row[:-1]), float(row[-1] == 5)) for row in rows}
-    for part in (splits.train, splits.valid, splits.test):
-        assert {tuple(r) for r in np.column_stack([part.X, part.y])} <= known
 
 
 def test_the_full_forest_file_is_verified_by_its_cover_types(
@@ -138,30 +105,6 @@ def test_the_full_forest_file_is_verified_by_its_cover_types(
     lines[7] = ",".join(["1"] * 53 + ["9999", "2"])
     (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
     assert Forest().faults(DataFolder(tmp_path)) == ["values 1 to 9999 outside -173 to 7173"]
-
-
-def test_a_short_full_forest_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "covtype.data").write_text(",".join(["1"] * 55) + "\n")
-    with pytest.raises(InputError, match="1 rows where the publisher's file has 581012"):
-        prepared(Forest(), tmp_path)
-
-
-def test_a_forest_sample_without_its_label_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "covtype-100k.csv").write_text(",".join(NAMES) + "\n" + ",".join("1" * 54) + "\n")
-    with pytest.raises(InputError, match="line 1: no column 'Cover_Type'"):
-        prepared(Forest(), tmp_path)
-
-
-def test_both_forest_files_together_are_refused(tmp_path: Path) -> None:
-    for name in ("covtype.data.gz", "covtype-100k.csv.gz"):
-        (tmp_path / name).write_bytes(b"")
-    with pytest.raises(InputError, match=r"covtype-100k.csv.gz and .*covtype.data.gz both match"):
-        prepared(Forest(), tmp_path)
-
-
-def test_an_impossible_cover_type_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"positive = 8: give a cover type 1\.\.7"):
-        Forest(positive=8)
 
 
 def test_thyroid_has_the_publishers_split(real_data: Path) -> None:
@@ -213,13 +156,6 @@ def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
         for name in bought:
             mask[0, prices.sensors_of(THYROID_NAMES.index(name))] = True
         assert Acquired.pack(mask).cost(prices.sensor)[0] == pytest.approx(wanted, abs=1e-9)
-
-
-def test_a_thyroid_class_that_is_none_is_refused(tmp_path: Path) -> None:
-    for name in Thyroid.files:
-        (tmp_path / name).write_text("0.1 " * 21 + "4\n")
-    with pytest.raises(InputError, match=r"ann-train.data, line 1: label 4 is not one of \[1"):
-        prepared(Thyroid(), tmp_path)
 
 
 @pytest.mark.parametrize(

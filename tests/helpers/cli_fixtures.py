@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bench_core._io import plugin_folders
 from bench_core.cli import main
 from helpers.commands import BENCH, Ended, Run, write_csv
 
@@ -19,7 +18,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test works in a folder of its own, with nothing set outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(plugin_folders, "_apart", {})
     for name in ("BENCH_STORE", "BENCH_DATA", "NO_COLOR", "COLUMNS", "_BENCH_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))

@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from bench_reports import views
-from bench_reports.html import render
-from bench_reports.payload import Content, held_somewhere, packed_rows, places_of
-from bench_reports.pictures import Step, followed, pictures_value, purchases_value
-from bench_reports.views import Certainty, Curve, View
+from bench_reports.curves import Certainty, Curve, Pick, View, slider, thinned
+from bench_reports.page import render
+from bench_reports.page_data import Content
+from bench_reports.purchases import bought, followed, groups
 
-from bench_core.leaderboard.board import Board, Measure, Pick, Row, Saved
+from bench_core.leaderboard.board import Board, Measure, Row, Saved
+from bench_core.leaderboard.board import Pick as Chosen
 from bench_core.metrics.frontier import frontier
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.intervals import Interval
@@ -31,7 +31,7 @@ def page(learners: int, sets: int, points: int = 100) -> str:
     rng = np.random.default_rng(7)
     names = [f"learner-{k}" for k in range(learners)]
     made = {f"data-set-{s}": _views(rng, names, points) for s in range(sets)}
-    grid = views.shares([found[0] for found in made.values()])
+    grid = slider(list(made.values()))
     for found in made.values():
         rows = 10 ** rng.uniform(2, 4)
         for view in found[:2]:
@@ -40,39 +40,42 @@ def page(learners: int, sets: int, points: int = 100) -> str:
     uses = tuple(example.use(name, metrics=("accuracy", "log_loss")) for name in made)
     info = example.info(datasets=uses, reference="learner-2", baselines=BASELINES)
     pairs = {name: _pairs(rng, names, found[0], grid) for name, found in made.items()}
-    fine = Content(made, grid, {}, {}).fine
-    shown = {name: _pictures(rng, found[0], grid, fine) for name, found in made.items()}
+    few = Content(made, grid, {}, {}).few
+    shown = {name: _bought(rng, found[0], grid, few) for name, found in made.items()}
     return render(info, boards, Content(made, grid, pairs, shown), example.frame())
 
 
 def _views(rng: np.random.Generator, names: list[str], points: int) -> list[View]:
     """Accuracy by mean cost, the same points by p95 cost, and another metric."""
     accuracy, loss = Criterion("accuracy", True), Criterion("log_loss", False)
-    mean = [_curve(rng, name, points, 160, True) for name in names]
-    p95 = [replace(c, budget=c.p95, chosen=()) for c in mean]
+    mean = [_curve(rng, name, points, True) for name in names]
+    p95 = [replace(c, budget=c.p95) for c in mean]
     return [
         View(accuracy, "mean", 100.0, mean),
         View(accuracy, "p95", 160.0, p95),
-        View(loss, "mean", 100.0, [_curve(rng, name, points, 53, False) for name in names]),
+        View(loss, "mean", 100.0, [_curve(rng, name, points, False) for name in names]),
     ]
 
 
-def _curve(rng: np.random.Generator, name: str, points: int, places: int, higher: bool) -> Curve:
-    budget = np.sort(10 ** rng.uniform(-0.5, 2, points))
+def _curve(rng: np.random.Generator, name: str, points: int, higher: bool) -> Curve:
+    budget = np.unique((10 ** rng.uniform(-0.5, 2, points)).round(3))
     best, speed = rng.uniform(0.8, 0.95), rng.uniform(0.3, 1.5)
     truth = best - 0.4 * np.exp(-speed * budget**0.5)
-    chosen = frontier(budget, truth + rng.normal(0, 0.001, points))  # on validation
-    kept = np.isin(budget, views.thinned(budget[chosen], places))
+    chosen = frontier(budget, truth + rng.normal(0, 0.001, len(budget)))  # on validation
+    kept = np.isin(budget, budget[chosen])
     budget, quality = budget[kept], truth[kept] + rng.normal(0, 0.002, kept.sum())
     n = len(budget)
     tradeoff = np.sort(rng.choice((0.01, 0.03, 0.1, 0.3, 1.0, 3.0), n))[::-1]
     trees = 10 * np.sort(rng.integers(1, 100, n))
-    words = tuple(f"trees={t} with tradeoff={c:g}" for t, c in zip(trees, tradeoff, strict=True))
+    picked = tuple(
+        (Pick(0, 0, f'{{"tradeoff": {c:g}}}', f'{{"trees": {t}}}'),)
+        for t, c in zip(trees, tradeoff, strict=True)
+    )
     costs = budget * rng.uniform(0.98, 1.02, n)
     features = np.linspace(1, 60, n)
-    settings = words if higher else ()
-    p95 = np.maximum.accumulate(costs * rng.uniform(1.5, 1.7, n))
-    return Curve(name, budget, quality if higher else 1 - quality, costs, p95, features, settings)
+    p95 = np.maximum.accumulate(costs * rng.uniform(1.5, 1.7, n)).round(3)
+    quality, varied = (quality, picked) if higher else (1 - quality, ())
+    return Curve(name, budget, quality, costs, p95, features, varied, frozenset({"tradeoff"}))
 
 
 def _certify(rng: np.random.Generator, view: View, grid: list[float], rows: float) -> None:
@@ -101,7 +104,7 @@ def _certify(rng: np.random.Generator, view: View, grid: list[float], rows: floa
 def _board(rng: np.random.Generator, name: str, view: View) -> Board:
     rows = []
     for c in view.curves:
-        best = Pick(float(c.quality[-1]), float("nan"), float(c.cost[-1]), ())
+        best = Chosen(float(c.quality[-1]), float("nan"), float(c.cost[-1]), ())
         cheap = replace(best, cost=best.cost * rng.uniform(0.1, 1))
         saving = 100 / cheap.cost
         sure = Interval(saving * rng.uniform(0.5, 1), saving * 1.3)
@@ -139,47 +142,40 @@ def _pairs(
         both = 10 + by + 100 * np.maximum((gain, -gain), 0)
         return round(float(both[0])), round(float(both[1]))
 
-    best = [[won(a, b, np.inf) for b in ranked[k + 1 :]] for k, a in enumerate(ranked)]
-    amounts = [share * view.whole for share in grid]
-    within = [[won(a, b, at) for at in amounts] for a, b in combinations(ranked[:8], 2)]
-    parts = {f"{name}{k}": of for name, of in (("", best), ("At", within)) for k in (0, 1)}
-    packed = {
-        ("won", "lost")[int(key[-1])] + key[:-1]: packed_rows(
-            [pair[int(key[-1])] for pair in row] for row in of
-        )
-        for key, of in parts.items()
-    }
+    amounts = view.amounts(grid)
     gains = [a.quality[-1] - b.quality[-1] for a, b in combinations(ranked[:8], 2)]
-    thirds = [
-        [round(1e4 * v) for _ in range(3) for v in (rng.normal(gain, 0.01), rng.gamma(9, 0.001))]
-        for gain in gains
-        for _ in range(2)
-    ]
+
+    def third(gain: float) -> list[float]:
+        return [round(rng.normal(gain, 0.01), 4), round(rng.gamma(9, 0.001), 4)]
+
     return {
         "units": "queries",
         "learners": [names.index(curve.learner) for curve in ranked],
+        "best": [[won(a, b, np.inf) for b in ranked[k + 1 :]] for k, a in enumerate(ranked)],
         "first": 8,
+        "within": [[won(a, b, at) for at in amounts] for a, b in combinations(ranked[:8], 2)],
         "kinds": ["rows of a query", "what learner-2 pays"],
-        "thirds": packed_rows(thirds),
-        **packed,
+        "thirds": [[[third(gain) for _ in range(3)] for _ in range(2)] for gain in gains],
     }
 
 
-def _pictures(
-    rng: np.random.Generator, view: View, grid: list[float], fine: bool
+def _bought(
+    rng: np.random.Generator, view: View, grid: list[float], few: bool
 ) -> dict[str, object]:
     """Each learner buys a sensor from a budget of its own on, soon for nearly all rows."""
-    whole = followed(view, "learner-2", grid)
+    amounts = view.amounts(grid)
+    whole = followed(view, "learner-2", amounts)
     sensors = int(rng.integers(10, 40))
     price = rng.choice((1.0, 2.0, 5.0, 20.0), sensors)
+    group, titles = groups(price)
     of = {}
     for k, curve in enumerate(view.curves):
         begins, speed = 10 ** rng.uniform(-1, 2.5, sensors), rng.uniform(1, 4, sensors)
-        shares = 1 - np.exp(-np.maximum(curve.budget[:, None] / begins - 1, 0) * speed)
-        steps = held_somewhere(curve, view, grid)
-        places = places_of(curve, view, grid, steps)
-        bought = [Step(at, shares[i]) for i, at in zip(steps, places, strict=True)]
-        if not fine and curve.learner not in whole:
-            bought = bought[-1:]
-        of[str(k)] = purchases_value(bought, {})
-    return pictures_value(price, [f"feature {k}" for k in range(sensors)], of, [])
+        budget = thinned(curve, amounts, 1).budget
+        shares = 1 - np.exp(-np.maximum(budget[:, None] / begins - 1, 0) * speed)
+        steps = [
+            {"x": float(x), **bought(share, price, group)}
+            for x, share in zip(budget, shares, strict=True)
+        ]
+        of[k] = steps if few or curve.learner in whole else steps[-1:]
+    return {"groups": titles, "names": [f"feature {k}" for k in range(sensors)], "of": of}

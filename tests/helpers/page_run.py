@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from bench_reports import html
+from bench_reports.page import page as whole_page
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.results.records import Stages
@@ -42,4 +42,4 @@ def run() -> ValuedRun:
 def page() -> str:
     """The whole page."""
     made = run()
-    return html.page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]
+    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]

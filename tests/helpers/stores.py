@@ -14,12 +14,12 @@ from bench_core.results.records import (
     FitResult,
     FitSpec,
     Job,
+    OperatingPoint,
     Outcome,
-    PointRow,
     Sensors,
     Status,
     StoredValues,
-    TrialResult,
+    Trial,
     TrialSpec,
 )
 from bench_core.results.store_files import save_model, state_path, states_folder
@@ -82,21 +82,32 @@ def point_row(
     metrics: Mapping[str, float],
     costs: Sequence[float],
     features: int,
-) -> PointRow:
-    """One operating point; ``costs`` are those of ``rows.COSTS``, in their order."""
+) -> OperatingPoint:
+    """One operating point; ``costs`` are those of ``records.COSTS``, in their order."""
     paid = dict(zip(COSTS, map(float, costs), strict=True))
-    return PointRow(index, point, split, metrics, features_used=features, **paid)
+    return OperatingPoint(
+        index, point, split, metrics, cap=point.get("cap"), features_used=features, **paid
+    )
 
 
 def ended_well(
     spec: TrialSpec,
-    rows: Sequence[PointRow],
+    rows: Sequence[OperatingPoint],
     values: Sequence[StoredValues],
     sensors: Sensors,
     marks: tuple[str, ...] = (),
 ) -> Outcome:
     """How a trial ended that has these rows and values."""
-    result = TrialResult(tuple(rows), tuple(values), "sampled", "", 0.1, 5.0, marks, sensors)
+    result = Trial.of(
+        spec,
+        points=tuple(rows),
+        values=tuple(values),
+        audit="sampled",
+        predict_seconds=0.1,
+        peak_rss_mb=5.0,
+        marks=marks,
+        sensors=sensors,
+    )
     return Outcome(Job("score", spec), Status.OK, result=result, seconds=1.0)
 
 

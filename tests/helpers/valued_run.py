@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench_core._io.digests import canonical
 from bench_core.results.budgets import Budget
 from bench_core.results.records import Bought, RunInfo, Sensors, Stages
-from bench_core.results.trial_values import TrialValues
+from bench_core.results.values import TrialValues, ValuedTrial
 from helpers import example
-
-
-class Known(TrialValues):
-    """The values of a trial, by which it is known too."""
-
-    @property
-    def spelt(self) -> str:
-        return canonical(self.params)
 
 
 @dataclass
@@ -32,11 +23,8 @@ class ValuedRun:
     reference: str = "gbrt"
     baselines: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[Known] = field(default_factory=list)
+    kept: list[TrialValues] = field(default_factory=list)
     stages: dict[str, Stages] = field(default_factory=dict)
-
-    def reopen(self) -> None:
-        """Nothing is open."""
 
     def add(
         self,
@@ -66,7 +54,7 @@ class ValuedRun:
                 )
             ones = np.ones(good.shape[1], dtype=np.float32)
             self.kept.append(
-                Known(
+                TrialValues(
                     split=split,
                     points=tuple(range(len(points))),
                     metric=good.astype(np.float32),
@@ -126,7 +114,7 @@ class ValuedRun:
 
     def values(
         self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterable[Known]:
+    ) -> Iterable[TrialValues]:
         """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
         it."""
         found = [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
@@ -142,16 +130,29 @@ class ValuedRun:
 
     def valued(
         self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterable[Known]:
-        """As ``Store.valued``: trials are known by their values."""
-        return self.values(run, split=split, dataset=dataset, learner=learner, within=within)
+    ) -> list[ValuedTrial]:
+        """As ``Store.valued``."""
+        found = self.values(run, split=split, dataset=dataset, learner=learner, within=within)
+        return [
+            ValuedTrial(
+                one.trial,
+                one.learner,
+                json.dumps(one.params, sort_keys=True),
+                one.dataset,
+                one.fold,
+                one.seed,
+                one.fingerprint,
+            )
+            for one in found
+        ]
 
     def values_of(
-        self, trials: Iterable[Known], split: str, blocks: int | None = None
-    ) -> Iterable[Known]:
+        self, trials: Iterable[ValuedTrial], split: str, within: Budget | None = None
+    ) -> Iterable[TrialValues]:
         """As ``Store.values_of``."""
-        named = {one.trial for one in trials}
-        return [one for one in self.kept if one.split == split and one.trial in named]
+        for trial in trials:
+            found = self.values("", split=split, dataset=trial.dataset, within=within)
+            yield from (one for one in found if one.trial == trial.trial)
 
 
 def learner_of(

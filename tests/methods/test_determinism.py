@@ -16,7 +16,7 @@ import bench_core
 from bench_core import Examples, Splits, Task
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.plugins import load_registry
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]

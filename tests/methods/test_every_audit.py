@@ -14,8 +14,8 @@ from sklearn.datasets import load_svmlight_file
 
 import bench_core
 from bench_core import Examples, Task
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.fetch import is_there
-from bench_core.datasets.search import DataFolder
 
 TREES = 12
 CAPS = (0.02, 0.1, 0.4)  # parts of the price of everything
@@ -66,7 +66,7 @@ def test_every_audit_on_samples_is_verified(name: str, home: Path, real_data: Pa
     source = DataFolder(real_data)
     if not is_there(SAMPLED[name].full(), source):
         pytest.skip(f"{SAMPLED[name].files[0]} is not under {real_data}")
-    splits = SAMPLED[name]().prepare(source, "quick", 0, 0)
+    splits = SAMPLED[name]().prepare(source, "quick", 0, 0).complete(SAMPLED[name].task)
     options = {"data": name, "plugins": "helpers.sampled_plugin", "data_dir": real_data}
     all_verified(every_trial(home, splits.task, splits.train, splits.prices.everything, **options))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def pays_what_it_reads(learner: object, splits: Splits) -> None:
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
     caps = Caps.over(limits, splits.train, splits.task, splits.classes)
-    blind = nullcontext(type(model).from_state(model.state()))
+    blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
     path = predict_split(model, test, prices, classes, caps=caps)
     assert path.capped is not None
@@ -67,7 +66,6 @@ def pays_what_it_reads(learner: object, splits: Splits) -> None:
         seed="t",
         path=path,
         fresh=lambda: blind,
-        caps=caps,
     )
     assert (found.word, found.reason) == ("verified", "")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_reports import papers, plot, tables
+from bench_reports import exports, papers, plot
 from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
@@ -118,7 +118,7 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path
 def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     valued: ValuedRun, tmp_path: Path
 ) -> None:
-    rows = list(csv.DictReader(StringIO(written(tables.write_csv, valued, tmp_path / "b.csv"))))
+    rows = list(csv.DictReader(StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))))
     (summary,) = summaries(valued.info, valued.frame, valued)  # type: ignore[arg-type]
     assert len(rows) == 5 * len(summary.standings)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
@@ -134,7 +134,7 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     good = next(row for row in sure.rows if row.learner == "good")
     assert good.saved is not None
     assert good.area is not None
-    row = {name: float(unlimited["good"][name]) for name in tables.TITLES[-11:]}
+    row = {name: float(unlimited["good"][name]) for name in exports.TITLES[-11:]}
     kept = (good.saving, *good.saved.interval, *good.saved.wide, good.area.value)
     assert [*row.values()][:6] == pytest.approx(kept)
     assert row["area_low"] < row["area"] < row["area_high"]
@@ -142,7 +142,7 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     low, high = map(times, good.saved.interval)
     for write in (papers.markdown, papers.latex):
         assert f"{times(good.saving)} [{low}, {high}]" in written(write, valued, tmp_path / "b")
-    document = json.loads(written(tables.write_json, valued, tmp_path / "b.json"))
+    document = json.loads(written(exports.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
     assert board["budgets"][-1] is None
     (bad,) = [one for one in board["learners"] if one["learner"] == "bad"]
@@ -158,8 +158,8 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     [
         (papers.latex, ".tex"),
         (papers.markdown, ".md"),
-        (tables.write_csv, ".csv"),
-        (tables.write_json, ".json"),
+        (exports.write_csv, ".csv"),
+        (exports.write_json, ".json"),
         *((plot.write, suffix) for suffix in plot.SUFFIXES),
     ],
 )

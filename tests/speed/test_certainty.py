@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench_core.statistics.bootstrap import Candidates, Units, draw_all
-from bench_core.statistics.choices import at_budget, best
+from bench_core.statistics.point_selection import at_budget, best
 
 LEARNERS, POINTS, QUERIES, RESAMPLES = 50, 20, 7000, 10_000
 SETS, BAR = 20, 10.0
@@ -46,7 +46,7 @@ def test_ten_thousand_resamples_of_fifty_learners() -> None:
     print(f"\n{'choice':<16}{'s':>7}{'CPU s':>7}{f'{SETS} sets':>9}{'bar s':>7}")
     for name, choices in work.items():
         start, cpu = time.perf_counter(), time.process_time()
-        draw_all(made, choices, RESAMPLES, higher=True)
+        draw_all(made, choices, RESAMPLES)
         seconds, busy = time.perf_counter() - start, time.process_time() - cpu
         bar = f"{BAR:7.1f}" if len(choices) == 1 else f"{'-':>7}"
         print(f"{name:<16}{seconds:7.2f}{busy:7.2f}{SETS * busy:9.1f}{bar}")

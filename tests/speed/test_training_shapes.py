@@ -2,7 +2,6 @@
 
     pytest -m speed tests/speed/test_training_shapes.py --benchmark-json speed.json   # half an hour
     pytest -m speed tests/speed/test_training_shapes.py -k 1000x30                    # one shape
-    python tests/speed/with_peers.py PEERS tests/speed/test_training_shapes.py        # and LightGBM
 
 Every ratio is to the better of LightGBM's two modes in that round. Columns have ties, zeros,
 continuous and missing values. Both sides start from binned rows and pay in every round what a run

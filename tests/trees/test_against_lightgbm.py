@@ -10,15 +10,14 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
-from bench_trees.growing_tree import Settings
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Penalty
+from bench_trees.settings import Settings
 from helpers.walk import scores_of
 
 lightgbm = pytest.importorskip("lightgbm")
 
 TREES = 40
-SETTINGS = Settings(trees=TREES, min_rows=5)
 SAME = {
     "num_leaves": 16,
     "max_depth": 4,
@@ -52,63 +51,47 @@ def signal(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     return np.asarray(values)
 
 
-def fitted(X: np.ndarray, y: np.ndarray, loss: Loss, **kwargs: Any) -> np.ndarray:
-    bins = find_bins(X)
-    return scores_of(boost(bins.codes(X), bins, y, loss=loss, settings=SETTINGS, **kwargs), X)
+def squared_error(f: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean((y - f[0]) ** 2))
 
 
-def test_squared_training_loss_is_that_of_lightgbm() -> None:
+def log_loss(f: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean(np.logaddexp(0, -(2 * y - 1) * f[0])))
+
+
+def cross_entropy(f: np.ndarray, y: np.ndarray) -> float:
+    own = f[y.astype(int), np.arange(len(y))]
+    return float(np.mean(np.logaddexp.reduce(f, axis=0) - own))
+
+
+def fitted(X: np.ndarray, y: np.ndarray, loss: Loss, l2: float = 0, **kwargs: Any) -> np.ndarray:
+    bins, settings = find_bins(X), Settings(trees=TREES, min_rows=5, l2=l2)
+    return scores_of(boost(bins.codes(X), bins, y, loss=loss, settings=settings, **kwargs), X)
+
+
+def classes(values: np.ndarray) -> np.ndarray:
+    return np.digitize(values, [-0.3, 0.3, 0.9]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("loss", "label", "value", "objective", "l2"),
+    [
+        (Squared(), lambda y: y, squared_error, "regression", 0.0),
+        (Logistic(), lambda y: (y > 0.3).astype(float), log_loss, "binary", 0.0),
+        (Softmax(4), classes, cross_entropy, "multiclass", 0.0),
+        (Softmax(4), classes, cross_entropy, "multiclass", 1.0),
+    ],
+)
+def test_the_training_loss_is_that_of_lightgbm(
+    loss: Loss, label: Any, value: Any, objective: str, l2: float
+) -> None:
     rng = np.random.default_rng(0)
     X = skewed_rows(rng, 3000, 10)
-    y = signal(rng, X)
-    ours = np.mean((y - fitted(X, y, Squared())[0]) ** 2)
-    theirs = np.mean((y - train_lightgbm(X, y, objective="regression").predict(X)) ** 2)
-    assert ours == pytest.approx(theirs, rel=0.01)
-
-
-def test_logistic_training_loss_is_that_of_lightgbm() -> None:
-    rng = np.random.default_rng(1)
-    X = skewed_rows(rng, 3000, 10)
-    y = (signal(rng, X) > 0.3).astype(float)
-
-    def loss(f: np.ndarray) -> float:
-        return float(np.mean(np.logaddexp(0, -(2 * y - 1) * f)))
-
-    theirs = train_lightgbm(X, y, objective="binary").predict(X, raw_score=True)
-    assert loss(fitted(X, y, Logistic())[0]) == pytest.approx(loss(theirs), rel=0.01)
-
-
-def test_softmax_training_loss_is_that_of_lightgbm() -> None:
-    rng = np.random.default_rng(2)
-    X = skewed_rows(rng, 2000, 8)
-    y = np.digitize(signal(rng, X), [-0.3, 0.3, 0.9]).astype(float)
-
-    def loss(f: np.ndarray) -> float:
-        own = f[y.astype(int), np.arange(len(y))]
-        return float(np.mean(np.logaddexp.reduce(f, axis=0) - own))
-
-    model = train_lightgbm(X, y, objective="multiclass", num_class=4)
-    theirs = model.predict(X, raw_score=True).T
-    assert loss(fitted(X, y, Softmax(4))) == pytest.approx(loss(theirs), rel=0.01)
-
-
-@pytest.mark.parametrize("l2", [0.5, 1.0])
-def test_softmax_with_l2_has_the_training_loss_of_lightgbm(l2: float) -> None:
-    rng = np.random.default_rng(4)
-    X = skewed_rows(rng, 3000, 8)
-    y = np.digitize(signal(rng, X), [-0.3, 0.3, 0.9]).astype(float)
-    y[:12] = np.repeat([4, 5], 6)  # with classes of few rows a step without l2 is of any length
-
-    bins, settings = find_bins(X), Settings(trees=TREES, min_rows=5, l2=l2, min_hessian=1e-3)
-    ours = scores_of(boost(bins.codes(X), bins, y, loss=Softmax(6), settings=settings), X)
-    how = {"objective": "multiclass", "num_class": 6, "min_sum_hessian_in_leaf": 1e-3}
-    theirs = train_lightgbm(X, y, lambda_l2=l2, **how).predict(X, raw_score=True).T
-
-    def loss(f: np.ndarray) -> float:
-        own = f[y.astype(int), np.arange(len(y))]
-        return float(np.mean(np.logaddexp.reduce(f, axis=0) - own))
-
-    assert loss(ours) == pytest.approx(loss(theirs), rel=0.01)
+    y = label(signal(rng, X))
+    how = {"num_class": loss.outputs, "lambda_l2": l2, "min_sum_hessian_in_leaf": 1e-3}
+    model = train_lightgbm(X, y, objective=objective, **how)
+    theirs = np.atleast_2d(model.predict(X, raw_score=True).T)
+    assert value(fitted(X, y, loss, l2), y) == pytest.approx(value(theirs, y), rel=0.01)
 
 
 def test_lambdarank_training_ndcg_is_that_of_lightgbm() -> None:

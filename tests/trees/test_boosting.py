@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-import time
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -8,11 +10,9 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
-from bench_trees.growing_tree import Settings
-from bench_trees.kernels.pieces import PART, PIECE
-from bench_trees.kernels.tree import WORTH, grow
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from helpers.walk import scores_of
 
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
@@ -103,38 +103,47 @@ def test_multiplicity_gives_the_trees_of_physical_copies(
 
 
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
-def test_threads_do_not_change_a_bit(loss: Loss, label: Any, monkeypatch: Any) -> None:
-    for name, size in (
-        ("penalties.SMALL", 0),
-        ("penalties.SENSORS", 3),
-        ("losses.PIECE", 7),
-    ):
-        monkeypatch.setattr(f"bench_trees.{name}", size)
-    n = 2 * max(PIECE, PART, WORTH) + 4  # more than one piece of every kind
-    X, y = rows(n=n, d=20)
-    coupled = Penalty.plain(20, coupled=np.full(20, 0.1))
-    lazy = Penalty.plain(20, coupled=np.full(20, 0.1), lazy=np.full(20, 0.001))
-    queries = np.append(np.arange(0, n, 12), n)
-    for penalty in (None, coupled, lazy):
-        kwargs = {"loss": loss, "penalty": penalty, "queries": queries}
-        one = trained(X, label(y), threads=1, **kwargs)
-        assert one.trees > 0
-        assert same_bits(one, trained(X, label(y), threads=2, **kwargs))
-        assert same_bits(one, trained(X, label(y), threads=5, **kwargs))
+@pytest.mark.parametrize("prices", [{}, {"coupled": 0.1}, {"coupled": 0.1, "lazy": 0.001}])
+def test_threads_do_not_change_a_bit(
+    loss: Loss, label: Any, prices: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_trees.losses.PIECE", 7)
+    monkeypatch.setattr("bench_trees.grower.WORTH", 5000)  # small leaves are scored by one thread
+    X, y = rows(n=1000, d=20)
+    penalty = Penalty.plain(20, **{name: np.full(20, price) for name, price in prices.items()})
+    kwargs = {"loss": loss, "penalty": penalty, "queries": np.append(np.arange(0, 1000, 12), 1000)}
+    one = trained(X, label(y), threads=1, **kwargs)
+    assert one.trees > 0
+    for threads in (2, 5):
+        assert same_bits(one, trained(X, label(y), threads=threads, **kwargs))
 
 
-def test_helpers_leave_when_growth_fails(monkeypatch: Any) -> None:
-    def fails(*how: Any) -> int:
-        if how[-1]:  # as a helper
-            return grow(*how)
-        raise MemoryError
+WITHOUT_COMPILATION = """
+import numpy as np
+from bench_trees import Penalty, Settings, boost, find_bins
 
-    X, y = rows(n=20_000)
-    monkeypatch.setattr("bench_trees.grower.grow", fails)
-    started = time.monotonic()
-    with pytest.raises(MemoryError):
-        trained(X, y, threads=3)
-    assert time.monotonic() - started < 5
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 4)).astype(np.float32)
+X[rng.random(X.shape) < 0.1] = np.nan
+y = np.nan_to_num(X[:, 0]) + rng.normal(size=60) / 10
+bins = find_bins(X, max_bins=9)
+penalty = Penalty.plain(4, coupled=np.full(4, 0.01), lazy=np.full(4, 0.001))
+for loss in ("squared", "logistic"):
+    label = y if loss == "squared" else (y > 0).astype(float)
+    for price, copies in ((None, None), (penalty, rng.integers(1, 4, 60))):
+        e = boost(bins.codes(X), bins, label, loss=loss, settings=Settings(3, min_rows=2),
+                  penalty=price, multiplicity=copies)
+        print(e.feature.tolist(), e.threshold.tolist(), e.value.tolist())
+"""
+
+
+def test_kernels_as_plain_python_give_the_same_bits_and_no_warning() -> None:
+    """Compiled code hides what numpy warns of: overflows above all."""
+    command = [sys.executable, "-W", "error", "-c", WITHOUT_COMPILATION]
+    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    found = [subprocess.check_output(command, text=True, env=env) for env in (None, plain)]
+    assert found[0] == found[1]
+    assert found[0].count("\n") == 4
 
 
 def test_weights_touch_the_loss_but_not_the_cost() -> None:

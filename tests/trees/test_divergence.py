@@ -10,8 +10,8 @@ from bench_models.boosting import prefix_chain
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
-from bench_trees.growing_tree import Settings
 from bench_trees.losses import Logistic, Loss, Softmax, Squared
+from bench_trees.settings import Settings
 from helpers.rare_classes import CLASSES, entropy_of, log_loss, rare_classes
 
 from bench_core import Features, Prices

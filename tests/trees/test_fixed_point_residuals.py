@@ -14,11 +14,11 @@ from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals, sum_bits
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.packed_codes import codes_of
 from bench_trees.kernels.tree import KNOWN, ROOT
 from bench_trees.losses import Gradients, Labels, Squared
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers, workers
 from helpers.walk import scores_of
 from hypothesis import given

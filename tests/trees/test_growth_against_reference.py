@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from bench_trees.binning import Bins, find_bins
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import Settings
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 from helpers import reference
 

@@ -12,10 +12,10 @@ from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels import growth
 from bench_trees.kernels.growth import Nodes
 from bench_trees.penalties import Penalty
+from bench_trees.settings import Settings
 
 
 def grown(**kwargs: Any) -> Ensemble:

@@ -7,7 +7,6 @@ import pytest
 from bench_trees.binning import find_bins
 from bench_trees.fixed_point import FixedPoint
 from bench_trees.grower import Grower
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.histograms import (
     AHEAD,
     FEW_CODES,
@@ -18,6 +17,7 @@ from bench_trees.kernels.histograms import (
 )
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.penalties import Ledger, Penalty
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 from hypothesis import given
 from hypothesis import strategies as st

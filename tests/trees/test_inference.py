@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
 from bench_trees.importers.lightgbm import from_lightgbm
-from bench_trees.inference import Needs, add_columns, lay_out, walk
-from bench_trees.kernels.records import Steps, Walked
+from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
 from helpers.random_trees import path, random_ensemble, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
-from bench_trees.kernels.sharing import NO_MORE, TASK
 from bench_trees.threads import workers
 
 
@@ -38,27 +36,6 @@ def test_an_error_in_a_piece_reaches_the_caller() -> None:
 
     with workers(2) as crew, pytest.raises(KeyError):
         crew.run(piece, 8, 1)
-
-
-def test_helpers_are_not_waited_for_and_their_errors_come_with_the_next_call() -> None:
-    there, done = threading.Event(), threading.Event()
-
-    def work(board: Any) -> None:
-        there.set()
-        done.wait(100)
-        raise KeyError
-
-    with workers(2) as crew:
-        with crew.helping(work) as board:
-            assert there.wait(100)
-            assert board[TASK] == 0
-        assert board[TASK] == NO_MORE
-        done.set()
-        crew.run(lambda start, stop: None, 2, 1)  # the other thread is free again
-        with pytest.raises(KeyError), crew.helping(work):
-            pass
-    with workers(1) as crew, crew.helping(work):
-        pass  # nobody helps
 
 
 def test_no_thread_is_left_behind() -> None:

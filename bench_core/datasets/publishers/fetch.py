@@ -14,8 +14,8 @@ import numpy as np
 
 from bench_core._io.files import locked
 from bench_core.contracts import dataset_of
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError, UsageError
 from bench_core.protocols import CompleteDataset, Dataset, Source
 from bench_core.splits import Splits
@@ -99,24 +99,21 @@ def fetch_dataset(
         raise UsageError(_nothing_to_fetch(dataset))
     transfers = source.folder / WORK / home_of(dataset)
     with _staged(dataset, source) as stage:
+        home = stage / home_of(dataset)
         for download in dataset.downloads:
             say(f"fetching {download.url}")
             fetched = fetch(download, transfers, progress, _by_hand(dataset))
             try:
                 if download.members:
                     say(f"unpacking {download.file}")
-                    unpack(fetched, download.members, stage / home_of(dataset))
+                    unpack(fetched, download.members, home)
                 else:
-                    _copy(fetched, stage / home_of(dataset) / download.file)
+                    _copy(fetched, home / download.file)
             except InputError:
-                fetched.unlink()  # the next try begins anew
+                fetched.unlink()  # the next try begins again
                 raise
-        try:
-            _verify(dataset, DataFolder(stage), say)
-        except InputError:
-            shutil.rmtree(transfers, ignore_errors=True)
-            raise
-    shutil.rmtree(transfers, ignore_errors=True)
+        shutil.rmtree(transfers, ignore_errors=True)
+        _verify(dataset, DataFolder(stage), say)
 
 
 def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
@@ -129,19 +126,20 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
     with _staged(dataset, source) as stage:
         home = stage / home_of(dataset)
         if taken.is_dir():
-            _import_folder(dataset, DataFolder(taken), stage)
+            _import_folder(dataset, DataFolder(taken), home)
         elif taken.name.endswith(ARCHIVES) and taken.name not in dataset.files:
             _check(dataset, taken, dataset.sums.get(taken.name, ""))
             say(f"unpacking {taken.name}")
-            unpack(taken, _members(dataset, taken), home)
+            known = {d.file: d.members for d in dataset.downloads}.get(taken.name)
+            inside = [_inside(dataset, name) for name in dataset.files]
+            unpack(taken, known or dict(zip(inside, inside, strict=True)), home)
         else:
             _copy(taken, home / _file_called(dataset, taken))
-        if not is_there(dataset, DataFolder(stage)):
-            missing = [n for n in dataset.files if not DataFolder(stage).has(n)]
-            raise InputError(
-                f"{taken}: no {', '.join(missing)} in it; name the folder of all files"
-            )
-        _verify(dataset, DataFolder(stage), say)
+        staged = DataFolder(stage)
+        if not is_there(dataset, staged):
+            missing = ", ".join(n for n in dataset.files if not staged.has(n))
+            raise InputError(f"{taken}: no {missing} in it; name the folder of all files")
+        _verify(dataset, staged, say)
 
 
 def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
@@ -247,22 +245,16 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
                 f"{source.folder}: cannot be written ({error.strerror}); "
                 "name another with --data-dir"
             ) from error
-        try:
-            yield stage
-            _land(stage / home_of(dataset), home)
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
-
-
-def _land(stage: Path, home: Path) -> None:
-    """Whole or not at all where the folder is new; file by file where it is there."""
-    if not home.exists():
-        stage.rename(home)
-        return
-    for path in sorted(p for p in stage.rglob("*") if p.is_file()):
-        to = home / path.relative_to(stage)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(to)
+        held.callback(shutil.rmtree, stage, ignore_errors=True)
+        yield stage
+        made = stage / home_of(dataset)
+        if not home.exists():  # whole or not at all
+            made.rename(home)
+            return
+        for path in sorted(p for p in made.rglob("*") if p.is_file()):
+            to = home / path.relative_to(made)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(to)
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -275,24 +267,17 @@ def _copy(path: Path, to: Path) -> None:
         ) from error
 
 
-def _import_folder(dataset: CompleteDataset, given: DataFolder, stage: Path) -> None:
-    home = stage / home_of(dataset)
+def _import_folder(dataset: CompleteDataset, given: DataFolder, home: Path) -> None:
     for name in dataset.files:
         inside = _inside(dataset, name)
         if given.has(inside):
             path = given.find(inside)
             _copy(path, home / _as_found(inside, path))
-    if is_there(dataset, DataFolder(stage)):
+    if is_there(dataset, DataFolder(home.parent)):
         return
     for download in dataset.downloads:  # the publisher's archives, not unpacked
         if download.members and given.has(download.file):
             unpack(given.find(download.file), download.members, home)
-
-
-def _members(dataset: CompleteDataset, archive: Path) -> Mapping[str, str]:
-    known: dict[str, Mapping[str, str]] = {d.file: d.members for d in dataset.downloads}
-    inside = [_inside(dataset, name) for name in dataset.files]
-    return known.get(archive.name) or dict(zip(inside, inside, strict=True))
 
 
 def _file_called(dataset: CompleteDataset, path: Path) -> str:

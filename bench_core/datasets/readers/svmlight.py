@@ -1,13 +1,20 @@
-"""SVMlight and LETOR files: ``label [qid:N] index:value ... [# comment]``, plain or ``.gz``.
+"""SVMlight and LETOR files, plain or ``.gz``.
+
+    line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
 Indices count from 1 (``index_base=0``: from 0) and rise on each line; cells that are not written
 are 0; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file of group
 sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to the float64
 nearest to the decimal number, labels float64.
+
+Large files are read by ``svmlight_kernel``, which leaves lines that it cannot settle to
+``parse_line``: the slow and exact reader, which also reads files too small to compile for.
 """
 
+import math
 import mmap
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +28,6 @@ from numpy.typing import NDArray
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
-from bench_core.datasets.readers.svmlight_grammar import Line, LineError, parse_line
 from bench_core.errors import InputError
 
 SMALL = 1 << 22
@@ -29,6 +35,12 @@ SMALL = 1 << 22
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
 NEWLINE = b"\n"
+
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+WHOLE = re.compile(rb"\d{1,18}")
+NO_NUMBER = frozenset((b"nan", b"+nan", b"-nan"))
+LARGEST = float.fromhex("0x1.fffffefffffffp+127")
+"""The largest number that float32 rounds to a finite one."""
 
 Content = bytes | mmap.mmap
 Arrays = tuple[Float32Array, FloatArray, IntArray]  # X, y, qid
@@ -50,6 +62,99 @@ class SvmRows:
     def examples(self) -> Examples:
         """The rows as examples."""
         return Examples(self.X, self.y, self.queries)
+
+
+class LineError(Exception):
+    """What is wrong with a line, and the remedy; the caller adds file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The parts of a line; ``qid`` -1 where it has none, ``indices`` from 0."""
+
+    label: float
+    qid: int
+    indices: list[int]
+    values: list[float]
+
+
+def parse_line(
+    text: bytes,
+    index_base: int = 1,
+    features: int | None = None,
+    huge_is_missing: bool = False,
+) -> Line | None:
+    """The parts of a line, or None for a blank or comment line.
+
+    Raises LineError, also for an index beyond ``features`` if that is given. A value beyond float32
+    is NaN if ``huge_is_missing``, else an error.
+    """
+    tokens = text.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    label = _label(tokens[0])
+    qid, rest = -1, tokens[1:]
+    if rest and rest[0].startswith(b"qid:"):
+        qid, rest = _qid(rest[0]), rest[1:]
+    indices: list[int] = []
+    values: list[float] = []
+    for token in rest:
+        index, value = _cell(token, huge_is_missing)
+        at, last = index - index_base, indices[-1] if indices else -1
+        if at < 0:
+            raise LineError(
+                f"index {index} in a file counted from {index_base}; "
+                "say --index-base 0 if its first feature is 0"
+            )
+        if at == last:
+            raise LineError(f"index {index} comes twice; remove one of the two")
+        if at < last:
+            raise LineError(f"index {index} after {last + index_base}; sort the line by index")
+        if features is not None and at >= features:
+            raise LineError(f"index {index} in a file of {features} features; correct it")
+        indices.append(at)
+        values.append(value)
+    return Line(label, qid, indices, values)
+
+
+def _number(token: bytes, what: str) -> float:
+    """A decimal number, infinite where it overflows, or NaN for ``nan``."""
+    if NUMBER.fullmatch(token):
+        return float(token)
+    if token.lower() in NO_NUMBER:
+        return math.nan
+    raise LineError(f"{what} {_shown(token)} is not a number; correct it")
+
+
+def _label(token: bytes) -> float:
+    label = _number(token, "label")
+    if not math.isfinite(label):
+        raise LineError(f"label {_shown(token)} is not finite; correct it or remove the line")
+    return label
+
+
+def _qid(token: bytes) -> int:
+    if not WHOLE.fullmatch(token[4:]):
+        raise LineError(f"{_shown(token)}: a query id is a whole number >= 0; correct it")
+    return int(token[4:])
+
+
+def _cell(token: bytes, huge_is_missing: bool) -> tuple[int, float]:
+    left, colon, right = token.partition(b":")
+    if left == b"qid":
+        raise LineError(f"{_shown(token)} must follow the label, once; correct the line")
+    if not colon or not WHOLE.fullmatch(left):
+        raise LineError(f"{_shown(token)} is not index:value; correct it")
+    value = _number(right, f"feature {left.decode()}:")
+    if abs(value) > LARGEST:
+        if huge_is_missing:
+            return int(left), math.nan
+        raise LineError(f"feature {left.decode()}: {_shown(right)} is too large; correct it")
+    return int(left), value
+
+
+def _shown(token: bytes) -> str:
+    return repr(token[:40].decode("utf-8", "replace"))
 
 
 def read_svmlight(
@@ -146,22 +251,16 @@ def _arrays(job: _Job, rows: int, largest: int) -> tuple[Arrays, IntArray]:
     if d == 0:
         raise InputError(f"{job.path}: no features in this file; get it again or name another")
     width = d if job.columns is None else len(job.columns)
-    if d > MOST_FEATURES or rows * width * 4 > _memory():
+    try:
+        X = np.zeros((rows, width if d <= MOST_FEATURES else 1 << 60), dtype=np.float32)
+    except (MemoryError, ValueError) as error:
         raise InputError(
             f"{job.path}: {rows} rows with {d} features do not fit into memory as a dense matrix; "
             "number the features from 1 without gaps"
-        )
+        ) from error
     kept = np.full(d, -1, dtype=np.int64)
     kept[slice(None) if job.columns is None else job.columns] = np.arange(width)
-    X = np.zeros((rows, width), dtype=np.float32)
     return (X, np.empty(rows), np.full(rows, -1, dtype=np.int64)), kept
-
-
-def _memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # unknown on this system
-        return 1 << 46
 
 
 def _read_small(job: _Job) -> Arrays:

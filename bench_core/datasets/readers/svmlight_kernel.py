@@ -3,7 +3,7 @@
 A number's first 18 digits become an integer w, its value is w * 10**scale. That is exact where w
 and the power of ten are float64 without rounding (Clinger 1990). Elsewhere it is within 4e-16 of
 the number, relatively, which nearly always settles the float32. What is not settled, or not in the
-grammar, is left to ``svmlight_grammar``, which reads or refuses the line.
+grammar, is left to ``svmlight.parse_line``, which reads or refuses the line.
 
 Every buffer must end with a line break: loops stop there without asking for the length.
 For speed, nothing here may raise, which would have numba count the arrays' owners at every cell,

@@ -9,48 +9,216 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
-from bench_core.arrays import Float32Array
-from bench_core.datasets.readers.parquet import read_parquet
-from bench_core.datasets.readers.texts import (
-    TextArray,
-    cells,
-    has_decimal_commas,
-    is_decimal_comma,
-    is_number,
-    no_categories,
-    number_shares,
-    refuse_long,
-)
+from bench_core.arrays import BoolArray, Float32Array
 from bench_core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+TextArray = NDArray[np.object_]
+"""Python's strings, where equal cells are one string: eight bytes a row, however long they are."""
+
 MISSING = ("?",)
 NUMBERS = "biuf"  # kinds of column types
+NUMBER_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
+TEXT_OBJECTS = ("string", "mixed-integer", "categorical")
+MOST_TEXTS, FEW_TEXTS = 100, 12
+"""A column of more different texts is no category, nor one where fewer than two rows share a text,
+unless there are at most so few."""
 SHOWN = 20
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A column of a table, or a list of labels, ids or splits (``name`` "" then).
+
+    ``source`` is the table in messages, ``place`` turns a row number into "FILE, line N".
+    ``typed``: cells have types, so text stays text even if it reads as a number.
+    """
+
+    values: pd.Series[Any]
+    name: str
+    source: str
+    place: Callable[[int], str]
+    typed: bool = True
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def _kind(self) -> str:
+        import pandas as pd
+
+        if isinstance(self.values.dtype, pd.CategoricalDtype):
+            return "categorical"
+        return str(pd.api.types.infer_dtype(self.values, skipna=True))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cells are numbers by their type."""
+        if getattr(self.values.dtype, "kind", "") in NUMBERS:
+            return True
+        return self.typed and self._kind in NUMBER_OBJECTS
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cells are text; of an untyped column, whether most are no numbers."""
+        if self.is_number:
+            return False
+        return self.typed or bool(_numeric(self.cells()).sum() * 2 < len(self))
+
+    def numbers(self, dtype: Any = np.float64, missing: bool = True) -> Any:
+        """The cells (n,) as numbers.
+
+        Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
+        """
+        if not self.is_number:
+            raise InputError(self._text_fault())
+        with np.errstate(over="ignore"):
+            values = self.values.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
+        wrong = np.isinf(values) if missing else ~np.isfinite(values)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            empty = np.isnan(values[row])
+            what = "missing" if empty else "infinite, or too large for float32"
+            raise InputError(f"{self._at(row)}: the value is {what}; correct it")
+        return values
+
+    def texts(self) -> TextArray:
+        """The cells (n,) as text. Raises InputError where one is empty."""
+        self._refuse_kind()
+        missing = self.values.isna().to_numpy(bool)
+        if missing.any():
+            raise InputError(f"{self._at(int(np.argmax(missing)))}: the cell is empty; fill it in")
+        return self.cells()
+
+    def labels(self) -> NDArray[Any]:
+        """The cells (n,) as float64 or as text, none of them missing."""
+        if self.is_text:
+            return self.texts()
+        return np.asarray(self.numbers(missing=False))
+
+    def categories(self) -> TextArray:
+        """The cells (n,) as few short texts, "" where one is missing.
+
+        Raises InputError for dates, for numbers with decimal commas, and for what is too different
+        from row to row to be categories.
+        """
+        self._refuse_kind()
+        texts = self.cells()
+        counts = different_texts(texts)
+        commas = sum(map(_is_decimal_comma, counts)) * 2 > len(counts)
+        as_text = self._kind != "categorical" and _numeric(texts).sum() * 2 > (texts != "").sum()
+        if commas or (self.typed and as_text):
+            raise InputError(self._text_fault())
+        first, what = next(iter(counts), ""), ""
+        if counts and all(map(_DATE.match, counts)):
+            what = f"dates ({first!r}): give them as numbers, such as days"
+        elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(len(texts), 2 * FEW_TEXTS):
+            what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+        if what:
+            raise InputError(f"{self._whole} holds {what}")
+        return texts
+
+    def cells(self) -> TextArray:
+        """The cells (n,) as text, "" where one is missing."""
+        import pandas as pd
+
+        column = self.values
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            known = column.cat.categories.astype("str").to_numpy(dtype=object)
+            texts = [*map(str, known), ""]  # -1: a missing cell
+            chosen: TextArray = np.array(texts, dtype=object)[column.cat.codes.to_numpy(np.int64)]
+            return chosen
+        given = column if column.dtype == object else column.astype("str")
+        out = np.where(column.isna().to_numpy(bool), "", given.to_numpy(dtype=object))
+        once: dict[str, str] = {}
+        for row, text in enumerate(map(str, out.tolist())):
+            out[row] = once.setdefault(text, text)
+        return out
+
+    @property
+    def _whole(self) -> str:
+        return f"{self.source}, column {self.name!r}" if self.name else self.source
+
+    def _at(self, row: int) -> str:
+        return f"{self.place(row)}, column {self.name!r}" if self.name else self.place(row)
+
+    def _refuse_kind(self) -> None:
+        if self.typed and not self.is_number and (kind := self._kind) not in TEXT_OBJECTS:
+            raise InputError(
+                f"{self._whole} holds values of type {kind}: give numbers, text or categories"
+            )
+
+    def _text_fault(self) -> str:
+        """Why the column holds no numbers."""
+        texts = self.cells()
+        wrong = ~_numeric(texts) & (texts != "")
+        if not wrong.any():
+            first = next(iter(different_texts(texts)), "")
+            what = f"numbers as text ({first!r:.60}): pandas.to_numeric reads them"
+            return f"{self._whole} holds {what}"
+        row = int(np.argmax(wrong))
+        kind = "holds text" if wrong.sum() * 2 > len(texts) else "has a cell that is no number"
+        remedy = "correct it, encode the column as numbers, or remove it"
+        if _is_decimal_comma(texts[row]):
+            remedy = "write decimal points instead of commas, and nothing between thousands"
+        return f"{self._at(row)} {kind} ({texts[row]!r:.60}): {remedy}"
+
+
+def different_texts(texts: TextArray) -> dict[str, int]:
+    """How often each text occurs, in sorted order, without the missing ones."""
+    counts = Counter(texts.tolist())
+    return {text: counts[text] for text in sorted(counts) if text}
+
+
+def _numeric(texts: TextArray) -> BoolArray:
+    """Which cells (n,) read as numbers."""
+    import pandas as pd
+
+    known = [*dict.fromkeys(texts.tolist())]  # each text once, as few are different
+    good = pd.to_numeric(pd.Series(known, dtype=object), errors="coerce").notna()
+    numeric = dict(zip(known, good.tolist(), strict=True))
+    return np.fromiter(map(numeric.__getitem__, texts), dtype=bool, count=len(texts))
+
+
+def _is_decimal_comma(cell: str) -> bool:
+    return "," in cell and is_number(cell.replace(",", ".", 1))
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number with a decimal point, or a whole one."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A file's columns by name; ``raw`` is its text, empty for Parquet."""
+    """Columns by name. ``path`` is a file, or the name of an argument of Python."""
 
     path: Path
     frame: pd.DataFrame
-    raw: bytes = b""
-    header: int = 1
-    separator: str = ","
-    _lines: list[int] = field(default_factory=list)  # of rows, once one was asked for
+    place: Callable[[int], str]
+    typed: bool = True
+    drop: Callable[[Sequence[str]], str] = lambda names: f"--drop {','.join(names)}"
+    """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -60,80 +228,20 @@ class Table:
         """The columns in file order."""
         return tuple(str(name) for name in self.frame.columns)
 
-    def place(self, row: int) -> str:
-        """The file and line of a row (from 0)."""
-        if not self.raw:
-            return f"{self.path}, row {row + 1}"
-        if not self._lines:
-            lines, mark = enumerate(self.raw.split(b"\n"), start=1), self.separator.encode()
-            rows = (number for number, line in lines if line.strip() or mark in line)
-            self._lines.extend(rows)
-        at = row + self.header
-        return f"{self.path}, line {self._lines[at]}" if at < len(self._lines) else str(self.path)
+    def column(self, name: str) -> Column:
+        """One column."""
+        return Column(self.frame[name], name, str(self.path), self.place, self.typed)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
-        """One column (n,) as numbers.
+        """One column (n,) as numbers. Raises InputError as ``Column.numbers``."""
+        return self.column(name).numbers(dtype, missing)
 
-        Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
-        """
-        column = self.frame[name]
-        if column.dtype.kind not in NUMBERS:
-            self._refuse_text(name, column)
-        with np.errstate(over="ignore"):
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
-        wrong = np.isinf(values) if missing else ~np.isfinite(values)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            what = "missing" if np.isnan(values[row]) else "infinite"
-            raise InputError(f"{self.place(row)}, column {name!r}: the value is {what}; correct it")
-        return values
-
-    def is_text(self, name: str) -> bool:
-        """Whether a column holds text; false where most of its cells are numbers."""
-        column = self.frame[name]
-        if column.dtype.kind in NUMBERS:
-            return False
-        numbers, _ = number_shares(column)
-        return bool(numbers.sum() * 2 < len(column))
-
-    def texts(self, name: str) -> TextArray:
-        """One column (n,) as text. Raises InputError for cells that are empty or too long."""
-        column = self.frame[name]
-        missing = column.isna().to_numpy(bool)
-        if missing.any():
-            row = int(np.argmax(missing))
-            raise InputError(f"{self.place(row)}, column {name!r}: the cell is empty; fill it in")
-        texts = cells(column)
-        refuse_long(texts, self.place, name)
-        return texts
-
-    def _refuse_text(self, name: str, column: pd.Series[Any]) -> None:
-        raise InputError(self._text_fault(name, column))
-
-    def _text_fault(self, name: str, column: pd.Series[Any]) -> str:
-        _, wrong = number_shares(column)
-        row = int(np.argmax(wrong))
-        kind = "holds text" if wrong.sum() * 2 > len(column) else "has a cell that is no number"
-        cell = str(column.iloc[row])
-        remedy = "correct it, encode the column as numbers, or remove it"
-        if is_decimal_comma(cell):
-            remedy = "write decimal points instead of commas, and nothing between thousands"
-        return f"{self.place(row)}, column {name!r} {kind} ({cell!r:.60}): {remedy}"
-
-    def categories(self, name: str) -> TextArray:
-        """A column of text (n,) whose cells are few short texts, "" where one is missing.
-
-        Raises InputError for dates, for numbers with decimal commas, for cells that are too long,
-        and for what is too different from row to row to be categories.
-        """
-        column = self.frame[name]
-        texts = cells(column)
-        if has_decimal_commas(texts):
-            self._refuse_text(name, column)
-        if what := no_categories(texts):
-            raise InputError(f"{self.path}, column {name!r} holds {what}")
-        refuse_long(texts, self.place, name)
-        return texts
+    def matrix(self, names: Sequence[str]) -> Float32Array:
+        """Several columns as float32 (n, d)."""
+        out = np.empty((len(self), len(names)), dtype=np.float32)
+        for j, name in enumerate(names):
+            out[:, j] = self.numbers(name, np.float32)
+        return out
 
     def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, TextArray]]:
         """Several columns as float32 (n, d), NaN in those of text, and these by name.
@@ -144,27 +252,20 @@ class Table:
         texts: dict[str, TextArray] = {}
         faults: dict[str, str] = {}
         for j, name in enumerate(names):
+            column = self.column(name)
             try:
-                if self.is_text(name):
-                    texts[name] = self.categories(name)
+                if column.is_text:
+                    texts[name] = column.categories()
                 else:
-                    out[:, j] = self.numbers(name, np.float32)
+                    out[:, j] = column.numbers(np.float32)
             except InputError as error:
                 faults[name] = str(error)
         if faults:
             first, *others = islice(faults.values(), SHOWN)
             more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
             more += f"; {len(faults) - SHOWN} more columns" if len(faults) > SHOWN else ""
-            drop = ",".join(faults)
-            raise InputError(f"{first}{more}; or leave them out: --drop {drop}")
+            raise InputError(f"{first}{more}; or leave them out: {self.drop([*faults])}")
         return out, texts
-
-    def matrix(self, names: Sequence[str]) -> Float32Array:
-        """Several columns as float32 (n, d)."""
-        out = np.empty((len(self), len(names)), dtype=np.float32)
-        for j, name in enumerate(names):
-            out[:, j] = self.numbers(name, np.float32)
-        return out
 
 
 def read_table(path: str | Path, format: str = "") -> Table:
@@ -175,17 +276,12 @@ def read_table(path: str | Path, format: str = "") -> Table:
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
-        frame = read_parquet(path)
+        frame = _parquet(path)
         _refuse_header(path, list(frame.columns))
-        return Table(path, frame)
+        return Table(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(read_bytes(path))
-    blank = re.match(rb"(?:[ \t]*\n|\xef\xbb\xbf)*", raw)
-    above = blank.group() if blank else b""  # lines without a cell, and marks of UTF-8
-    empty = above.count(b"\n")
-    if len(above) > empty:  # pandas takes a line of tabs for the header where tabs separate cells
-        raw = b"\n" * empty + raw[len(above) :]
-    line = next(islice(BytesIO(raw), empty, None), b"")
-    first = line.rstrip(b"\n").decode("utf-8", "replace")
+    line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
+    first = line.decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
     try:
         names = next(csv.reader([first], delimiter=separator, strict=True))
@@ -193,15 +289,14 @@ def read_table(path: str | Path, format: str = "") -> Table:
         raise InputError(f"{path}, line 1: not a header ({error}); save it as CSV again") from error
     names = [cell.strip() for cell in names]
     _refuse_header(path, names)
-    frame = _parse(path, raw, sep=separator, header=0)
+    frame = _csv(path, raw, sep=separator, header=0)
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     if frame.shape[1] != len(names):
         raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
     frame.columns = names
-    table = Table(path, frame, raw, separator=separator)
-    _refuse_short_rows(table, separator, len(names))
-    return table
+    _refuse_short_rows(path, raw, separator, len(names))
+    return Table(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
 
 
 def read_matrix(
@@ -219,18 +314,57 @@ def read_matrix(
     """
     path = Path(path)
     raw = _unix_lines(read_bytes(path))
-    frame = _parse(path, raw, sep=separator or r"\s+", header=None)
+    frame = _csv(path, raw, sep=separator or r"\s+", header=None)
     if frame.shape[1] != columns:
         raise InputError(
             f"{path}: {frame.shape[1]} cells a line where the publisher's file has {columns}; "
             "get the file again"
         )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = Table(path, frame, raw, header=0)
+    table = Table(path, frame, _lines_of_rows(path, raw, 0, ","), typed=False)
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)
     return table
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    """The columns of a file, without those that pandas kept an index in.
+
+    Text is read as categories: each one is in memory once, however many rows hold it.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the name")
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError(
+            f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
+        ) from error
+    try:
+        schema = pq.read_schema(path)
+        for field in schema:
+            if pa.types.is_nested(field.type):
+                raise InputError(
+                    f"{path}, column {field.name!r} holds {field.type}, not one value for each "
+                    "row; write the file without it"
+                )
+        is_text = (pa.types.is_string, pa.types.is_large_string)
+        text = [field.name for field in schema if any(test(field.type) for test in is_text)]
+        try:
+            found = pq.ParquetFile(path, read_dictionary=text).read()
+        except OSError:  # pyarrow makes no dictionaries of text by differences (DELTA_BYTE_ARRAY)
+            found = pq.ParquetFile(path).read()
+        frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
+    if not len(frame):
+        raise InputError(f"{path}: the file is empty; get it again or name another")
+    frame.columns = [str(name) for name in frame.columns]
+    return frame[[name for name in frame.columns if name not in index]]
 
 
 def _unix_lines(raw: bytes) -> bytes:
@@ -238,7 +372,19 @@ def _unix_lines(raw: bytes) -> bytes:
     return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
 
 
-def _parse(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
+def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
+    """The function from a row (from 0) to its file and line."""
+
+    @cache
+    def lines() -> list[int]:
+        mark = separator.encode()
+        numbered = enumerate(raw.split(b"\n"), start=1)
+        return [number for number, line in numbered if line.strip() or mark in line][header:]
+
+    return lambda row: f"{path}, line {lines()[row]}" if row < len(lines()) else str(path)
+
+
+def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     major, minor = (int(part) for part in pd.__version__.split(".")[:2])
@@ -275,18 +421,18 @@ def _refuse_header(path: Path, names: list[str]) -> None:
         seen.add(name)
 
 
-def _refuse_short_rows(table: Table, separator: str, columns: int) -> None:
-    if b'"' in table.raw or columns == 1:
+def _refuse_short_rows(path: Path, raw: bytes, separator: str, columns: int) -> None:
+    if b'"' in raw or columns == 1:
         return  # counting separators needs a full parse then; the reader filled with missing
-    raw = np.frombuffer(table.raw, dtype=np.uint8)
-    ends = np.flatnonzero(raw == ord("\n"))
+    content = np.frombuffer(raw, dtype=np.uint8)
+    ends = np.flatnonzero(content == ord("\n"))
     ends = ends if len(ends) and ends[-1] == len(raw) - 1 else np.append(ends, len(raw))
-    cells = np.flatnonzero(raw == ord(separator))
+    cells = np.flatnonzero(content == ord(separator))
     per_line = np.diff(np.searchsorted(cells, ends), prepend=0) + 1
     for line in np.flatnonzero(per_line < columns):
         start = ends[line - 1] + 1 if line else 0
-        if table.raw[start : ends[line]].strip(b" \t"):  # other lines are rows to the reader
+        if raw[start : ends[line]].strip(b" \t"):  # other lines are rows to the reader
             raise InputError(
-                f"{table.path}, line {line + 1}: {per_line[line]} cells where the header has "
+                f"{path}, line {line + 1}: {per_line[line]} cells where the header has "
                 f"{columns}; complete the line"
             )

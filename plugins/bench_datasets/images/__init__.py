@@ -68,7 +68,6 @@ from bench_datasets.images._image_folder import (
 from bench_datasets.images._machines import (
     Machines,
     View,
-    description_costs,
     every_few_seconds,
     measured_costs,
 )
@@ -175,12 +174,8 @@ class ImageFolder:
         X, y = columns.X, album.label[used].astype(np.float64)
         train, valid, test = (Examples(X[rows], y[rows]) for rows in splits)
         limit = f"{size}: {len(used)} of {len(album)} pictures"
-        return Splits(
-            train, valid, test,
-            prices=prices, task=Task.MULTICLASS, classes=len(album.classes),
-            feature_names=columns.names,
-            notes=(note,) if len(used) == len(album) else (limit, note),
-        )  # fmt: skip
+        notes = (note,) if len(used) == len(album) else (limit, note)
+        return Splits(train, valid, test, prices, feature_names=columns.names, notes=notes)
 
     def _album(self, source: Source) -> Album:
         if self.path == DEFAULT and not self.complete(source):
@@ -325,7 +320,8 @@ def _outputs(
 ) -> _Columns:
     """One column for each view and class: the output of a machine that ``support`` builds."""
     kinds, label = cache.album.classes, cache.label[support]
-    blocks, machines = [], {}
+    machines: dict[View, Machines | None] = {}
+    blocks = []
     progress = every_few_seconds(source.say, f"{cache.name}: training machines")
     for k, view in enumerate(views):
         described = cache.described(view)
@@ -334,7 +330,7 @@ def _outputs(
         blocks.append(made.outputs(made.kernel(described)).astype(np.float32))
         machines[view] = made
     names = tuple(view.feature(kind) for view in views for kind in kinds)
-    measured = partial(measured_costs, machines=machines, classes=kinds)
+    measured = partial(measured_costs, views=machines, classes=kinds)
     return _Columns(
         np.hstack(blocks), names, measured, [[view.name for view in views], len(support)]
     )
@@ -348,7 +344,7 @@ def _described(cache: _DescriptorCache, views: Sequence[View]) -> _Columns:
         for view, own in zip(views, blocks, strict=True)
         for k in range(1, own.shape[1] + 1)
     )
-    measured = partial(description_costs, views=views)
+    measured = partial(measured_costs, views=dict.fromkeys(views))
     return _Columns(np.hstack(blocks), names, measured, [[view.name for view in views], "raw"])
 
 

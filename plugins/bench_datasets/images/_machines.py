@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench_core import Extractor, Measured, cost_document, measure
+from bench_core import Extractor, cost_document, measure
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels
@@ -97,63 +97,47 @@ class View:
         return f"{self.name}:{kind}"
 
 
-def description_costs(
-    pictures: Pixels, say: Callable[[str], None], *, views: Sequence[View]
-) -> str:
-    """A cost file in JSON: the values of a view are paid once, all together."""
-
-    def extractor(view: View) -> Extractor:
-        describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
-        return Extractor(view.name, lambda picture: describe(picture[rows, columns]))
-
-    side = pictures.shape[1]
-    return _text(_measured([extractor(view) for view in views], pictures, say))
-
-
 def measured_costs(
     pictures: Pixels,
     say: Callable[[str], None],
     *,
-    machines: Mapping[View, Machines],
-    classes: Sequence[str],
+    views: Mapping[View, Machines | None],
+    classes: Sequence[str] = (),
 ) -> str:
-    """A cost file in JSON: extraction and kernel are paid once per view, each machine by itself.
+    """A cost file in JSON, from CPU times on some of the pictures.
 
-    Machines of one view do the same sums, so one of them is timed for all.
+    With machines extraction and kernel are paid once per view, each machine by itself; machines of
+    one view do the same sums, so one of them is timed for all. Without, the values of a view are
+    paid once, all together.
     """
-    side = pictures.shape[1]
-    extractors = [_extractor(view, known, classes[0], side) for view, known in machines.items()]
-    measured = _measured(extractors, pictures, say)
-    features = {view.name: tuple(map(view.feature, classes)) for view in machines}
-    outputs = {
-        view.feature(kind): measured.outputs[view.feature(classes[0])]
-        for view in machines
-        for kind in classes
-    }
-    return _text(replace(measured, features=features, outputs=outputs))
-
-
-def _measured(
-    extractors: Sequence[Extractor], pictures: Pixels, say: Callable[[str], None]
-) -> Measured:
-    """Times on some of the pictures."""
     chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
-    progress = every_few_seconds(say, "measuring CPU times")
-    return measure(extractors, [pictures[k] for k in chosen], repeats=REPEATS, progress=progress)
-
-
-def _text(measured: Measured) -> str:
+    measured = measure(
+        [_extractor(view, known, classes, pictures.shape[1]) for view, known in views.items()],
+        [pictures[k] for k in chosen],
+        repeats=REPEATS,
+        progress=every_few_seconds(say, "measuring CPU times"),
+    )
+    if classes:
+        own = {view: measured.outputs[view.feature(classes[0])] for view in views}
+        measured = replace(
+            measured,
+            features={view.name: tuple(map(view.feature, classes)) for view in views},
+            outputs={view.feature(kind): own[view] for view in views for kind in classes},
+        )
     return json.dumps(cost_document(measured), indent=1, ensure_ascii=False) + "\n"
 
 
-def _extractor(view: View, machines: Machines, kind: str, side: int) -> Extractor:
-    describe, (rows, columns) = DESCRIPTORS[view.descriptor], regions(side)[view.region]
-
-    def extract(picture: Pixels) -> FloatArray:
-        row: FloatArray = machines.kernel(describe(picture[rows, columns])[None])[0]
-        return row
-
-    return Extractor(view.name, extract, {view.feature(kind): lambda row: machines.output(row, 0)})
+def _extractor(
+    view: View, machines: Machines | None, classes: Sequence[str], side: int
+) -> Extractor:
+    describe, part = DESCRIPTORS[view.descriptor], regions(side)[view.region]
+    if machines is None:
+        return Extractor(view.name, lambda picture: describe(picture[part]))
+    return Extractor(
+        view.name,
+        lambda picture: machines.kernel(describe(picture[part])[None])[0],
+        {view.feature(classes[0]): lambda row: machines.output(row, 0)},
+    )
 
 
 def every_few_seconds(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:

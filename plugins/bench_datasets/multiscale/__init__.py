@@ -94,8 +94,6 @@ class Multiscale:
         return Splits(
             train, valid, test,
             prices=split_prices(self.scales, self.eps),
-            task=Task.BINARY,
-            classes=2,
             feature_names=feature_names(self.scales),
             stand_in=not self.folder,
             notes=self._notes(parts, train),
@@ -121,7 +119,7 @@ class Multiscale:
         if train.frames is not None and train.frames.widths is None:
             notes.append(f"{len(train)} training pixels, drawn by the seed")
         if not self.folder:
-            notes.append("generated frames: they prove that the chain works, not a method")
+            notes.append("generated frames: use them to check the installation")
         return tuple(notes)
 
 

@@ -133,7 +133,6 @@ class Yahoo(Judgement):
         return Splits(
             train, valid, test,
             prices=Prices.additive(cost[used], split=self.split, unit="feature evaluations"),
-            task=Task.RANKING,
             feature_names=tuple(str(j + 1) for j in used),
             notes=tuple(notes),
         )  # fmt: skip
@@ -210,10 +209,9 @@ class YahooSim(Judgement):
         return Splits(
             train, valid, test,
             prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),
-            task=Task.RANKING,
             feature_names=tuple(f"f{j}" for j in range(1, FEATURES + 1)),
             stand_in=True,
-            notes=("generated stand-in for yahoo: proves that the chain works, not a method",),
+            notes=("generated stand-in for yahoo: use it to check the installation",),
         )  # fmt: skip
 
 

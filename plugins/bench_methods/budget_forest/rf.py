@@ -196,8 +196,7 @@ def _affordable(
     if budget is None or prices.everything == 0 or len(valid) == 0:
         yield from trees
         return
-    from bench_trees.inference import Needs, lay_out, walk
-    from bench_trees.kernels.records import Steps, Walked
+    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 
     from bench_core import Acquired
 

@@ -27,7 +27,7 @@ from bench_models.states import Stored, nest, unnest
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.kernels.records import Layout
+    from bench_trees.inference import Layout
 
     from bench_core.serving import Program
 
@@ -123,8 +123,7 @@ class Sentinels:
 
         Documents that left count with the score they left with.
         """
-        from bench_trees.inference import walk
-        from bench_trees.kernels.records import Steps, Walked
+        from bench_trees.inference import Steps, Walked, walk
 
         classifier, layout = self.classifiers[exit], self._layouts[exit]
         on = rows.on

@@ -132,7 +132,7 @@ class StagedModel:
 
         For chains that always pass; what is handed out belongs to the walk.
         """
-        from bench_trees.kernels.records import Walked
+        from bench_trees.inference import Walked
 
         X = self._checked(features)
         done = Walked.begin(len(X), self.outputs, self._costs.bits.shape[1])

@@ -14,7 +14,7 @@ from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
 from bench_models.staged.stages import END, Gate, Rejected, Stage
 
 if TYPE_CHECKING:
-    from bench_trees.kernels.records import Walked
+    from bench_trees.inference import Walked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class RowState:
 
     def walked(self, rows: IntArray | None) -> Walked:
         """The state of ``rows`` as the start of a walk."""
-        from bench_trees.kernels.records import Walked
+        from bench_trees.inference import Walked
 
         who = slice(None) if rows is None else rows
         return Walked(self.scores[None, who], self.bits[None, who], self.splits[None, who])

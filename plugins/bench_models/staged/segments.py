@@ -15,8 +15,7 @@ from bench_models.staged.stages import Stage, parents
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.inference import Needs
-    from bench_trees.kernels.records import Layout, Steps, Walked
+    from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
 
@@ -76,9 +75,7 @@ def _longest_paths(ensemble: Ensemble, prices: Prices) -> FloatArray:
 
     if ensemble.trees == 0:
         return np.zeros(0)
-    layout = lay_out(ensemble, _needs(prices))
-    longest: FloatArray = np.maximum.reduceat(layout.splits, layout.table[:-1])
-    return longest
+    return lay_out(ensemble, _needs(prices)).paths()[1]
 
 
 def _needs(prices: Prices) -> Needs:
@@ -121,8 +118,7 @@ def segments(
     prices: Prices,
 ) -> list[Segment]:
     """Cut the stages into segments."""
-    from bench_trees.inference import lay_out
-    from bench_trees.kernels.records import Steps
+    from bench_trees.inference import Steps, lay_out
 
     needs, found = _needs(prices), []
     for first, stop in _cuts(stages, uses):

@@ -16,9 +16,6 @@ from typing import Any
 
 import numpy as np
 
-LATER = {"few_rows"}
-"""Modules whose kernels are compiled (some 3 s) when the first wide data come; few need them."""
-
 
 def compiled() -> bool:
     """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
@@ -42,8 +39,7 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 def _kernels() -> list[Any]:
     """The public kernels made here; those with an underscore, and those that modules take from
     elsewhere, are compiled into their callers."""
-    names = [module.name for module in iter_modules(__path__) if module.name not in LATER]
-    modules = [f"{__name__}.{name}" for name in names]
+    modules = [f"{__name__}.{module.name}" for module in iter_modules(__path__)]
     found = [thing for name in modules for thing in vars(import_module(name)).items()]
     kernels = [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
     return [kernel for kernel in kernels if kernel.py_func.__module__ in modules]
@@ -52,11 +48,9 @@ def _kernels() -> list[Any]:
 def _use_every_kernel() -> None:
     from bench_trees.binning import find_bins
     from bench_trees.boosting import boost
-    from bench_trees.growing_tree import Settings
-    from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
-    from bench_trees.kernels import exponentials
-    from bench_trees.kernels.tree import WORTH
+    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
     from bench_trees.penalties import Penalty
+    from bench_trees.settings import Settings
 
     X = np.arange(60, dtype=np.float32).reshape(20, 3) % 7
     y = X[:, 0].astype(np.float64)
@@ -65,14 +59,8 @@ def _use_every_kernel() -> None:
     settings = Settings(trees=2, min_rows=1)
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
-    many = np.tile(codes, 2 * WORTH // codes.size)  # that a second thread helps
-    repeated = np.tile(y // 4, many.shape[1] // len(y))
-    boost(many, bins, repeated, loss="logistic", settings=settings, threads=2)
-    exponentials.logarithm(y + 1)
-    exponentials.softplus_and_sigmoid(y, y.copy(), y.copy())
+    boost(codes, bins, y // 4, loss="logistic", settings=settings)
     boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
     layout = lay_out(ensemble, Needs.plain(3))
     steps = Steps.prefixes([ensemble.trees], ensemble.base)
-    done = walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))
-    none = np.zeros(0, dtype=np.int64)
-    add_columns(done.scores[0], X, none, none, none, np.zeros(0))
+    walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))

@@ -22,8 +22,6 @@ take as long to compile as a short function."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being vectorised."""
-inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
-"""``inner`` for a function that makes no arrays (``calling``)."""
 
 
 def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], Any]:

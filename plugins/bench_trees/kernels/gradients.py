@@ -63,24 +63,6 @@ def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
 
 
 @inner
-def _add_up(
-    gradient: Float64Array,
-    hessian: Float64Array,
-    copies: Int64Array,
-    rows: UInt32Array,
-    spans: Int64Array,
-    out: Float64Array,
-) -> None:
-    """Sums of gradients and hessians, if there are any, times copies, if there are any, over the
-    rows at the positions spans[i, 0]:spans[i, 1], to out[i]."""
-    for i in range(len(spans)):
-        own = rows[spans[i, 0] : spans[i, 1]]
-        out[i, 0] = _sum(gradient, copies, own)
-        if len(hessian) > 0:
-            out[i, 1] = _sum(hessian, copies, own)
-
-
-@inner
 def _sum(values: Float64Array, copies: Int64Array, rows: UInt32Array) -> float:
     """The sum over rows, in four chains that need not wait for one another."""
     a = b = c = d = 0.0
@@ -106,20 +88,12 @@ def _add_steps(
     spans: Int64Array,
     steps: Float64Array | Int64Array,
     copies: Int64Array,
-    first: int,
-    last: int,
 ) -> None:
-    """Add steps[i], times copies, if there are any, to out[:, 0] for those of the rows first:last
-    that are at the positions spans[i, 0]:spans[i, 1], where they rise.
-
-    So many rows at a time that what is added to stays near while all spans pass over it; and no two
-    threads write to the same part of it.
-    """
-    at = np.empty(len(spans), np.int64)
-    for i in range(len(spans)):
-        at[i] = spans[i, 0] + np.searchsorted(rows[spans[i, 0] : spans[i, 1]], first)
-    for begin in range(first, last, NEAR):
-        end = min(begin + NEAR, last)
+    """Add steps[i], times copies, if there are any, to out[:, 0] for the rows at the positions
+    spans[i, 0]:spans[i, 1], where they rise; NEAR rows at a time, so that what is added to stays
+    near while all spans pass over it."""
+    at = spans[:, 0].copy()
+    for end in range(NEAR, len(rows) + NEAR, NEAR):
         for i in range(len(spans)):
             step, k = steps[i], at[i]
             at[i] += np.searchsorted(rows[k : spans[i, 1]], end)

@@ -21,6 +21,17 @@ from bench_trees.arrays import (
     Int64Array,
 )
 from bench_trees.kernels.compiling import calling, inner
+from bench_trees.kernels.partition import (
+    CODE,
+    COLUMN,
+    FIRST_ROW,
+    LAST_ROW,
+    MIDDLE,
+    MISSING,
+    MISSING_LEFT,
+    NODE,
+    SCORABLE,
+)
 
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
@@ -32,10 +43,6 @@ COLUMNS = 12
 NEW, SCORED, SETTLED = 0, 1, 2
 FLOOR, NET = 0, 1
 ROUNDING = 1e-12  # a raw gain below this share of the node's own score is rounding, not gain
-
-# Columns of ``moves``, one row for every split to be made; MIDDLE is that of ``_arrange``
-NODE, FIRST_ROW, LAST_ROW, COLUMN, MISSING, CODE, MISSING_LEFT, SCORABLE, MIDDLE = range(9)
-MOVE = 9
 
 
 class Nodes(NamedTuple):

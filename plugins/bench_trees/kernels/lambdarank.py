@@ -6,9 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels import exponentials
 from bench_trees.kernels.compiling import calling, inner, inner_dividing
-from bench_trees.kernels.exponentials import TILE, _exponentials
 
 LANES = 16  # queries at a time
 # Where the LANES numbers of each kind begin in the WIDTH numbers of a position.
@@ -43,7 +41,7 @@ class Rows(NamedTuple):
     after: Float64Array  # part of it
 
 
-@calling(exponentials)
+@calling()
 def lambdas(
     scores: Float64Array,
     ranking: Ranking,
@@ -96,7 +94,7 @@ def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows)
 def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
     """e^(sigma (f - the query's highest)) of all rows: of two of them, that of one by the sum of
     both is the logistic function of the distance."""
-    best, bits = np.empty(LANES), np.empty(TILE, np.int64)
+    best = np.empty(LANES)
     for k in range(LANES):
         best[k] = -np.inf
     for r in range(0, count * LANES, LANES):
@@ -104,10 +102,7 @@ def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
             best[k] = max(best[k], rows.score[r + k])
     for r in range(0, count * LANES, LANES):
         for k in range(LANES):
-            rows.power[r + k] = max(sigma * (rows.score[r + k] - best[k]), LOWEST)
-    for first in range(0, count * LANES, TILE):
-        z = rows.power[first : min(first + TILE, count * LANES)]
-        _exponentials(z, bits)
+            rows.power[r + k] = math.exp(max(sigma * (rows.score[r + k] - best[k]), LOWEST))
 
 
 @inner

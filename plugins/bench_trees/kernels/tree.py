@@ -1,38 +1,45 @@
-"""Whole trees in one call: leaves are scored, chosen and split until something has to be done
-outside, which ``grow`` returns: payments, or more room. What is worth several threads is posted for
-those that help. Under squared loss the rows' gradients are brought up to date, and the next tree
-begins; under others the scores are."""
+"""Whole trees in one call, since a step of Python for each level is half the time of a small tree.
+
+``grow`` scores leaves, chooses splits and divides rows until something has to be done outside,
+which it returns: payments, more room, or histograms that are worth several threads. Under squared
+loss the rows' gradients are then brought up to date, under others the scores are, and the next tree
+begins.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels import (
-    division,
-    gradients,
-    growth,
-    histograms,
-    intrinsics,
-    pieces,
-    sharing,
-    splitting,
+from bench_trees.arrays import (
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+    UInt64Array,
 )
+from bench_trees.kernels import gradients, growth, histograms, intrinsics, partition, splitting
 from bench_trees.kernels.compiling import calling
-from bench_trees.kernels.division import _arrange, _cut_up, _partition, _settle
-from bench_trees.kernels.gradients import _collect, _finest_unit
+from bench_trees.kernels.gradients import (
+    NEAR,
+    _add_steps,
+    _collect,
+    _finest_unit,
+    _sum,
+    _sum_of_sizes,
+    _write_integers,
+)
+from bench_trees.kernels.growth import COUNT as MULTIPLICITY
 from bench_trees.kernels.growth import (
-    COLUMN,
     END,
-    FIRST_ROW,
     HESSIAN,
-    LAST_ROW,
     PACKED,
-    SCORABLE,
     SCORED,
     SLOT,
     STATE,
+    GrownTree,
+    Nodes,
     Rules,
     Sums,
     _attach,
@@ -42,40 +49,90 @@ from bench_trees.kernels.growth import (
     _value_leaves,
     finish,
 )
-from bench_trees.kernels.growth import COUNT as MULTIPLICITY
+from bench_trees.kernels.histograms import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.kernels.pieces import (
-    ADD,
-    BEGIN,
-    COUNT,
-    COUNTED,
-    FOUND,
-    HELP,
-    KNOWN,
-    MOVED,
-    PAID,
-    PART,
-    PARTITION,
-    PIECE,
-    ROOT,
-    SCORE_WORDS,
-    SETTLE,
-    SIZES,
-    SLOTS,
-    STEP,
-    SUM,
-    TREES,
-    WAITING,
-    WORDS,
-    WRITTEN,
-    Growing,
-    Shared,
-    _do,
-)
-from bench_trees.kernels.sharing import ONE
+from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
+from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
-WORTH = 40_000  # cells, or rows, below which others are not asked to help: some 10 us
+COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
+KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
+ROOT = 0
+"""The slot of the root's histogram, which outlasts the tree where the next one follows from it:
+without hessians."""
+
+
+class Growing(NamedTuple):
+    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
+
+    state: (
+        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
+        # trees that are done, and their nodes; whether the splits are paid
+    )
+    sizes: Int64Array  # (trees,) nodes of each that is done
+    nodes: Nodes
+    gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
+    cut: Int32Array
+    reached: Float64Array  # (m,), as ``best_cuts`` uses it
+    moves: Int64Array  # (m, MOVE)
+    work: Int64Array  # (m, 7), pairs that wait to be scored
+    root: Int64Array  # (1, 7), what is counted to score the root
+    steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
+    values: Float64Array  # (m,) of leaves
+
+
+class Rows(NamedTuple):
+    """Codes and gradients, and the rows in leaf order."""
+
+    words: UInt64Array
+    rows: UInt32Array
+    spare: UInt32Array
+    values: Int64Array  # (n, channels), of ``FixedPoint``
+    in_order: Int64Array  # the same of smaller children, in leaf order
+    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
+
+
+class UsableFeatures(NamedTuple):
+    """Features with more than one value, which may be split, and the words that hold them."""
+
+    groups: Int64Array  # of the words
+    begins: Int64Array  # where the features of each word begin, and their end
+    features: Int64Array
+    bins: Int64Array  # (d,) for numbers
+    edges: Float32Array  # of all features, those of feature j from offset[j] on
+    offset: Int64Array
+
+
+class Carried(NamedTuple):
+    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
+
+    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
+    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
+    # what the rows have too much is in ``Rows.in_order``
+
+
+class Newton(NamedTuple):
+    """What other losses than the squared one grow trees from, one for each of K outputs: gradients
+    per copy, row after row and output after output. With squared loss all are empty."""
+
+    gradient: Float64Array  # (K n,)
+    hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) where all are 1
+    scores: Float64Array  # (K n, 1), which are brought up to date
+    room: Float64Array  # (2,) what sums of gradients and hessians may reach, in units
+
+
+class Buffers(NamedTuple):
+    """All that growth reads and writes."""
+
+    tree: Growing
+    rows: Rows
+    usable: UsableFeatures
+    sums: Sums
+    owed: Owed
+    limits: Limits
+    carried: Carried
+    newton: Newton
+    out: GrownTree
 
 
 class Descent(NamedTuple):
@@ -88,24 +145,16 @@ class Descent(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How far to go: trees, and leaves of each; whether leaves are scored outside."""
+    """How far one call goes."""
 
     trees: int
-    leaves: int
-    outside: bool
+    leaves: int  # of each tree
+    cells: int  # that are counted for a level at most; more are scored outside
 
 
-@calling(
-    division, gradients, growth, histograms, intrinsics, pieces, sharing, splitting, borrowing=True
-)
+@calling(gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
 def grow(
-    shared: Shared,
-    rules: Rules,
-    extent: Extent,
-    descent: Descent,
-    scratch: Int64Array,
-    board: Int64Array,
-    helping: bool,
+    buffers: Buffers, rules: Rules, extent: Extent, descent: Descent, scratch: Int64Array
 ) -> int:
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
     something outside. They are written to ``out`` one behind the other. With squared loss a root
@@ -114,28 +163,29 @@ def grow(
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
     of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
-    ``scratch`` (SCRATCH,): the thread's own, zeros before and after but for the last seven.
-    ``board``: where others help, else (0,). They call the same with ``helping``, which compiles no
-    second kernel, and have a share in the work until the board says that no more will come.
+    ``scratch``: as ``accumulate`` uses it.
     """
-    tree, rows, columns, sums = shared.tree, shared.rows, shared.columns, shared.sums
-    owed, carried, out = shared.owed, shared.carried, shared.out
+    tree, usable, sums = buffers.tree, buffers.usable, buffers.sums
+    owed, carried, out = buffers.owed, buffers.carried, buffers.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
-    if helping:
-        none = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-        _do(shared, int(np.int64(HELP)), none, len(board) == 0, board, scratch)
-        return DONE
     while True:
-        if state[COUNT] == 0 and not _begin(shared, rules, board, scratch):
+        if state[COUNT] == 0 and not _begin(buffers, rules):
             return DIVERGED
         found = 0
         if state[PAID] != 0:
             found = state[FOUND]
         elif state[COUNT] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if extent.outside:
+                if _cells(buffers) > extent.cells:
                     return SCORE
-                _score(shared, board, scratch)
+                if len(usable.groups) > 0:
+                    # no literal, for which it would be compiled once more
+                    score(buffers, int(np.int64(0)), len(usable.groups), scratch)
+                for i in range(state[WAITING]):
+                    for column in range(5, 7):
+                        if work[i, column] >= 0:
+                            nodes.integers[work[i, column], STATE] = SCORED
+                state[WAITING], state[FOUND] = 0, 0
             found = _choose(
                 nodes,
                 state[COUNT],
@@ -144,8 +194,8 @@ def grow(
                 owed.coupled,
                 owed.lazy,
                 owed.split,
-                columns.features,
-                columns.bins,
+                usable.features,
+                usable.bins,
                 rules,
                 tree.moves,
             )
@@ -158,7 +208,7 @@ def grow(
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
-            _divide(shared, moves, board, scratch)
+            _divide(buffers.rows, moves)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
@@ -166,17 +216,15 @@ def grow(
             if state[COUNT] == 1 and len(squares) > 0:
                 return DONE
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
-            finish(
-                nodes, state[COUNT], rules.every, columns.edges, columns.offset, first, leaf, out
-            )
+            finish(nodes, state[COUNT], rules.every, usable.edges, usable.offset, first, leaf, out)
             tree.sizes[state[TREES]] = state[COUNT]
             if len(squares) > 0:
-                _descend(shared, first, leaf, descent, board, scratch)
-                words = CODES_PER_WORD * len(columns.groups)
-                cells = (len(rows.rows) - carried.state[MOVED]) * words
+                _descend(buffers, first, leaf, descent)
+                words = CODES_PER_WORD * len(usable.groups)
+                cells = (len(buffers.rows.rows) - carried.state[MOVED]) * words
                 carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
             elif state[COUNT] > 1:
-                _step_by_sums(shared, first, leaf, descent.learning_rate, board, scratch)
+                _step_by_sums(buffers, first, leaf, descent.learning_rate)
             state[TREES] += 1
             state[WRITTEN] += state[COUNT]
             if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
@@ -187,31 +235,91 @@ def grow(
                 return ROOM
 
 
+@calling(gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
+def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
+    """Histograms and best cuts of the leaves of ``work``, for some of the words."""
+    tree, rows, usable, carried = buffers.tree, buffers.rows, buffers.usable, buffers.carried
+    sums, hist, first = buffers.sums, buffers.sums.hist, buffers.sums.first
+    work = tree.work[: tree.state[WAITING]]
+    features = usable.features[usable.begins[start] : usable.begins[stop]]
+    begin, last = first[features[0]], first[features[-1] + 1]
+    order, values, pairs = rows.rows, rows.in_order, work
+    is_root = work[0, 3] < 0
+    if is_root:
+        pairs = tree.root
+        if carried.state[KNOWN]:
+            order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
+            add_counts(hist, counted, begin, last, sums.count_bits, ROOT)
+        else:
+            values = rows.values
+    for number in range(start, stop):
+        accumulate(rows.words, order, values, pairs, usable.groups, number, first, hist, scratch)
+    if is_root and work[0, 2] != ROOT:
+        for channel in range(hist.shape[1]):
+            for b in range(begin, last):
+                hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
+    for i in range(len(work)):
+        for column in range(5, 7):
+            if work[i, column] >= 0:
+                tree.reached[work[i, column]] = -np.inf
+    units = Units(sums.count_bits, sums.units[0], sums.units[1])
+    best_cuts(
+        hist,
+        work,
+        features,
+        first,
+        units,
+        buffers.limits,
+        buffers.owed,
+        tree.gain,
+        tree.cut,
+        tree.reached,
+    )
+
+
 @njit(inline="always")
-def _begin(shared: Shared, rules: Rules, board: Int64Array, scratch: Int64Array) -> bool:
+def _cells(buffers: Buffers) -> int:
+    """Cells that are counted, and bins that are read, to score what waits."""
+    state, work, carried = buffers.tree.state, buffers.tree.work, buffers.carried.state
+    total: int = 512 * state[WAITING]
+    for i in range(state[WAITING]):
+        if work[i, 3] < 0 and carried[KNOWN]:
+            total += carried[MOVED] + 256 * carried[COUNTED]
+        else:
+            total += work[i, 1] - work[i, 0]
+    return total * len(buffers.usable.features)
+
+
+@njit(inline="always")
+def _begin(buffers: Buffers, rules: Rules) -> bool:
     """A new root alone, which waits for its gains; whether its gradients are finite."""
-    tree, sums, newton, n = shared.tree, shared.sums, shared.newton, len(shared.rows.rows)
-    state, root, work = tree.state, tree.nodes.integers[0], tree.work[0]
-    channels, pieces = sums.hist.shape[1], (n + PIECE - 1) // PIECE
+    tree, sums, newton, rows = buffers.tree, buffers.sums, buffers.newton, buffers.rows
+    state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.rows)
+    carried, channels = buffers.carried.state, sums.hist.shape[1]
     if len(newton.gradient) > 0:
-        _all_rows(shared, int(np.int64(SIZES)), board, scratch)
-        for channel in range(channels):
-            size = 0.0
-            for piece in range(pieces):
-                size += newton.sizes[piece, channel]
-            sums.units[channel] = _finest_unit(size, newton.room[channel])
-            if np.isnan(sums.units[channel]):
-                return False
-    _all_rows(shared, int(np.int64(BEGIN)), board, scratch)
+        gradient, hessian = _slopes(buffers)
+        sums.units[0] = _finest_unit(_sum_of_sizes(gradient, rows.copies), newton.room[0])
+        if channels > 1:
+            sums.units[1] = _finest_unit(_sum_of_sizes(hessian, rows.copies), newton.room[1])
+        if np.isnan(sums.units[0]) or np.isnan(sums.units[channels - 1]):
+            return False
     g, h = np.int64(0), np.int64(0)
-    for piece in range(pieces):
-        g += tree.parts[piece, 0]
-        h += tree.parts[piece, 1]
+    for begin in range(0, n, NEAR):
+        sums_of_rows = _begin_rows(buffers, begin, min(begin + NEAR, n))
+        g += sums_of_rows[0]
+        h += sums_of_rows[1]
     slot = ROOT + 1 if channels == 1 else ROOT
     root[PACKED], root[HESSIAN] = g, h if channels > 1 else 0
     root[growth.BEGIN], root[END], root[SLOT] = 0, n, slot
     work[0], work[1], work[2], work[3] = 0, n, slot, -1
     work[4], work[5], work[6] = 0, 0, -1
+    # either all rows, in order, are counted to ROOT, or what some have too much is taken off it
+    for column in range(7):
+        tree.root[0, column] = work[column]
+    tree.root[0, 2] = ROOT
+    if carried[KNOWN]:
+        tree.root[0, 1], tree.root[0, 2], tree.root[0, 3] = carried[MOVED], slot, ROOT
+        tree.root[0, 4] = 1  # rows with gaps
     state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
     zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
     _begin_node(tree.nodes, zero, zero, sums, rules)
@@ -219,63 +327,45 @@ def _begin(shared: Shared, rules: Rules, board: Int64Array, scratch: Int64Array)
 
 
 @njit(inline="always")
-def _cells(state: Int64Array, work: Int64Array, carried: Int64Array) -> int:
-    """Cells of a feature that are counted, and bins that are read, to score what waits."""
-    total: int = 512 * state[WAITING]
-    for i in range(state[WAITING]):
-        if work[i, 3] < 0 and carried[KNOWN]:
-            total += carried[MOVED] + 256 * carried[COUNTED]
-        else:
-            total += work[i, 1] - work[i, 0]
-    return total
+def _slopes(buffers: Buffers) -> tuple[Float64Array, Float64Array]:
+    """Gradients (n,) of the output whose tree grows, and hessians (n,) or (0,)."""
+    newton, n = buffers.newton, len(buffers.rows.rows)
+    at = buffers.tree.state[TREES] * n
+    second = max(0, min(at, len(newton.hessian) - n))
+    return newton.gradient[at : at + n], newton.hessian[second : second + n]
 
 
 @njit(inline="always")
-def _score(shared: Shared, board: Int64Array, scratch: Int64Array) -> None:
-    """Histograms and best cuts of what waits."""
-    tree, columns, state = shared.tree, shared.columns, shared.tree.state
-    cells = _cells(state, tree.work, shared.carried.state) * len(columns.features)
-    for i in range(state[WAITING]):
-        for column in range(5, 7):
-            if tree.work[i, column] >= 0:
-                tree.reached[tree.work[i, column]] = -np.inf
-    words = len(columns.groups)
-    alone = len(board) == 0 or cells <= WORTH or words > ONE
-    state[WORDS] = max(1, words if alone else WORTH * words // cells)
-    pieces = (words + state[WORDS] - 1) // state[WORDS]
-    _do(shared, int(np.int64(SCORE_WORDS)), pieces, alone, board, scratch)
-    _scored(state, tree.work[: state[WAITING]], tree.nodes.integers)
+def _begin_rows(buffers: Buffers, begin: int, end: int) -> tuple[int, int]:
+    """Rows begin:end of a new root in order, with their gradients and hessians as integers, and
+    the sums of these."""
+    rows, sums = buffers.rows, buffers.sums
+    own, order = rows.values[begin:end], rows.rows
+    if len(buffers.newton.gradient) > 0:
+        slopes, copies = _slopes(buffers), rows.copies[begin:end]
+        # no literals, for which it would be compiled once more
+        one, zero = int(np.int64(1)), int(np.int64(0))
+        _write_integers(
+            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, own, zero
+        )
+        if len(slopes[1]) > 0:
+            _write_integers(slopes[1][begin:end], copies, sums.units[1], zero, zero, own, one)
+    for i in range(begin, end):
+        order[i] = i
+    g, h, last = np.int64(0), np.int64(0), own.shape[1] - 1
+    for i in range(len(own)):
+        g += own[i, 0]
+        h += own[i, last]
+    return int(g), int(h)
 
 
 @njit(inline="always")
-def _divide(shared: Shared, moves: Int64Array, board: Int64Array, scratch: Int64Array) -> None:
+def _divide(rows: Rows, moves: Int64Array) -> None:
     """The rows of splits to those of their children."""
-    rows, parts, touched = shared.rows, shared.tree.parts, 0
-    for m in range(len(moves)):
-        touched += moves[m, LAST_ROW] - moves[m, FIRST_ROW]
-    # alone: one part a split, of which the rows that go left move once
-    alone = len(board) == 0 or touched <= PART
-    count = _cut_up(moves, len(rows.rows) if alone else PART, parts)
-    parts = parts[:count]
-    if alone:
-        _partition(rows.words, parts, rows.rows, rows.rows, rows.spare)
-    else:
-        _do(shared, int(np.int64(PARTITION)), count, alone, board, scratch)
-    _arrange(parts, moves)
-    if alone:
-        _settle(parts, alone, rows.spare, rows.rows, rows.values, rows.in_order)
-    else:
-        _do(shared, int(np.int64(SETTLE)), count, alone, board, scratch)
-
-
-@njit(inline="always")
-def _scored(state: Int64Array, work: Int64Array, table: Int64Array) -> None:
-    """What waited has its gains."""
-    for i in range(len(work)):
-        for column in range(5, 7):
-            if work[i, column] >= 0:
-                table[work[i, column], STATE] = SCORED
-    state[WAITING], state[FOUND] = 0, 0
+    for move in moves:
+        _partition(rows.words, move, rows.rows, rows.spare)
+        if move[SCORABLE]:
+            _gather(move, rows.rows, rows.values, rows.in_order)
 
 
 @njit(inline="always")
@@ -300,22 +390,15 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
 
 
 @njit(inline="always")
-def _descend(
-    shared: Shared, first: int, leaf: int, how: Descent, board: Int64Array, scratch: Int64Array
-) -> None:
+def _descend(buffers: Buffers, first: int, leaf: int, how: Descent) -> None:
     """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
     note by what the next tree's root differs."""
-    tree, rows, sums, out, carried = (
-        shared.tree,
-        shared.rows,
-        shared.sums,
-        shared.out,
-        shared.carried,
-    )
+    tree, rows, sums = buffers.tree, buffers.rows, buffers.sums
+    out, carried = buffers.out, buffers.carried
     nodes, count, bits = tree.nodes, tree.state[COUNT], sums.count_bits
     ends = out.ends[leaf : leaf + (count + 1) // 2]
     steps = tree.steps[: len(ends)]
-    change = _value_leaves(nodes, ends, how.learning_rate, shared.limits.l2, bits, steps)
+    change = _value_leaves(nodes, ends, how.learning_rate, buffers.limits.l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
@@ -326,39 +409,27 @@ def _descend(
     carried.state[COUNTED], carried.state[MOVED] = slots, total
     for k in range(len(steps)):
         steps[k] <<= bits
-    tree.leaves[0], tree.leaves[1] = leaf, len(ends)
-    _all_rows(shared, int(np.int64(STEP)), board, scratch)
+    spans = out.spans[leaf : leaf + len(ends)]
+    _add_steps(rows.values, rows.rows, spans, steps, rows.copies)
 
 
 @njit(inline="always")
-def _step_by_sums(
-    shared: Shared,
-    first: int,
-    leaf: int,
-    learning_rate: float,
-    board: Int64Array,
-    scratch: Int64Array,
-) -> None:
+def _step_by_sums(buffers: Buffers, first: int, leaf: int, learning_rate: float) -> None:
     """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
     hessians, times the learning rate, and add them to the scores."""
-    tree, out = shared.tree, shared.out
-    count = (tree.state[COUNT] + 1) // 2
-    tree.leaves[0], tree.leaves[1] = leaf, count
-    alone = len(board) == 0 or len(shared.rows.rows) <= WORTH or count > ONE
-    _do(shared, int(np.int64(SUM)), count, alone, board, scratch)
+    tree, out, copies = buffers.tree, buffers.out, buffers.rows.copies
+    rows, n, count = buffers.rows.rows, len(buffers.rows.rows), (tree.state[COUNT] + 1) // 2
+    gradient, hessian = _slopes(buffers)
+    spans = out.spans[leaf : leaf + count]
     for k in range(count):
-        below = tree.sums[k, 1]
-        if len(shared.newton.hessian) == 0:
-            below = float(tree.nodes.integers[out.ends[leaf + k], MULTIPLICITY])
-        below += shared.limits.l2
-        value = learning_rate * (-tree.sums[k, 0] / below) if below > 0 else 0.0
+        own = rows[spans[k, 0] : spans[k, 1]]
+        below = buffers.limits.l2
+        if len(hessian) > 0:
+            below += _sum(hessian, copies, own)
+        else:
+            below += float(tree.nodes.integers[out.ends[leaf + k], MULTIPLICITY])
+        total = _sum(gradient, copies, own)
+        value = learning_rate * (-total / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
-    _all_rows(shared, int(np.int64(ADD)), board, scratch)
-
-
-@njit(inline="always")
-def _all_rows(shared: Shared, kind: int, board: Int64Array, scratch: Int64Array) -> None:
-    """A task whose pieces are rows."""
-    n = len(shared.rows.rows)
-    pieces = (n + PIECE - 1) // PIECE
-    _do(shared, kind, pieces, len(board) == 0 or n <= WORTH, board, scratch)
+    scores = buffers.newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
+    _add_steps(scores, rows, spans, tree.values[:count], copies[:0])

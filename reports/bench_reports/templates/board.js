@@ -12,7 +12,7 @@ function ranking(data, view, place) {
   const limit = amount(data, view, place);
   const rows = view.curves.map((curve) => {
     const at = held(curve, limit);
-    const sure = at >= 0 && curve.t && curve.t[place] > 0;
+    const [low, high, tier, first, last] = (at >= 0 && curve.sure?.[place]) || [null, null, 0, 0, 0];
     return {
       l: curve.l, curve, at,
       baseline: data.learners[curve.l][1],
@@ -20,11 +20,7 @@ function ranking(data, view, place) {
       cost: at < 0 ? null : curve.c?.[at],
       p95: at < 0 ? null : curve.p?.[at],
       features: at < 0 ? null : curve.f?.[at],
-      low: sure ? curve.lo[place] : null,
-      high: sure ? curve.hi[place] : null,
-      tier: sure ? curve.t[place] : 0,
-      first: sure ? curve.r?.[place] : 0,
-      last: sure ? curve.R?.[place] : 0,
+      low, high, tier, first, last,
     };
   });
   const sign = view.higher ? -1 : 1;
@@ -46,7 +42,7 @@ function capPlaces(data, view) {
 
 function rankText(row) {
   if (row.at < 0) return "-";
-  if (!row.tier || !row.first) return String(row.position);
+  if (!row.tier) return String(row.position);
   return row.first === row.last ? String(row.first) : `${row.first}–${row.last}`;
 }
 
@@ -83,7 +79,7 @@ function story(data, set, view, place) {
 function averageRanks(set, view, rows, names, whole) {
   const higher = view.higher ? 1 : -1;
   const of = new Map(rows.map((row) => [row.l, row]));
-  const value = (l) => higher * (whole ? set.area[l][0] : of.get(l).quality);
+  const value = (l) => higher * (whole ? set.areas[l][0] : of.get(l).quality);
   const values = names.map(value);
   return values.map((v) => 1 + values.filter((w) => w > v).length + (values.filter((w) => w === v).length - 1) / 2);
 }
@@ -95,7 +91,7 @@ function overall(data, sets, viewOf, place) {
   const there = ranked.map((rows) => new Set(rows.map((row) => row.l)));
   const names = data.learners.map((_, l) => l).filter((l) => there.length && there.every((own) => own.has(l)));
   const areas = sets.map((s) => place === data.shares.length && viewOf(data.sets[s]) === data.sets[s].views[0]
-    && names.every((l) => l in data.sets[s].area));
+    && names.every((l) => l in data.sets[s].areas));
   const whole = areas.some(Boolean) && names.length > 1;
   const ranks = sets.map((s, k) => averageRanks(data.sets[s], viewOf(data.sets[s]), ranked[k], names, areas[k]));
   const apart = data.apart[names.length - 2] / Math.sqrt(sets.length);

@@ -1,4 +1,9 @@
-// The chart of one view: step curves, bands, labels at line ends. svg.py draws the same in Python.
+"use strict";
+// The chart of one view: step curves, bands, labels at line ends.
+//
+// A curve has the place of its learner (l), budgets (x) and qualities (y) of its steps, and where they are known
+// costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each place of the slider
+// [low, high, tier, first rank, last rank], or 0.
 
 const COLOURS = ["#0072b2", "#c24d00", "#007a5a", "#a8457f", "#6f5a00", "#5b4fc4", "#30363d", "#b3261e"];
 const GREY = "#57606a";
@@ -69,7 +74,8 @@ function axes(data, view, options) {
   const sign = view.higher ? 1 : -1;
   const good = used.flatMap((c) => c.y.map((y) => sign * y)).sort((a, b) => a - b);
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
-  const sure = ahead.t?.at(-1) && !options.mini ? [sign * ahead.lo.at(-1), sign * ahead.hi.at(-1)] : [];
+  const [low, high] = ahead.sure?.at(-1) || [];
+  const sure = low === undefined || options.mini ? [] : [sign * low, sign * high];
   const worst = Math.min(quantile(good, options.whole ? 0 : 0.1), ...sure);
   const best = Math.max(good[good.length - 1], ...sure);
   const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
@@ -82,7 +88,7 @@ function axes(data, view, options) {
   const margin = options.mini
     ? { left: 4, right: 4, top: 4, bottom: 4 }
     : { left: 58, right: options.width < 560 ? 108 : 150, top: options.title ? 52 : 14, bottom: 46 };
-  const plot = options.mini ? 72 : Math.max(320, GAP * view.curves.length);
+  const plot = options.mini ? 72 : Math.max(options.plot ?? 320, GAP * view.curves.length);
   const height = plot + margin.top + margin.bottom;
   const scale = options.linear ? (v) => v : Math.log10;
   return {
@@ -149,24 +155,23 @@ function grid(ax, view, unit, options) {
     + down.map((v) => `<text x="${left - 6}" y="${ax.down(v) + 4}" text-anchor="end">${brief(v)}</text>`).join("")
     + `<text x="${(left + ax.end) / 2}" y="${ax.height - 8}" text-anchor="middle">${esc(words)}</text>`
     + `<text x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">`
-    + `${esc(view.metric)} on test (${view.higher ? "higher" : "lower"} is better)</text></g>`;
+    + `${esc(view.words ?? `${view.metric} on test (${view.higher ? "higher" : "lower"} is better)`)}</text></g>`;
 }
 
 /** The band of a curve's intervals, a step from each place of the slider to the next. */
-function band(data, ax, view, curve, kind, visible) {
+function band(data, ax, view, curve, kind) {
   const upper = [];
   const lower = [];
   for (let k = 0; k < data.shares.length; k += 1) {
-    if (!curve.t[k]) continue;
+    if (!curve.sure[k]) continue;
     const from = ax.across(amount(data, view, k));
     const to = k + 1 < data.shares.length ? ax.across(amount(data, view, k + 1)) : ax.end;
-    const [high, low] = [curve.hi[k], curve.lo[k]].map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
+    const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
     upper.push(`${from},${high} ${to},${high}`);
     lower.unshift(`${to},${low} ${from},${low}`);
   }
   if (!upper.length) return "";
-  const hide = visible ? "" : ' visibility="hidden"';
-  return `<polygon data-band="${curve.l}"${hide} fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
+  return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }
 
 function steps(ax, curve, kind, mini) {
@@ -204,23 +209,23 @@ function labels(data, ax, curves) {
 function chart(data, set, view, options) {
   const ax = axes(data, view, options);
   const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
-  const wanted = (c) => Boolean(options.bands || options.lead?.has(c.l));
-  const banded = options.mini ? [] : curves.filter((c) => c.t && (wanted(c) || !options.title));
+  const banded = curves.filter((c) => c.sure && (options.bands || options.lead?.has(c.l)));
   const unit = set.unit && set.unit !== "cost" ? ` in ${set.unit}` : "";
   const size = `viewBox="0 0 ${ax.width} ${ax.height}"`;
   const title = options.title
     ? `<rect width="100%" height="100%" fill="#fff"/><text x="16" y="24" font-size="16" font-weight="600" fill="#1b1f24">${esc(options.title)}</text>`
       + `<text x="16" y="42" fill="${GREY}">${esc(options.subtitle)}</text>`
     : "";
-  const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d=""/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
+  const line = Number.isFinite(options.budget) ? `M${ax.across(options.budget)} ${ax.margin.top}V${ax.bottom}` : "";
+  const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d="${line}"/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
   const water = set.standIn && !options.mini
     ? `<text x="${(ax.margin.left + ax.end) / 2}" y="${(ax.margin.top + ax.bottom) / 2}" text-anchor="middle" font-size="26" fill="${GREY}" fill-opacity=".35" class="words">stand-in data</text>`
     : "";
-  const name = `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
+  const name = view.words ?? `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
-    + banded.map((c) => band(data, ax, view, c, look(data, c.l), wanted(c))).join("")
+    + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
     + `<g class="lines" fill="none">${curves.map((c) => steps(ax, c, look(data, c.l), options.mini)).join("")}</g>`
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };

@@ -1,13 +1,15 @@
 // The page: its state, which the address keeps, and what is clicked.
 const root = document.documentElement;
+const $ = (id) => document.getElementById(id);
 
-/** What only a script can fill: rows that the page leaves out, pictures and tables below, buttons in headings. */
+/** What is there with a script alone: controls, buttons in headings, colours and marks of learners in tables. */
 function prepare(data) {
-  data.sets.forEach((set, s) => {
-    $(`set${s}`).querySelector("table.board tbody")?.insertAdjacentHTML("beforeend", set.rows);
-    $(`set${s}`).querySelector(".more")?.append($("more").content.cloneNode(true));
-  });
+  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
   for (const head of document.querySelectorAll("th[data-first]")) head.innerHTML = `<button type="button">${head.innerHTML}</button>`;
+  for (const name of document.querySelectorAll(".board tbody th")) {
+    const { css, mark } = look(data, Number(name.parentElement.dataset.l));
+    name.insertAdjacentHTML("afterbegin", `<span class="t ${css}" aria-hidden="true">${mark}</span> `);
+  }
 }
 
 function start(data) {
@@ -30,7 +32,7 @@ function start(data) {
   const places = (v) => (v.kind === "cap" ? capPlaces(data, v) : surePlaces(v));
   const surePlaces = (v) => {
     const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => k === last || v.curves.some((c) => c.t?.[k]));
+    const sure = all.filter((k) => k === last || v.curves.some((c) => c.sure?.[k]));
     return sure.length > 1 ? sure : all;
   };
   let ax = null;
@@ -42,22 +44,20 @@ function start(data) {
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
   const KINDS = { mean: "mean per row", p95: "95% of rows", cap: "every row" };
   function fill() {
-    const shown = sets();
-    $("f-set").innerHTML = shown.map((s) => option(s, data.sets[s].data)).join("");
-    $("f-set").value = state.set;
-    $("f-set").closest("label").hidden = shown.length < 2;
+    const choices = (id, values, words, chosen, least = 1) => {
+      $(id).innerHTML = values.map((value) => option(value, words(value))).join("");
+      $(id).value = chosen;
+      $(id).closest("label").hidden = values.length < least;
+    };
+    choices("f-set", sets(), (s) => data.sets[s].data, state.set, 2);
     const same = numbers.filter((s) => data.sets[s].data === set().data);
-    $("f-accounting").innerHTML = same.map((s) => option(s, data.sets[s].accounting)).join("");
-    $("f-accounting").value = state.set;
-    $("f-accounting").closest("label").hidden = same.length < 2;
+    choices("f-accounting", same, (s) => data.sets[s].accounting, state.set, 2);
     const metrics = [...new Set(set().views.map((v) => v.metric))];
     if (!metrics.includes(state.metric)) state.metric = metrics[0];
-    $("f-metric").innerHTML = metrics.map((m) => option(m, m)).join("");
-    $("f-metric").value = state.metric;
+    choices("f-metric", metrics, (m) => m, state.metric);
     const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
     if (!kinds.includes(state.kind)) state.kind = kinds[0];
-    $("f-kind").innerHTML = kinds.map((k) => option(k, KINDS[k])).join("");
-    $("f-kind").value = state.kind;
+    choices("f-kind", kinds, (k) => KINDS[k], state.kind);
     const open = places(view());
     state.place = open.find((k) => k >= state.place) ?? open.at(-1);
     $("f-budget").max = open.length - 1;
@@ -65,7 +65,7 @@ function start(data) {
     $("f-scale").setAttribute("aria-pressed", state.linear);
     $("f-range").setAttribute("aria-pressed", state.whole);
     $("f-bands").setAttribute("aria-pressed", state.bands);
-    $("f-bands").hidden = !view().curves.some((c) => c.t);
+    $("f-bands").hidden = !view().curves.some((c) => c.sure);
     document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
     const legend = section().querySelector(".legend");
     if (legend && legend.nextElementSibling !== $("tools")) legend.after($("tools"));
@@ -80,15 +80,14 @@ function start(data) {
   function options() {
     const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
     const { hidden, linear, whole, bands } = state;
-    return { width, hidden, linear, whole, bands, lead: leaders() };
+    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place) };
   }
 
   function draw() {
     const made = chart(data, set(), view(), options());
     ax = made.ax;
     section().querySelector(".chart").innerHTML = made.svg;
-    drawLegend();
-    moveCursor();
+    showPoint(state.point);
   }
 
   function drawLegend() {
@@ -99,17 +98,6 @@ function start(data) {
       return `<button type="button" data-curve="${c.l}" aria-pressed="${!state.hidden.has(c.l)}"><span class="t ${kind.css}" aria-hidden="true">${kind.mark}</span> ${esc(data.learners[c.l][0])}</button>`;
     }).join("");
     if (had) place.querySelector(`[data-curve="${had}"]`)?.focus();
-  }
-
-  function moveCursor() {
-    const path = section().querySelector(".cursor");
-    if (!path) return;
-    const x = ax.across(amount(data, view(), state.place));
-    const lead = leaders();
-    for (const polygon of section().querySelectorAll("[data-band]")) {
-      polygon.setAttribute("visibility", state.bands || lead.has(Number(polygon.dataset.band)) ? "visible" : "hidden");
-    }
-    path.setAttribute("d", state.place < last ? `M${x} ${ax.margin.top}V${ax.bottom}` : "");
   }
 
   function nearest(event) {
@@ -162,13 +150,9 @@ function start(data) {
     const head = table.tHead.rows[0].cells[column.quality];
     head.querySelector("button").textContent = view().metric;
     head.dataset.first = view().higher ? "down" : "up";
-    const usual = state.place === last && view() === set().views[0]; // as written by Python
-    const put = (cells, name, made) => {
+    const put = (cells, name, text) => {
       const cell = cells[column[name]];
-      if (!cell) return;
-      cell.whole ??= cell.textContent;
-      const text = usual ? cell.whole : made;
-      if (cell.textContent !== text) cell.textContent = text;
+      if (cell && cell.textContent !== text) cell.textContent = text;
     };
     const order = [...rows].sort((a, b) => a.baseline - b.baseline);
     let tier = 0;
@@ -195,9 +179,7 @@ function start(data) {
       tr.dataset.given = order.length + l;
     }
     sortRows(table, state.sort);
-    const told = section().querySelector(".story") ?? document.querySelector(".story");
-    told.dataset.whole ??= told.textContent;
-    told.textContent = usual ? told.dataset.whole : story(data, set(), view(), state.place);
+    section().querySelector(".story").textContent = story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
     const unit = set().unit && set().unit !== "cost" ? ` ${set().unit}` : "";
     const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s best` : ""}` : "no limit";
@@ -208,7 +190,7 @@ function start(data) {
   // where A beats B
   function versus() {
     const place = section().querySelector(".versus");
-    const pairs = set().pairs && pairsOf(set());
+    const { pairs } = set();
     place.hidden = !pairs || view() !== set().views[0];
     if (place.hidden) return;
     const names = pairs.learners;
@@ -220,7 +202,7 @@ function start(data) {
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
-  const pictures = () => drawPictures(section().querySelector(".pictures"), data, set(), view() === set().views[0],
+  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view() === set().views[0],
     amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
 
   /** Tables wider than their place say that they scroll. */
@@ -231,14 +213,15 @@ function start(data) {
     fill();
     if (view()) {
       draw();
+      drawLegend();
       rerank();
       versus();
-      pictures();
+      purchases();
       const areas = section().querySelector(".areas");
       areas.innerHTML = areasHtml(data, set());
       areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
+      if (!state.point) section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
     }
     overview.strip();
     overview.rerank();
@@ -253,9 +236,10 @@ function start(data) {
       Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
       fill();
       draw();
+      drawLegend();
       rerank();
       versus();
-      pictures();
+      purchases();
     }
     Object.assign(state, kept);
     all();
@@ -270,11 +254,11 @@ function start(data) {
   for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
   $("f-budget").addEventListener("input", (e) => {
     state.place = places(view())[Number(e.target.value)];
-    moveCursor();
+    draw();
     rerank();
     overview.rerank();
     versus();
-    pictures();
+    purchases();
     address.writeSoon();
   });
   for (const [id, flag] of [["f-scale", "linear"], ["f-range", "whole"], ["f-bands", "bands"]]) {
@@ -289,6 +273,7 @@ function start(data) {
       state.hidden = new Set(only ? [] : every.filter((other) => other !== l));
     } else if (!state.hidden.delete(l)) state.hidden.add(l);
     draw();
+    drawLegend();
     overview.strip();
     address.write();
   }
@@ -338,8 +323,7 @@ function start(data) {
   const save = savingOf(data, shown, options);
   window.addEventListener("hashchange", () => { address.read(); all(); });
   let width = innerWidth;
-  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); pictures(); wide(); } });
-  for (const hidden of document.querySelectorAll(".scripted")) hidden.hidden = false;
+  window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); purchases(); wide(); } });
   address.read(); all();
   root.dataset.ready = "yes";
 }
@@ -348,4 +332,4 @@ $("theme").addEventListener("click", () => {
   const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
-unpacked("data").then((text) => start(expanded(JSON.parse(text))));
+start(JSON.parse($("data").textContent));

@@ -32,3 +32,10 @@ function savingOf(data, { state, set, view }, options) {
     }
   };
 }
+
+function copy(button) {
+  getSelection().selectAllChildren($(button.dataset.copy));
+  document.execCommand("copy"); // unlike navigator.clipboard also of a page from a disk
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = "copy"; }, 2000);
+}

@@ -6,15 +6,15 @@ function versusHtml(data, view, pairs, a, b, place, name) {
   const select = (id, value) => `<select data-side="${id}" aria-label="learner ${id.toUpperCase()}">${names.map((l) => `<option value="${l}"${l === value ? " selected" : ""}>${esc(data.learners[l][0])}</option>`).join("")}</select>`;
   const [i, j] = [names.indexOf(a), names.indexOf(b)];
   const [low, high] = [Math.min(i, j), Math.max(i, j)];
-  const counted = (won, lost) => {
-    const [x, y] = i < j ? [won, lost] : [lost, won];
+  const counted = (won) => {
+    const [x, y] = i < j ? won : [won[1], won[0]];
     return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, level on ${Math.max(0, 100 - x - y)}%`;
   };
   const first = pairs.first; // of these it is known within budgets, and by thirds
   const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
   const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
-  const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.wonAt[pair][place], pairs.lostAt[pair][place])}.` : "";
-  const best = counted(pairs.won[low][high - low - 1], pairs.lost[low][high - low - 1]);
+  const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.within[pair][place])}.` : "";
+  const best = counted(pairs.best[low][high - low - 1]);
   const now = atBudget(data, view, place, a, b, name);
   return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}${here}</p><p>Both at their best: ${best}.</p>`
     + (pair < 0 ? "" : thirdsHtml(data, view, pairs, pair, i < j ? 1 : -1, [a, b]));
@@ -25,9 +25,8 @@ function thirdsHtml(data, view, pairs, pair, sign, learners) {
   const [A, B] = learners.map((l) => data.learners[l][0]);
   const better = (v) => (view.higher ? v > 0 : v < 0);
   const rows = pairs.kinds.map((kind, k) => {
-    const parts = pairs.thirds[pair * pairs.kinds.length + k];
-    const tds = [0, 2, 4].filter((at) => at < parts.length).map((at) => {
-      const [value, error] = [sign * parts[at] / view.scale, parts[at + 1] / view.scale];
+    const tds = pairs.thirds[pair][k].map(([gain, error]) => {
+      const value = sign * gain;
       const sure = Math.abs(value) > error;
       const word = !sure ? "open" : better(value) ? `${A} better` : `${B} better`;
       return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
@@ -54,17 +53,21 @@ function atBudget(data, view, place, a, b, set) {
   return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. How sure that is, says`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
 }
 
+/** A table of texts by learner. */
+function tableHtml(caption, heads, rows) {
+  const body = rows.map(([name, cells]) => `<tr><th scope="row">${esc(name)}</th>${cells.map((text) => `<td class="n">${text}</td>`).join("")}</tr>`);
+  return `<table><caption>${esc(caption)}</caption><thead><tr><th scope="col">learner</th>${heads.map((head) => `<th scope="col" class="n">${head}</th>`).join("")}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+}
+
 /** Area and regret with their intervals, best first; nothing where they are not known. */
 function areasHtml(data, set) {
-  const view = set.views[0];
-  const rows = Object.entries(set.area).sort(([, a], [, b]) => (view.higher ? b[0] - a[0] : a[0] - b[0]));
-  const body = rows.map(([l, numbers]) => {
-    const pairs = [0, 3].map((k) => numbers.slice(k, k + 3)).filter((m) => m.length);
-    const tds = pairs.map(([value, low, high]) => `<td class="n">${quality(value)}</td><td class="n">${low === null ? "-" : `${quality(low)} to ${quality(high)}`}</td>`);
-    return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
-  });
-  const heads = ["area", "95% interval", "regret", "95% interval"].map((h) => `<th scope="col" class="n">${h}</th>`).join("");
-  return rows.length ? `<table><caption>area: mean ${esc(view.metric)} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget</caption><thead><tr><th scope="col">learner</th>${heads}</tr></thead><tbody>${body.join("")}</tbody></table>` : "";
+  const { metric, higher } = set.views[0];
+  const rows = Object.entries(set.areas).sort(([, a], [, b]) => (higher ? b[0] - a[0] : a[0] - b[0]));
+  const range = (low, high) => ((low ?? null) === null ? "-" : `${quality(low)} to ${quality(high)}`);
+  const cells = ([area, low, high, regret, least, most]) => [quality(area), range(low, high), quality(regret), range(least, most)];
+  const caption = `area: mean ${metric} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget`;
+  const made = rows.map(([l, numbers]) => [data.learners[l][0], cells(numbers)]);
+  return rows.length ? tableHtml(caption, ["area", "95% interval", "regret", "95% interval"], made) : "";
 }
 
 const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
@@ -72,15 +75,9 @@ const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 /** The curves at a few budgets. */
 function curvesHtml(data, view) {
   const budgets = SHOWN.map((share) => share * view.whole);
-  const rows = ranking(data, view, data.shares.length).map(({ curve, l }) => {
-    const tds = budgets.map((budget) => {
-      const at = held(curve, budget);
-      return `<td class="n">${at < 0 ? "-" : quality(curve.y[at])}</td>`;
-    });
-    return `<tr><th scope="row">${esc(data.learners[l][0])}</th>${tds.join("")}</tr>`;
-  });
-  const heads = budgets.map((budget) => `<th scope="col" class="n">${cost(budget)}</th>`).join("");
-  return `<table><caption>${esc(view.metric)} on test by ${AXIS[view.kind]}</caption><thead><tr><th scope="col">learner</th>${heads}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+  const cells = (curve) => budgets.map((budget) => quality(curve.y[held(curve, budget)]));
+  const rows = ranking(data, view, data.shares.length).map(({ curve, l }) => [data.learners[l][0], cells(curve)]);
+  return tableHtml(`${view.metric} on test by ${AXIS[view.kind]}`, budgets.map(cost), rows);
 }
 
 /** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */

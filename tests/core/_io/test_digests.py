@@ -6,19 +6,17 @@ import ast
 import importlib
 import importlib.util
 import os
-import py_compile
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench_core._io import digests, plugin_folders
+from bench_core._io import digests
 from bench_core._io.digests import code_key, import_key, look_again, module_digest
 from bench_core.datasets.cache import entry_name
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.planning.keys import learner_key
 from bench_core.plugins import load_registry
@@ -263,48 +261,6 @@ def test_installed_libraries_do_not_count(
     assert code_key(mine()) == before
 
 
-def test_of_bench_core_the_loops_of_the_tree_engine_count() -> None:
-    """What they compute a fit may learn from."""
-    found = digests.modules_behind("bench_trees.inference")
-    ours = {name for name in found if name.startswith("bench_core.")}
-    parts = ("calling", "leaves", "llvm", "trees", "vectors")
-    loops = {f"bench_core.traversal.{part}" for part in parts}
-    assert ours - {"bench_core.traversal"} == loops
-
-
-def test_metadata_beside_a_plugin_make_no_library_of_its_modules(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else its author could change a helper under a key that stays."""
-    monkeypatch.setattr(plugin_folders, "_apart", {})
-    plugin_folders.look_in({str(folder.resolve()): False})
-    (folder / "any-1.0.dist-info").mkdir()
-    (folder / "plug_beside.py").write_text("VALUE = 1\n")
-    uses(folder, "import plug_beside")
-    before = code_key(mine())
-    edit(folder / "plug_beside.py", "1", "2")
-    assert code_key(mine()) != before
-
-
-def test_what_runs_is_what_the_digest_is_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither bytecode that Python would take unseen nor a compiled module beside the source."""
-    monkeypatch.setattr(plugin_folders, "_apart", {})
-    plugin_folders.look_in({str(folder.resolve()): False})
-    package(folder, {"hidden.py": "VALUE = 1\n"})
-    source, other = folder / "plug_package" / "hidden.py", folder / "other.py"
-    other.write_text("VALUE = 2\n")
-    unseen = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    cache = importlib.util.cache_from_source(str(source))
-    py_compile.compile(str(other), cache, invalidation_mode=unseen)
-    assert importlib.import_module("plug_package.hidden").VALUE == 1
-    uses(folder, "import plug_package.native")
-    package(folder, {"native.py": "VALUE = 1\n"})
-    before = code_key(mine())
-    (folder / "plug_package" / f"native{EXTENSION_SUFFIXES[0]}").write_bytes(b"compiled")
-    look_again()
-    assert code_key(mine()) != before
-
-
 def test_a_computed_name_may_mean_any_module_of_the_package(folder: Path) -> None:
     lines = "from importlib import import_module\ndef f(name):\n    return import_module(name)\n"
     package(folder, {"near.py": lines, "inner/__init__.py": "", "inner/far.py": "FAR = 1\n"})
@@ -391,7 +347,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
     ("ending", "changes"),
     [
         ("bench_core/datasets/publishers/download.py", set()),
-        ("bench_core/datasets/search.py", set()),
+        ("bench_core/datasets/data_folder.py", set()),
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight_kernel.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),

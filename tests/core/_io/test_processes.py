@@ -88,31 +88,3 @@ def test_of_two_that_share_a_processor_one_waits() -> None:
         for each in pair:
             each.kill()
             each.wait()
-
-
-READS = """import contextlib, ctypes, os  # while files of root can be read
-from bench_core._io.processes import DUMPABLE, prctl, unreadable
-
-if os.getuid() == 0:  # root reads all
-    os.setresgid(65534, 65534, 65534)
-    os.setresuid(65534, 65534, 65534)
-    prctl(DUMPABLE, 1)  # a change of user has taken it away
-parent = os.getpid()
-for hidden in (contextlib.nullcontext(), unreadable(), contextlib.nullcontext()):
-    with hidden:
-        if (child := os.fork()) == 0:
-            prctl(DUMPABLE, 1)
-            with contextlib.suppress(OSError):
-                os.open(f"/proc/{parent}/mem", os.O_RDONLY)
-                os._exit(0)
-            os._exit(1)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), end="")
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_no_process_of_the_user_reads_the_memory_of_one_that_is_unreadable() -> None:
-    done = subprocess.run([sys.executable, "-c", READS], capture_output=True, check=True)
-    if done.stdout[:1] == b"1":
-        pytest.skip("this system lets no process read the memory of another")
-    assert done.stdout == b"010"

@@ -19,7 +19,7 @@ from sklearn.datasets import load_breast_cancer
 import bench_core
 from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
 from bench_core.api.arguments import costs_of, request_of
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
 
 N = 60
@@ -174,6 +174,7 @@ def test_whole_numbers_count_the_columns_of_an_array_from_0(home: Path) -> None:
 
 def test_splits_are_taken_as_they_are(home: Path) -> None:
     splits = array_splits(X, Y)
+    splits = Splits(splits.train, splits.valid, splits.test, splits.prices)
     made = plan(splits, costs=[1, 2, 3], name="mine")
     assert (made.datasets[0].name, made.datasets[0].task) == ("mine", "binary")
     assert made.datasets[0].rows["train"] == len(splits.train)
@@ -346,9 +347,10 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no categories": (
         (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X: column 'on' holds values of type datetime64: give numbers, text or categories; 'name' "
-        "holds 60 different texts, as 'n0': too many for categories; 'z' holds values of type "
-        "complex: give numbers, text or categories; or leave them out: drop=[...]",
+        "X, column 'on' holds values of type datetime64: give numbers, text or categories; column "
+        "'name' holds 60 different texts, as 'n0': too many for categories; column 'z' holds "
+        "values of type complex: give numbers, text or categories; or leave them out: "
+        "drop=['on', 'name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
@@ -366,7 +368,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "short y": ((X, Y[:5]), {}, "y has 5 values for 60 rows"),
     "wide y": ((X, np.stack([Y, Y], axis=1)), {}, "y has shape (60, 2)"),
-    "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the label is missing"),
+    "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the value is missing"),
     "one label": ((X, np.ones(N)), {}, "all labels of the training rows are 1"),
     "unknown column": ((FRAME.assign(ill=Y), "il"), {}, "unknown column 'il': did you mean ill?"),
     "column of an array": ((X, "ill"), {}, "y='ill' names a column, and X has no names"),
@@ -376,12 +378,12 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {"queries": np.full(12, 5)},
         "queries has 12 values for 60 rows: numpy.repeat turns sizes of queries into ids",
     ),
-    "another width": ((X, Y), {"test": (X[:, :2], Y)}, "test has 2 features where X has 3"),
+    "another width": ((X, Y), {"test": (X[:, :2], Y)}, "test: no column 'x2', which X has"),
     "no pair": ((X, Y), {"test": X}, "test is a ndarray; give a pair (X, y)"),
     "another column": (
         (FRAME, Y),
         {"test": (FRAME.rename(columns={"c": "d"}), Y)},
-        "test has no column 'c', which X has",
+        "test: no column 'c', which X has",
     ),
     "unknown split": ((X, Y), {"split": ["trian"] * N}, "'trian' is no split; write train, valid"),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
@@ -411,7 +413,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "y beside splits": ((_splits(), Y), {}, "y means nothing beside Splits"),
     "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not of 3"),
-    "labels of splits": ((_splits(classes=0),), {}, "X: binary with 0 classes"),
+    "labels of splits": ((_splits(task=Task.RANKING),), {}, "X: ranking with 2 classes"),
     "a registered name": ((X, Y), {"name": "letters"}, "'letters' is the name of a registered"),
     "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word for the data"),
     "learners as numbers": ((X, Y), {"learners": {"toy-prefix": 3}}, "'toy-prefix' is given 3"),

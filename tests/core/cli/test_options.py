@@ -96,7 +96,6 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "timeout": "--timeout 1s",
         "memory": "--memory 1kB",
         "retries": "--retries 2",
-        "isolate": "--isolate",
         "audit": "--audit off",
         "fresh": "--fresh",
         "strict_data": "--strict-data",

@@ -21,7 +21,7 @@ from bench_core.costs.model import (
 )
 from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
 from bench_core.data import Examples, Task
-from bench_core.datasets.priced import from_json, to_json, with_costs
+from bench_core.datasets.pricing import from_json, to_json, with_costs
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
@@ -62,34 +62,6 @@ def test_every_form_gives_the_same_prices(form: str, tmp_path: Path) -> None:
 )
 def test_features_without_names_are_counted_from_one(text: str, tmp_path: Path) -> None:
     assert read_costs(write(tmp_path, text), features=2).feature_price().tolist() == [5, 7]
-
-
-def test_names_that_are_indices_from_zero_are_taken_as_written(tmp_path: Path) -> None:
-    path = write(tmp_path, "0:5\n1:7\n")
-    assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
-
-
-def test_positions_count_from_one_even_where_names_count_from_zero(tmp_path: Path) -> None:
-    path = write(tmp_path, "5\n7\n")
-    assert read_costs(path, ("0", "1")).feature_price().tolist() == [5, 7]
-
-
-def test_features_with_names_may_be_given_by_position(tmp_path: Path) -> None:
-    assert read_costs(write(tmp_path, "2,7\nf1,5\n"), NAMES[:2]).feature_price().tolist() == [5, 7]
-
-
-def test_features_may_be_named_like_the_keys_of_the_full_form(tmp_path: Path) -> None:
-    path = write(tmp_path, '{"costs": 1, "model": 2}')
-    assert read_costs(path, ("costs", "model")).feature_price().tolist() == [1, 2]
-
-
-def test_the_largest_cost_is_taken(tmp_path: Path) -> None:
-    assert read_costs(write(tmp_path, "1e100\n"), features=1).everything == 1e100
-
-
-def test_a_name_may_hold_a_colon(tmp_path: Path) -> None:
-    path = write(tmp_path, "x:y:3\nz:1\n")
-    assert read_costs(path, ("x:y", "z")).feature_price().tolist() == [3, 1]
 
 
 def test_a_close_name_is_suggested(tmp_path: Path) -> None:
@@ -136,11 +108,6 @@ def test_the_full_form_charges_groups_as_it_says(
 ) -> None:
     prices = read_costs(write(tmp_path, json.dumps(FULL)), FULL_NAMES)
     assert price_of(prices, bought) == pytest.approx(price, abs=1e-9)
-
-
-def test_the_full_form_holds_split_tree_and_unit(tmp_path: Path) -> None:
-    prices = read_costs(write(tmp_path, json.dumps(FULL)), FULL_NAMES)
-    assert (prices.split, prices.tree, prices.unit) == (0.25, 0.5, "dollars")
 
 
 def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
@@ -198,12 +165,6 @@ def test_prices_survive_json_exactly(cost: list[float], split: float, tree: floa
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
     assert (back.split, back.tree, back.unit) == (split, tree, "ms")
-
-
-def test_how_costs_were_measured_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "costs.json"
-    path.write_text('{"costs": {"a": 1}, "measured": {"machine": "x", "anything": [1]}}')
-    assert read_costs(path, ("a",)).feature_price().tolist() == [1]
 
 
 def test_a_model_without_costs_builds_on_the_prices_that_hold() -> None:

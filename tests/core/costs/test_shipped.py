@@ -14,7 +14,6 @@ from bench_core import (
     Bill,
     CostModel,
     Examples,
-    Prices,
     Queries,
     SensorPrices,
     UsageError,
@@ -22,7 +21,7 @@ from bench_core import (
 )
 from bench_core.costs.model import costs_key, needs_of
 from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
-from bench_core.datasets.priced import from_json, to_json
+from bench_core.datasets.pricing import from_json, to_json
 
 PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms")
 SECOND_AND_THIRD = np.array([False, True, True])
@@ -52,12 +51,6 @@ def test_rows_without_queries_pay_every_sensor_themselves() -> None:
     assert costs.surrogate(rows(4, 3)) is PRICES
 
 
-def test_rows_that_all_bought_alike_may_be_given_as_one() -> None:
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
-    queries = Queries.from_sizes(np.array([1, 4]))
-    assert costs.feature_cost(bought("x-x"), queries).tolist() == [101, 26, 26, 26, 26]
-
-
 def test_a_row_that_stands_for_copies_is_billed_as_they_would_be() -> None:
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 1]))
@@ -84,10 +77,6 @@ def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_
     assert np.average(bill, weights=copies) == np.average(paid, weights=copies) == 1 + 110 * 2 / 8
 
 
-def test_everything_for_a_row_by_itself_is_all_sensors_whoever_shares_them() -> None:
-    assert PerQueryPrices(PRICES, SECOND_AND_THIRD).everything == 111
-
-
 def test_a_state_that_cannot_be_kept_names_its_model_and_entry() -> None:
     class Odd(PerQueryPrices):
         name = "odd"
@@ -111,17 +100,6 @@ def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
     assert surrogate.everything == pytest.approx(costs.everything)
 
 
-def test_services_may_have_any_numbers() -> None:
-    costs = ParallelPrices(PRICES, np.array([9, 9, -1]))
-    assert costs.feature_cost(bought("xx-", "xxx", "--x"), None).tolist() == [10, 110, 100]
-
-
-def test_the_surrogate_of_a_cheap_service_costs_what_the_service_does() -> None:
-    prices = SensorPrices.additive(np.array([0.25, 0.5, 0.0, 0.0]))
-    surrogate = ParallelPrices(prices, np.array([0, 0, 1, 1])).surrogate(rows(1, 4))
-    np.testing.assert_allclose(surrogate.sensor, [0.5 / 3, 1 / 3, 0, 0])
-
-
 def test_services_take_all_sensors_of_their_features_and_leave_the_others_alone() -> None:
     prices = price_list(np.array([5.0, 7.0, 3.0, 0.0]), derived={3: [0, 2]})
     find = {"left": 0, "middle": 1, "sum": 3}.__getitem__
@@ -130,20 +108,6 @@ def test_services_take_all_sensors_of_their_features_and_leave_the_others_alone(
     assert costs.service.tolist() == [1, 0, 1]
     with pytest.raises(ValueError, match="feature 'sum' of service 'b' needs a sensor of another"):
         ParallelPrices.from_options(prices, {"services": {"a": ["left"], "b": ["sum"]}}, find)
-
-
-@pytest.mark.parametrize("services", [None, {}, ["a"], "a"])
-def test_services_are_a_table(services: object) -> None:
-    with pytest.raises(ValueError, match="services must be a table of lists"):
-        ParallelPrices.from_options(PRICES, {"services": services}, int)
-
-
-@pytest.mark.parametrize("names", [None, [], "ab", {"a": 1}])
-def test_features_of_a_model_are_a_list_of_names(names: object) -> None:
-    with pytest.raises(ValueError, match=r"per_query must be a list of features"):
-        PerQueryPrices.from_options(PRICES, {"per_query": names}, int)
-    with pytest.raises(ValueError, match=r"services\.x must be a list of features"):
-        ParallelPrices.from_options(PRICES, {"services": {"x": names}}, int)
 
 
 masks = st.integers(1, 70).flatmap(
@@ -193,21 +157,6 @@ def test_the_rows_of_a_query_sum_to_its_bill(case: tuple[list[float], list[int],
         assert cost[start:stop].sum() == pytest.approx(sum(price[s] for s in [*once, *each]))
 
 
-@given(masks)
-def test_a_service_never_costs_more_than_its_sensors_and_all_of_it_as_much_as_its_surrogate(
-    case: tuple[list[float], list[int], int],
-) -> None:
-    price, sizes, seed = case
-    prices = SensorPrices.additive(np.array(price))
-    costs = ParallelPrices(prices, np.random.default_rng(seed).integers(0, 3, len(price)))
-    acquired = drawn(seed, sum(sizes), len(price))
-    surrogate = costs.surrogate(rows(1, len(price)))
-    paid, slack = costs.feature_cost(acquired, None), 1e-9 * prices.everything
-    assert np.all(paid <= prices.feature_cost(acquired) + slack)
-    assert np.all(surrogate.sensor <= prices.sensor)
-    assert surrogate.everything == pytest.approx(costs.everything)
-
-
 SHIPPED: list[CostModel] = [
     PRICES,
     PerQueryPrices(PRICES, SECOND_AND_THIRD),
@@ -233,14 +182,6 @@ def test_keys_tell_models_and_their_options_apart() -> None:
         SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5),
     ]
     assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 6
-
-
-def test_the_code_of_a_plugin_is_part_of_its_models_key() -> None:
-    elsewhere = {"__module__": "helpers.flat_costs_plugin"}
-    kinds = [PerQueryPrices, *(type("Own", (PerQueryPrices,), own) for own in ({}, elsewhere, {}))]
-    shipped, here, there, again = (costs_key(kind(PRICES, SECOND_AND_THIRD)) for kind in kinds)
-    assert len({shipped, here, there}) == 3
-    assert again == here
 
 
 def test_all_sensors_of_a_feature_are_paid_per_query() -> None:
@@ -269,19 +210,3 @@ def test_features_are_turned_into_the_sensors_they_need() -> None:
     )
     assert SHARED.acquired(np.array([2])).cost(SHARED.sensor).tolist() == [7]
     assert PRICES.acquired(np.array([0, 2])).cost(PRICES.sensor).tolist() == [101]
-
-
-def test_the_marginal_price_of_a_feature_leaves_out_what_is_bought() -> None:
-    nothing = np.zeros(SHARED.sensors, dtype=bool)
-    assert SHARED.marginal(nothing).tolist() == SHARED.feature_price().tolist() == [3, 7, 7, 10, 2]
-    assert SHARED.marginal(SHARED.bought_for(np.array([2]))).tolist() == [3, 0, 0, 3, 2]
-
-
-def test_a_bill_can_be_written_for_features() -> None:
-    bill = Bill.for_features(SHARED, np.array([1, 2, 4]), splits=3)
-    assert bill.feature_cost(SHARED, 2).tolist() == [9, 9]
-    assert bill.splits == 3
-
-
-def test_learners_signatures_still_name_prices() -> None:
-    assert Prices is SensorPrices

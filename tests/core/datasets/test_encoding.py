@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core.datasets.groups import under_groups
-from bench_core.datasets.priced import with_costs
+from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError
-from bench_core.execution.trial import sensors_of
 from bench_core.splits import SPLITS, Splits
 
 CITIES = ("bern", "oslo", "rome")
@@ -52,20 +50,6 @@ def test_each_text_becomes_a_column_and_all_of_a_column_are_one_sensor(tmp_path:
     assert missing.all(axis=1).sum() == missing.any(axis=1).sum() == 1
     assert (X[~missing.any(axis=1), 3:].sum(axis=1) == 1).all()
     assert sum("column 'sex' holds text (2 values" in note for note in splits.notes) == 1
-
-
-def test_every_cell_is_where_its_row_is(tmp_path: Path) -> None:
-    path = visits(tmp_path / "v.csv", head="age,sex,city,ill")
-    splits = prepared(path)
-    rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
-    by_age = {np.float32(row[0]): row for row in rows}
-    column = {name: j for j, name in enumerate(splits.feature_names)}
-    for split in SPLITS:
-        for x in getattr(splits, split).X:
-            row = by_age[x[0]]
-            assert x[column[f"sex={row[1]}"]] == 1
-            if row[2]:
-                assert x[column[f"city={row[2]}"]] == 1
 
 
 def test_many_texts_are_codes_by_frequency_in_training_rows(tmp_path: Path) -> None:
@@ -201,13 +185,3 @@ def test_groups_and_costs_together_price_a_run(tmp_path: Path) -> None:
     of_frame = bench_core.plan(pd.read_csv(path), "ill", **given)
     for plan in (of_file, of_frame):
         assert {use.price_of_everything for use in plan.datasets} == {14}
-
-
-def test_a_sensor_has_one_name_in_all_folds(tmp_path: Path) -> None:
-    path = tmp_path / "v.csv"
-    rows = [f"{i},{CITIES[i * i % 7 % 3]},{i // 3 % 2}" for i in range(90)]
-    path.write_text("\n".join(["age,city,y", *rows, "91,rare,1"]) + "\n")
-    options: dict[str, Any] = {"folds": 3, "shares": (1 / 3, 1 / 3, 1 / 3)}
-    folds = [prepared(path, fold, **options) for fold in range(3)]
-    assert len({own.feature_names for own in folds}) > 1
-    assert {sensors_of(own).names for own in folds} == {("age", "city")}

@@ -1,17 +1,20 @@
-"""Files by URL: in the cache once, compared with what the server says, refused in one line."""
+"""Files by URL: in the cache once, compared with what the server says, refused in one line.
+
+Services that speak S3's and Google Cloud Storage's protocols over HTTP take part where they are
+installed: ``pip install s3fs "moto[s3,server]" gcsfs gcp-storage-emulator``.
+"""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.webserver import running
@@ -19,7 +22,7 @@ from helpers.webserver import running
 from bench_core import InputError, api
 from bench_core._io.text import is_url
 from bench_core.datasets import remote
-from bench_core.datasets.search import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
@@ -27,39 +30,72 @@ from bench_core.planning.job_files import read_job, write_jobs
 from bench_core.planning.request import RunRequest
 
 fsspec = pytest.importorskip("fsspec")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the services' and the clients' own
 
 ROWS = "".join(f"{k % 2} 1:{k} 2:{(k * 7) % 5}\n" for k in range(60))
+Put = Callable[[str, str], str]
 
 
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A cache of its own, and a process that has asked for nothing yet."""
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    for asked in (remote.fetched, remote.is_there):
-        asked.cache_clear()
-    yield
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    for needed in ("s3fs", "moto"):
+        pytest.importorskip(needed)
+    from moto.server import ThreadedMotoServer
+
+    service = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    service.start()
+    host, port = service.get_host_and_port()
+    known = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")
+    yield known | {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def gs() -> Iterator[dict[str, str]]:
+    for needed in ("gcsfs", "gcp_storage_emulator"):
+        pytest.importorskip(needed)
+    from gcp_storage_emulator.server import create_server
+
+    service = create_server("127.0.0.1", 0, in_memory=True)
+    service.start()
+    host, port = service._api._httpd.server_address
+    yield {"STORAGE_EMULATOR_HOST": f"http://{host}:{port}"}
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[dict[str, str]]:
+    yield {}
     fsspec.filesystem("memory").rm("/", recursive=True)
 
 
-def put(name: str, text: str) -> str:
-    with fsspec.open(f"memory://{name}", "w") as file:
-        file.write(text)
-    return f"memory://{name}"
+@pytest.fixture(params=["memory", "s3", "gs"])
+def put(request: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Put:
+    """Write a file into a bucket of its own; its URL. The cache is new."""
+    kind = request.param
+    for name, text in request.getfixturevalue(kind).items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    new_process()
+    bucket = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:20]
+    fsspec.filesystem(kind).mkdir(bucket)
 
+    def write(name: str, text: str) -> str:
+        url = f"{kind}://{bucket}/{name}"
+        with fsspec.open(url, "w") as file:
+            file.write(text)
+        return url
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-
-def served(folder: Path) -> AbstractContextManager[str]:
-    """The address of a folder on a plain web server."""
-    return running(partial(Quiet, directory=str(folder)))
+    return write
 
 
 def new_process() -> None:
+    """As in a process that has asked for nothing yet: clients keep listings, too."""
     remote.fetched.cache_clear()
     remote.is_there.cache_clear()
+    for name, client in (("s3fs", "S3FileSystem"), ("gcsfs", "GCSFileSystem")):
+        if name in sys.modules:
+            getattr(sys.modules[name], client).clear_instance_cache()
 
 
 def test_what_a_url_is() -> None:
@@ -67,40 +103,34 @@ def test_what_a_url_is() -> None:
     assert not any(map(is_url, ("x.csv", "/x://y", "C:\\x", "dask=tcp://h:1", "ftp://h/x")))
 
 
-def test_a_file_is_fetched_once_and_again_when_it_has_changed(tmp_path: Path) -> None:
-    source = tmp_path / "rows.svm"
-    source.write_text(ROWS)
-    url = source.as_uri()
+def test_a_file_is_fetched_once_and_again_when_it_has_changed(put: Put) -> None:
+    url = put("a/rows.svm", ROWS)
     first = remote.fetched(url)
-    assert first.read_text() == ROWS
-    assert tmp_path / "cache" in first.parents
     moment = first.stat().st_mtime_ns
+    assert first.read_text() == ROWS
     new_process()
     assert remote.fetched(url).stat().st_mtime_ns == moment
-    source.write_text("1 1:1\n")
+    put("a/rows.svm", "1 1:1\n")
     new_process()
     assert remote.fetched(url).read_text() == "1 1:1\n"
 
 
-def test_a_sum_is_compared_whether_the_file_is_there_or_not() -> None:
-    url = put("rows.svm", ROWS)
-    good = hashlib.sha256(ROWS.encode()).hexdigest()
+def test_a_sum_is_compared_whether_the_file_is_there_or_not(put: Put) -> None:
+    url, good = put("rows.svm", ROWS), hashlib.sha256(ROWS.encode()).hexdigest()
     assert remote.fetched(f"{url}#sha256={good}").name == "rows.svm"
     with pytest.raises(InputError, match=f"its sha256 is {good}, not 00"):
         remote.fetched(f"{url}#sha256=00")
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("memory://none.svm", "memory://none.svm: cannot be read"),
-        ("http://127.0.0.1:9/x.svm", "http://127.0.0.1:9/x.svm: cannot be read"),
-    ],
-)
-def test_what_cannot_be_had_is_one_line(url: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        remote.fetched(url)
-    assert "\n" not in str(caught.value)
+def test_what_cannot_be_had_is_one_line(put: Put) -> None:
+    there = put("rows.svm", ROWS)
+    for url in (there + ".gone", there.replace("rows.svm", "gone/rows.svm")):
+        with pytest.raises(InputError, match="cannot be read") as caught:
+            remote.fetched(url)
+        assert "\n" not in str(caught.value)
+        assert not remote.is_there(url)
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9/x\.svm: cannot be read"):
+        remote.fetched("http://127.0.0.1:9/x.svm")
 
 
 def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +139,7 @@ def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         remote.fetched("s3://bucket/x.svm")
 
 
-def test_own_files_with_their_side_cars_and_costs_may_be_urls() -> None:
+def test_own_files_with_their_side_cars_and_costs_may_be_urls(put: Put) -> None:
     train = put("folder/train.svm", ROWS)
     put("folder/train.svm.query", 12 * "5\n")
     costs = put("costs.txt", "1: 5\n2: 7\n")
@@ -121,33 +151,41 @@ def test_own_files_with_their_side_cars_and_costs_may_be_urls() -> None:
     assert len(data.files) == 3
 
 
-def test_what_unpacks_beyond_reason_is_refused_as_from_a_disk() -> None:
-    with fsspec.open("memory://bomb.svm.gz", "wb") as file:
-        file.write(gzip.compress(bytes(30 << 20)))
-    with pytest.raises(InputError, match=r"bomb\.svm\.gz"):
-        FileData("memory://bomb.svm.gz").prepare(DataFolder(None), "quick", 0, 0)
-
-
-def test_a_publishers_folder_may_be_a_url(tmp_path: Path) -> None:
-    put("published/set/a.txt", "plain")
-    with fsspec.open("memory://published/b.txt.gz", "wb") as file:
+def test_a_publishers_folder_may_be_a_url(put: Put) -> None:
+    url = put("published/set/a.txt", "plain").removesuffix("/set/a.txt")
+    with fsspec.open(f"{url}/b.txt.gz", "wb") as file:
         file.write(gzip.compress(b"packed"))
-    source = DataFolder("memory://published/")
+    source = DataFolder(url)
     assert source.has("set/a.txt")
     assert not source.has("c.txt")
     assert source.find("set/a.txt").read_text() == "plain"
     assert gzip.decompress(source.find("b.txt").read_bytes()) == b"packed"
     assert DataFolder(source.folder).has("b.txt")  # named by its folder here
-    with pytest.raises(InputError, match=r"^memory://published: no file c\.txt"):
+    with pytest.raises(InputError, match=r"^\w+://\S+/published: no file c\.txt"):
         source.find("c.txt")
+
+
+def test_a_job_is_done_from_a_bucket(put: Put, tmp_path: Path) -> None:
+    url = put("rows.svm", ROWS)
+    request = RunRequest(data=(url,), learners=("constant",), executor="inline")
+    write_jobs(api.plan(request=request), request, tmp_path / "jobs", 1)
+    new_process()
+    result = work(read_job(tmp_path / "jobs" / "1.json"), tmp_path / "1.db", silent)
+    assert result.counts == {"ok": 1}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return
 
 
 def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over HTTP; on the machine that does the job there is nothing but the URL."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "rows.svm").write_text(ROWS)
-    with served(tmp_path / "web") as address:
+    with running(partial(Quiet, directory=str(tmp_path / "web"))) as address:
         request = RunRequest(
             data=(f"{address}/rows.svm",), learners=("constant",), executor="inline"
         )
@@ -164,25 +202,3 @@ def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         result = work(replace(job, data=gone, **specs), tmp_path / "1.db", silent)
     assert result.counts == {"ok": 1}
     assert [*(tmp_path / "elsewhere").rglob("rows.svm")]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what is mapped")
-def test_workers_of_a_machine_share_the_pages_of_prepared_data(tmp_path: Path) -> None:
-    from bench_core.datasets.cache import prepare
-
-    (tmp_path / "rows.svm").write_text(ROWS)
-    made = prepare(FileData(str(tmp_path / "rows.svm")))
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    ours = [line.split() for line in lines if line.endswith(str(made.path / "train.X.npy"))]
-    assert made.splits.train.X.base is not None
-    assert ours
-    inode = (made.path / "train.X.npy").stat().st_ino
-    assert {(where[1], int(where[4])) for where in ours} == {("r--s", inode)}  # shared, read-only
-
-
-def test_the_environment_may_name_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    put("published/a.txt", "x")
-    monkeypatch.setenv("BENCH_DATA", "memory://published")
-    assert DataFolder().has("a.txt")
-    assert data_folder() == DataFolder().folder
-    assert os.environ["BENCH_CACHE"] in str(data_folder())

@@ -9,7 +9,7 @@ import pytest
 
 import bench_core
 from bench_core.data import Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import InputError
 from bench_core.splits import Splits
@@ -46,12 +46,6 @@ def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
     assert sum(map(len, numbers(splits))) == ROWS
 
 
-def test_shares_say_how_rows_are_split(folder: Path) -> None:
-    splits = entry(folder, TABLE + "split = [0.8, 0.1, 0.1]")
-    np.testing.assert_allclose([len(s) / ROWS for s in numbers(splits)], [0.8, 0.1, 0.1], atol=0.06)
-    assert "split: 80/10/10, by a hash of the row number" in splits.notes
-
-
 def test_folds_test_every_row_once(folder: Path) -> None:
     folds = [numbers(entry(folder, TABLE + "folds = 4", fold)) for fold in range(4)]
     tests = [test for _, _, test in folds]
@@ -77,22 +71,6 @@ def test_a_column_says_which_split(folder: Path) -> None:
     (folder / "all.txt").write_text("\n".join(lines) + "\n")
     found = numbers(entry(folder, TABLE + 'split = "part"'))
     assert found == [{float(i) for i in range(90) if i % 3 == k} for k in range(3)]
-
-
-def test_a_registered_table_is_a_data_set_like_any_other(folder: Path) -> None:
-    (folder / "datasets.toml").write_text(f"[mine]\n{TABLE}folds = 3\n")
-    result = bench_core.run(
-        data="mine",
-        learners="constant",
-        folds=[0, 1, 2],
-        data_dir=folder,
-        store=str(folder / "own.db"),
-        executor="inline",
-    )
-    frame = result.frame()
-    assert set(frame["dataset"]) == {"mine"}
-    assert set(frame["fold"]) == {0, 1, 2}
-    assert frame["fingerprint"].nunique() == 3
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench_core.data import Task
-from bench_core.datasets.priced import with_costs
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 from bench_core.splits import Splits
@@ -59,14 +59,6 @@ def test_a_querys_split_depends_on_its_id_alone(tmp_path: Path) -> None:
         assert set(other.X[:, 0].tolist()) == expected
 
 
-def test_rows_without_queries_are_split_by_their_number(tmp_path: Path) -> None:
-    splits = prepared(write(tmp_path, "all.csv", table(1000)))
-    sizes = [len(p) for p in (splits.train, splits.valid, splits.test)]
-    assert sum(sizes) == 1000
-    np.testing.assert_allclose(sizes, [600, 200, 200], atol=45)
-    assert "split: 60/20/20, by a hash of the row number" in splits.notes
-
-
 @pytest.mark.parametrize("given", ["test", "valid"])
 def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> None:
     train = write(tmp_path, "train.svm", ranking(1000))
@@ -76,13 +68,6 @@ def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> 
     assert len(getattr(splits, given)) == 15
     np.testing.assert_allclose(len(getattr(splits, missing)), 750, atol=130)
     assert len(splits.train) + len(getattr(splits, missing)) == 3000
-
-
-def test_three_files_are_taken_as_they_are(tmp_path: Path) -> None:
-    names = [write(tmp_path, f"{n}.svm", ranking(n)) for n in (4, 2, 3)]
-    splits = prepared(*names)
-    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [12, 6, 9]
-    assert not any(note.startswith("split:") for note in splits.notes)
 
 
 def test_a_column_can_say_which_split(tmp_path: Path) -> None:
@@ -125,19 +110,12 @@ def test_the_test_file_may_have_more_or_fewer_features(tmp_path: Path) -> None:
     assert narrow.prices.features == 3
 
 
-def test_columns_of_tables_are_matched_by_name(tmp_path: Path) -> None:
-    train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
-    test = write(tmp_path, "test.csv", "y,b,a\n0,20,10\n")
-    splits = prepared(train, train, test)
-    np.testing.assert_array_equal(splits.test.X, [[10, 20]])
-
-
 def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
     train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
     test = write(tmp_path, "test.csv", "a,y\n1,0\n")
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(train, train, test)
-    with pytest.raises(InputError, match=r"test.csv, line 1: no column 'b', which .*train.csv has"):
+    with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(test, test, train)
 
 
@@ -160,13 +138,6 @@ def test_the_task_is_read_off_the_labels(
     splits = prepared(name, name, name)
     assert (splits.task, splits.classes) == (task, classes)
     assert any(note.startswith(f"task: {task}") for note in splits.notes)
-
-
-def test_labels_of_classes_are_numbered_in_sorted_order_and_shown(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.csv", "a,y\n1,no\n2,yes\n3,no\n")
-    splits = prepared(name, name, name)
-    assert splits.train.y.tolist() == [0, 1, 0]
-    assert "classes: no is 0, yes is 1" in splits.notes
 
 
 SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
@@ -193,26 +164,6 @@ def test_a_class_without_training_rows_is_an_error(
         prepared(**files, format=form)
 
 
-def test_a_class_may_be_absent_from_other_files_and_keeps_its_number(tmp_path: Path) -> None:
-    train = write(tmp_path, "train.csv", "a,y\n1,a\n2,b\n3,c\n4,c\n")
-    test = write(tmp_path, "test.csv", "a,y\n1,c\n2,a\n")
-    splits = prepared(train, test, test)
-    assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
-    assert splits.test.y.tolist() == [2, 0]
-
-
-def test_minus_one_and_one_become_zero_and_one(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.svm", "-1 1:1\n+1 1:2\n-1 1:3\n")
-    splits = prepared(name, name, name)
-    assert splits.train.y.tolist() == [0, 1, 0]
-    assert "classes: -1 is 0, 1 is 1" in splits.notes
-
-
-def test_a_given_task_wins(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.csv", table(60, "i % 5"))
-    assert prepared(name, name, name, task="regression").task is Task.REGRESSION
-
-
 @pytest.mark.parametrize(
     ("label", "task", "message"),
     [
@@ -230,14 +181,6 @@ def test_a_task_the_labels_do_not_allow_is_refused(
     name = write(tmp_path, "all.csv", table(20, label))
     with pytest.raises(InputError, match=message):
         prepared(name, name, name, task=task)
-
-
-def test_text_query_ids_group_rows(tmp_path: Path) -> None:
-    name = write(tmp_path, "all.csv", "query,a,grade\nq1,1,0\nq1,2,1\nother,3,2\n")
-    splits = prepared(name, name, name)
-    assert splits.task is Task.RANKING
-    assert splits.train.queries is not None
-    assert splits.train.queries.sizes.tolist() == [2, 1]
 
 
 def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path: Path) -> None:
@@ -270,12 +213,6 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         prepared(path)
 
 
-def test_column_options_mean_nothing_for_svmlight(tmp_path: Path) -> None:
-    path = write(tmp_path, "rows.svm", "1 1:2\n")
-    with pytest.raises(InputError, match=r"rows.svm: --label y names a column"):
-        prepared(path, label="y")
-
-
 def test_every_feature_costs_one_until_a_cost_file_says_otherwise(tmp_path: Path) -> None:
     name = write(tmp_path, "rows.svm", "1 0:1 1:2\n0 1:3\n")
     splits = prepared(name, name, name, index_base=0)
@@ -283,12 +220,6 @@ def test_every_feature_costs_one_until_a_cost_file_says_otherwise(tmp_path: Path
     assert splits.costs_assumed
     priced = with_costs(splits, write(tmp_path, "costs", "0:3\n1:4\n"))
     assert priced.prices.feature_price().tolist() == [3, 4]
-
-
-def test_side_cars_belong_to_the_files(tmp_path: Path) -> None:
-    name = write(tmp_path, "rows.train", "1 1:2\n0 1:3\n")
-    side = write(tmp_path, "rows.train.query", "2\n")
-    assert FileData(name).files == (name, side)
 
 
 def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:

@@ -1,291 +1,112 @@
+"""The three proofs of the replay audit, and what none of them can show."""
+
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import models
 
-from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, price_list
-from bench_core.execution.audit import replay
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, price_list
+from bench_core.costs.shipped import PerQueryPrices
+from bench_core.errors import UsageError
+from bench_core.execution.audit import REMEDY, close, replay
 from bench_core.execution.predict import predict_split
+from bench_core.serving import Columns, Program, Step, Trees
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
 
 def data(n: int = 600, ranked: bool = True) -> Examples:
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(n, models.D)).astype(np.float32)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    queries = Queries(np.arange(0, n + 1, 5)) if ranked else None
-    return Examples(X, np.zeros(n), queries)
+    X = np.random.default_rng(4).normal(size=(n, models.D)).astype(np.float32)
+    return Examples(X, np.zeros(n), Queries(np.arange(0, n + 1, 5)) if ranked else None)
 
 
 def verdict(say: Any, mode: str = "sample", ranked: bool = True, **more: Any) -> Any:
     return replay(models.Scripted(say), data(ranked=ranked), PRICES, 0, mode, seed="s", **more)
 
 
-@pytest.mark.parametrize("ranked", [True, False])
+def nested(X: Any, features: Features, point: int) -> Any:
+    """All rows buy one column after the other."""
+    return X[:, :point].sum(axis=1), models.bought(len(X), *range(point))
+
+
+both_modes = pytest.mark.parametrize("mode", ["sample", "full"])
+ranked_or_not = pytest.mark.parametrize("ranked", [True, False])
+
+
+# -- all rows buy the same -------------------------------------------------------------------------
+
+
+@ranked_or_not
+@pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
+def test_a_model_that_buys_the_same_for_all_rows_passes(mode: str, word: str, ranked: bool) -> None:
+    assert verdict(nested, mode, ranked).word == word
+
+
+@both_modes
 @pytest.mark.parametrize("say", [models.honest, models.ranks_in_query])
-def test_an_honest_model_passes(say: Any, ranked: bool) -> None:
-    assert verdict(say, ranked=ranked).word == "sampled"
-    assert verdict(say, "full", ranked).word == "verified"
+def test_purchases_that_differ_are_declared_with_the_point_and_the_remedy(
+    say: Any, mode: str
+) -> None:
+    found = verdict(say, mode)
+    assert found.word == "declared"
+    assert found.reason == f"rows buy differently at {{'step': 1}}; {REMEDY}"
 
 
-@pytest.mark.parametrize("ranked", [True, False])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_peeks_for_its_scores_is_caught(mode: str, ranked: bool) -> None:
+@ranked_or_not
+@both_modes
+def test_a_model_that_peeks_for_its_scores_is_refused(mode: str, ranked: bool) -> None:
     found = verdict(models.peeks_for_its_scores, mode, ranked)
     assert found.word == "failed"
-    assert "its scores change" in found.reason
-    assert "{'step': 2}" in found.reason
+    assert "did not pay for are replaced by NaN, its scores change" in found.reason
+    assert "at {'step': 2}" in found.reason
 
 
-@pytest.mark.parametrize("ranked", [True, False])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_peeks_to_decide_what_to_buy_is_caught(mode: str, ranked: bool) -> None:
-    found = verdict(models.peeks_to_decide, mode, ranked)
-    assert found.word == "failed"
-    assert "what it buys (acquired)" in found.reason
+@both_modes
+def test_a_model_that_peeks_to_decide_what_to_buy_is_refused(mode: str) -> None:
+    found = verdict(models.peeks_to_decide, mode)
+    assert (found.word, "it buys other sensors" in found.reason) == ("failed", True)
 
 
-def test_a_zero_weight_times_what_was_not_paid_is_caught() -> None:
-    found = verdict(models.multiplies_by_zero)
-    assert found.word == "failed"
-    assert "not finite" in found.reason
-
-
-@pytest.mark.parametrize("say", [models.centres_by_block, models.centres_few_by_block])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_keys_on_the_blocks_other_queries_is_caught(mode: str, say: Any) -> None:
-    found = verdict(say, mode)
-    assert found.word == "failed"
-    where = {"sample": "other queries of its block", "full": "the block a query stands in"}
-    assert where[mode] in found.reason
-
-
-def test_a_model_that_keys_on_the_size_of_its_block_is_caught_by_the_trials_own_scores() -> None:
-    model, examples = models.Scripted(models.keys_on_size), data()
-    path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, seed="s", path=path)
-    assert found.word == "failed"
-    assert "scores change with the block" in found.reason
-
-
-@pytest.mark.parametrize("say", [models.honest, models.ranks_in_query])
-def test_an_honest_model_agrees_with_the_trials_own_scores(say: Any) -> None:
-    model, examples = models.Scripted(say), data()
-    path = predict_split(model, examples, PRICES, 0)
-    assert replay(model, examples, PRICES, 0, seed="s", path=path).word == "sampled"
-
-
-def complete() -> Examples:
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(600, models.D)).astype(np.float32)
-    return Examples(X, np.zeros(600), Queries(np.arange(0, 601, 5)))
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_missing_cell_at_a_point_that_pays_for_it_is_not_held_against_a_cheaper_one(
-    mode: str,
-) -> None:
-    model = models.Scripted(models.reads_more_than_it_can_use)
-    found = replay(model, complete(), PRICES, 0, mode, seed="s")
-    assert found.word == {"sample": "sampled", "full": "verified"}[mode]
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_score_that_is_nan_where_unpaid_cells_are_is_caught(mode: str) -> None:
-    model = models.Scripted(models.multiplies_by_zero)
-    found = replay(model, complete(), PRICES, 0, mode, seed="s")
-    assert found.word == "failed"
-    assert "replaced by NaN, its scores change" in found.reason
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
+@both_modes
 @pytest.mark.parametrize(
     ("say", "what"),
-    [(models.imputes, "its scores"), (models.imputes_to_decide, "what it buys (acquired)")],
+    [(models.imputes, "its scores change"), (models.imputes_to_decide, "it buys other sensors")],
 )
-def test_a_model_that_imputes_an_unpaid_cell_well_is_caught_by_other_rows_values(
+def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_values(
     say: Any, what: str, mode: str
 ) -> None:
     """The unpaid column equals a paid one, so that its absence alone changes nothing."""
-    examples = complete()
+    examples = data()
     examples.X[:, 5] = examples.X[:, 0]
     found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s")
     assert found.word == "failed"
-    assert f"replaced by other rows' values, {what} change" in found.reason
+    assert f"replaced by other rows' values, {what}" in found.reason
 
 
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_nothing_noted_in_the_block_reaches_the_next_call(mode: str) -> None:
-    found = replay(models.Annotates(), complete(), PRICES, 0, mode, seed="s")
-    assert found.word == "failed"
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_what_an_instance_remembers_is_of_no_use_to_the_one_that_is_shown_replaced_cells(
-    mode: str,
-) -> None:
-    model, examples = models.Remembers(), complete()
-    path = predict_split(model, examples, PRICES, 0)
-    blind = nullcontext(models.Remembers())
-    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path, fresh=lambda: blind)
-    assert found.word == "failed"
-    assert "its scores change" in found.reason
-
-
-class Watches(models.Scripted):
-    """Keeps each block that it is shown."""
-
-    def predict_path(self, features: Any) -> Any:
-        self.__dict__.setdefault("blocks", []).append(features.X)
-        return super().predict_path(features)
-
-
-def watched(say: Any, examples: Examples, mode: str) -> list[list[Any]]:
-    """The blocks that each fresh instance is shown."""
-    instances: list[Any] = []
-
-    def fresh() -> Any:
-        instances.append(Watches(say))
-        return nullcontext(instances[-1])
-
-    found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s", fresh=fresh)
-    assert found.word != "failed"
-    return [one.blocks for one in instances]
-
-
-@pytest.mark.parametrize("n", [150, 600])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_an_instance_that_is_shown_hidden_cells_never_sees_a_row_whole(mode: str, n: int) -> None:
-    """Neither its own nor another's: what was not paid for is mixed by column."""
-    examples = complete()
-    examples = Examples(examples.X[:n], examples.y[:n])
-    rows = {tuple(cells) for cells in examples.X[:, 3:].tolist()}
-    hidden = [
-        blocks
-        for blocks in watched(models.honest, examples, mode)
-        if any(np.isnan(X).any() for X in blocks)
-    ]
-    assert len(hidden) == {"sample": 2, "full": 4}[mode]  # half of them see what others bought
-    for X in (X for blocks in hidden for X in blocks):
-        assert np.mean([tuple(cells) in rows for cells in X[:, 3:].tolist()]) < 0.01
-
-
-def test_the_purchase_of_fewest_sensors_is_replaced_first() -> None:
-    def descends(X: Any, features: Any, point: int) -> Any:
-        return X[:, 0], models.bought(len(X), *range(7 - 2 * point))
-
-    *_, shown = watched(descends, complete(), "full")
-    assert [int(np.isnan(X[0]).sum()) for X in shown] == [5, 0, 3, 0, 1, 0]
-
-
-def test_the_full_audit_too_compares_with_the_trials_own_scores() -> None:
-    class Tires(models.Scripted):
-        calls = 0
-
-        def predict_path(self, features: Any) -> Any:
-            self.calls += 1
-            for prediction in super().predict_path(features):
-                prediction.scores[:] += self.calls == 1
-                yield prediction
-
-    model, examples = Tires(models.honest), complete()
-    path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, "full", seed="s", path=path)
-    assert "scores change with the block" in found.reason
-
-
-def test_scores_are_compared_with_the_trials_under_any_accounting_and_costs_under_path() -> None:
-    model, examples = models.Scripted(models.keys_on_size), data()
-    path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, seed="s", path=path, accounting="model")
-    assert "scores change with the block" in found.reason
-    honest = models.Scripted(models.honest)
-    path = predict_split(honest, examples, PRICES, 0)
-    path.cost += 1.0
-    found = replay(honest, examples, PRICES, 0, seed="s", path=path, accounting="model")
-    assert found.word == "sampled"
-    found = replay(honest, examples, PRICES, 0, seed="s", path=path)
-    assert "costs change" in found.reason
-
-
-def test_a_path_that_grows_shorter_with_other_queries_is_caught() -> None:
-    class Shortens(models.Scripted):
-        def predict_path(self, features: Any) -> Any:
-            for prediction in super().predict_path(features):
-                yield prediction
-                if np.isnan(features.X).any():
-                    return
-
-    found = replay(Shortens(models.honest), complete(), PRICES, 0, "full", seed="s")
-    assert "another length" in found.reason
-
-
-def test_without_an_audit_costs_are_only_declared() -> None:
-    assert verdict(models.peeks_for_its_scores, "off").word == "declared"
-
-
-@pytest.mark.parametrize("ranked", [True, False])
-@pytest.mark.parametrize("step", [1, 50, 100])
-def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: bool) -> None:
-    def peeks_once(X: Any, features: Any, point: int) -> Any:
-        return X[:, 0] + X[:, 5] if point == step else X[:, 0], models.bought(len(X), 0)
-
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(1800, models.D)).astype(np.float32)
-    examples = Examples(X, np.zeros(1800), Queries(np.arange(0, 1801, 6)) if ranked else None)
-    found = replay(models.Scripted(peeks_once, 100), examples, PRICES, 0, seed="s")
-    assert f"'step': {step}" in found.reason
-
-
-@pytest.mark.parametrize(("queries", "rows"), [(Queries(np.arange(0, 2001, 5)), 1000), (None, 512)])
-def test_the_sample_replaces_cells_of_200_queries_or_of_512_rows(
-    queries: Queries | None, rows: int
-) -> None:
-    replaced = []
-
-    def counts(X: Any, features: Any, point: int) -> Any:
-        replaced.append(int(np.isnan(X).any(axis=1).sum()))
-        return models.honest(X, features, point)
-
-    X = np.random.default_rng(3).normal(size=(2000, models.D)).astype(np.float32)
-    examples, honest = Examples(X, np.zeros(2000), queries), models.Scripted(models.honest)
-    counting = nullcontext(models.Scripted(counts))
-    replay(honest, examples, PRICES, 0, seed="s", fresh=lambda: counting)
-    assert max(replaced) == rows
-
-
-def test_the_sample_depends_on_the_seed_alone() -> None:
-    one = verdict(models.peeks_for_its_scores)
-    assert one == verdict(models.peeks_for_its_scores)
-
-
-def test_a_model_that_raises_on_what_it_did_not_buy_is_caught() -> None:
-    def picky(X: Any, features: Any, point: int) -> Any:
-        if np.isnan(X[:, 3]).mean() > 0.3:
-            raise ValueError("NaN")
-        return models.honest(X, features, point)
-
-    found = verdict(picky)
-    assert found.word == "failed"
-    assert "it raises ValueError: NaN" in found.reason
+@both_modes
+def test_a_point_that_cannot_use_a_hidden_cell_is_not_held_against_a_cheaper_one(mode: str) -> None:
+    assert verdict(models.reads_more_than_it_can_use, mode).word != "failed"
+    found = verdict(models.multiplies_by_zero, mode)
+    assert "replaced by NaN, its scores change" in found.reason
 
 
 def test_splits_and_trees_must_not_change_either() -> None:
+    @dataclass
     class Counting:
-        def predict_path(self, features: Any) -> Any:
-            n = len(features)
-            splits = np.isnan(features.X[:, 5]).astype(float)
-            bill = Bill(Acquired.nothing(models.D), splits=splits)
-            yield Prediction({}, np.zeros(n), {"path": bill})
+        name: str
 
-    found = replay(Counting(), data(), PRICES, 0, seed="s")
-    assert found.word == "failed"
-    assert "splits" in found.reason
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            counts = {self.name: np.isnan(features.X[:, 5]).astype(float)}
+            bill = Bill(Acquired.nothing(models.D), **counts)
+            yield Prediction({}, np.zeros(len(features)), {"path": bill})
+
+    for name in ("splits", "trees"):
+        assert f"its {name} change" in replay(Counting(name), data(), PRICES, 0).reason
 
 
 def test_a_feature_whose_sensors_came_with_another_may_be_read() -> None:
@@ -293,145 +114,344 @@ def test_a_feature_whose_sensors_came_with_another_may_be_read() -> None:
     prices = price_list(np.array([1.0, 2, 3, 4, 5, 0]), derived={5: [0, 1]})
 
     class Derived:
-        def predict_path(self, features: Any) -> Any:
-            mask = np.zeros((1, prices.sensors), dtype=bool)
-            mask[0, prices.sensors_of(5)] = True
-            scores = np.nan_to_num(features.X[:, 5].astype(float))
-            yield Prediction({}, scores, {"path": Bill(Acquired.pack(mask))})
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            bill = Bill.for_features(prices, np.array([5]))
+            yield Prediction({}, features.X[:, 5].astype(float), {"path": bill})
 
     assert replay(Derived(), data(), prices, 0, "full", seed="s").word == "verified"
 
 
-def test_one_query_alone_can_be_audited() -> None:
-    examples = Examples(np.ones((1, models.D), dtype=np.float32), np.zeros(1))
-    model = models.Scripted(models.honest)
-    assert replay(model, examples, PRICES, 0, seed="s").word == "sampled"
-    assert replay(model, examples, PRICES, 0, "full", seed="s").word == "verified"
-    peeks = models.Scripted(models.multiplies_by_zero)
-    for mode in ("sample", "full"):
-        found = replay(peeks, examples, PRICES, 0, mode, seed="s")
-        assert "replaced by NaN, its scores change" in found.reason
+def test_a_model_that_raises_where_cells_are_hidden_is_refused() -> None:
+    def picky(X: Any, features: Features, point: int) -> Any:
+        if np.isnan(X[:, 3]).any():
+            raise ValueError("NaN")
+        return nested(X, features, point)
+
+    found = verdict(picky)
+    assert (found.word, "it raises ValueError: NaN" in found.reason) == ("failed", True)
 
 
-def test_two_rows_are_never_sampled_together_as_in_the_trial() -> None:
-    model, examples = models.Scripted(models.keys_on_size), data(2, ranked=False)
+def test_replaced_cells_are_shown_to_an_instance_of_its_own() -> None:
+    """One that has seen the row might remember what it must not use."""
+    model, examples = models.Remembers(), data()
     path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, seed="s", path=path)
-    assert "scores change with the block" in found.reason
+    again = replay(model, examples, PRICES, 0, "full", path=path)
+    assert again.word == "verified"
+    found = replay(model, examples, PRICES, 0, "full", path=path, fresh=models.Remembers)
+    assert (found.word, "its scores change" in found.reason) == ("failed", True)
 
 
-def test_of_three_rows_one_is_sampled_as_a_stranger_to_another() -> None:
-    """What replaces it is drawn by chance and may be itself, but not for every seed."""
-    model, examples = models.Scripted(models.centres_by_block), data(3, ranked=False)
-    found = [replay(model, examples, PRICES, 0, seed=seed) for seed in "abcdefgh"]
-    assert any("other queries of its block" in one.reason for one in found)
+# -- nothing but the query decides -----------------------------------------------------------------
 
 
-def test_the_full_audit_replaces_the_strangers_of_every_query() -> None:
-    """The order of rows and queries does not matter to it, only what stands in its block."""
-
-    def looks_around(X: Any, features: Any, point: int) -> Any:
-        scores, mask = models.honest(X, features, point)
-        large = len(X) == 15  # no block of the sample is
-        return scores + (large and len(np.unique(features.X[:, 1])) < 12), mask
-
-    found = replay(models.Scripted(looks_around), data(15), PRICES, 0, "full", seed="s")
-    assert "other queries of its block are replaced, its scores change" in found.reason
-    honest = models.Scripted(models.honest)
-    assert replay(honest, data(15), PRICES, 0, "full", seed="s").word == "verified"
+def counts_rows(X: Any, features: Features, point: int) -> Any:
+    return np.arange(len(X), dtype=float), models.bought(len(X))
 
 
-@pytest.mark.parametrize("ranked", [True, False])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_scores_by_the_place_in_its_block_is_caught(mode: str, ranked: bool) -> None:
-    def counts_rows(X: Any, features: Any, point: int) -> Any:
-        return np.arange(len(X), dtype=float), models.bought(len(X))
-
-    model, examples = models.Scripted(counts_rows), data(ranked=ranked)
-    path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path)
-    assert "its scores change with the block" in found.reason
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_that_scores_by_the_place_in_the_query_is_caught(mode: str) -> None:
+def first_is_best(X: Any, features: Features, point: int) -> Any:
     """Files list a query's documents by grade often enough."""
+    place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]  # type: ignore[union-attr]
+    return -place.astype(float), models.bought(len(X))
 
-    def first_is_best(X: Any, features: Any, point: int) -> Any:
-        place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]
-        return -place.astype(float), models.bought(len(X))
 
-    model, examples = models.Scripted(first_is_best), data()
-    path = predict_split(model, examples, PRICES, 0)
-    found = replay(model, examples, PRICES, 0, mode, seed="s", path=path)
-    assert "its scores change with the block" in found.reason
+def draws(X: Any, features: Features, point: int) -> Any:
+    return np.random.default_rng().random(len(X)), models.bought(len(X))
+
+
+@both_modes
+@pytest.mark.parametrize(
+    "say",
+    [
+        models.centres_by_block,
+        models.centres_few_by_block,
+        models.keys_on_size,
+        counts_rows,
+        first_is_best,
+        draws,
+    ],
+)
+def test_scores_that_depend_on_the_block_on_row_order_or_on_chance_are_refused(
+    say: Any, mode: str
+) -> None:
+    found = verdict(say, mode)
+    assert found.word == "failed"
+    assert "its scores depend on the rows beside the query, on their order or on chance" in (
+        found.reason
+    )
+
+
+def test_purchases_that_depend_on_the_block_are_refused() -> None:
+    def some(X: Any, features: Features, point: int) -> Any:
+        return np.zeros(len(X)), models.bought(len(X)) | (np.arange(len(X)) < 9)[:, None]
+
+    assert "its costs depend on" in verdict(some).reason
+
+
+def test_the_order_of_a_querys_rows_is_kept_for_a_model_that_says_it_goes_by_it() -> None:
+    model = models.Scripted(first_is_best)
+    model.reads_order = True  # type: ignore[attr-defined]
+    assert replay(model, data(), PRICES, 0, "full", seed="s").word == "verified"
+
+
+def test_points_that_change_with_the_block_are_refused() -> None:
+    class Renames:
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            median = float(np.median(features.X[:, 0]))
+            bill = Bill(Acquired.nothing(models.D))
+            yield Prediction({"threshold": median}, np.zeros(len(features)), {"path": bill})
+
+    assert "its path changes" in replay(Renames(), data(), PRICES, 0, seed="s").reason
+
+
+def test_a_model_that_changes_the_cells_it_is_given_is_refused() -> None:
+    class Scales(models.Scripted):
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            yield from super().predict_path(features)
+            features.X[:] /= 2
+
+    assert replay(Scales(nested), data(), PRICES, 0, seed="s").reason == (
+        "it changes the cells that it is given; let it work on a copy"
+    )
+
+
+def test_rows_that_are_said_to_be_independent_are_asked_about_without_their_query() -> None:
+    model = models.Scripted(lambda X, features, point: (X[:, 0], models.bought(len(X), 0)))
+    model.independent_rows = True  # type: ignore[attr-defined]
+    assert replay(model, data(), PRICES, 0, "full", seed="s").word == "verified"
+    model.say = models.ranks_in_query
+    found = replay(model, data(), PRICES, 0, seed="s")
+    assert (found.word, "independent_rows" in found.reason) == ("failed", True)
+
+
+# -- an order of purchases -------------------------------------------------------------------------
+
+
+@dataclass
+class Ordered:
+    """Buys column 0; column 1 or 2 by its sign; then both others, by whether that was above 1."""
+
+    peeks: bool = False
+    forgets: bool = False
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        X = np.nan_to_num(features.X.astype(float), nan=-9.0)
+        order = np.full(X.shape, -1)
+        order[:, 0] = 0
+        first = X[:, 5 if self.peeks else 0] > 0
+        order[first, 1], order[~first, 2] = 1, 1
+        second = np.where(first, X[:, 1], X[:, 2])
+        on = second > 1
+        order[np.ix_(on, [3, 4])] = 2
+        scores = X[:, 0] + second + np.where(on, X[:, 3] + X[:, 4], 0.0)
+        if self.forgets and np.isnan(features.X).any():
+            order = np.where(order > 0, 1, order)
+        yield Prediction({}, scores, {"path": Bill(Acquired.pack(order >= 0), order=order)})
+
+
+@ranked_or_not
+@pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
+def test_purchases_in_a_declared_order_pass(mode: str, word: str, ranked: bool) -> None:
+    found = replay(Ordered(), data(ranked=ranked), PRICES, 0, mode, seed="s")
+    assert (found.word, found.reason) == (word, "")
+
+
+@both_modes
+@pytest.mark.parametrize("model", [Ordered(peeks=True), Ordered(forgets=True)])
+def test_an_order_that_is_not_that_of_the_purchases_is_refused(model: Any, mode: str) -> None:
+    assert replay(model, data(), PRICES, 0, mode, seed="s").word == "failed"
+
+
+def test_a_set_that_tells_what_was_read_is_refused_where_it_declares_an_order() -> None:
+    """Rows above 0 buy column 0, others the rest: the cells that are left show the answer."""
+
+    class Tells:
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            X = features.X
+            shown = np.isnan(X[:, 1])  # its own purchase was replaced, or the whole row
+            high = np.where(np.isnan(X).any(axis=1), shown, X.sum(axis=1) > 0)
+            mask = np.where(high[:, None], models.bought(len(X), 0), ~models.bought(len(X), 0))
+            bill = Bill(Acquired.pack(mask), order=np.where(mask, 0, -1))
+            yield Prediction({}, high.astype(float), {"path": bill})
+
+    found = replay(Tells(), data(), PRICES, 0, "full", seed="s")
+    assert found.word == "failed"
+
+
+@pytest.mark.parametrize(
+    ("order", "fault"),
+    [
+        (np.zeros((3, models.D), int), "order is (3, 6), not (4 or 1, 6)"),
+        (np.zeros((1, models.D), int), "order must be >= 0 for the sensors bought, -1 for others"),
+        (np.zeros((1, models.D)), "order is float64: it must be whole numbers"),
+    ],
+)
+def test_an_order_that_does_not_fit_its_bill_is_a_broken_contract(order: Any, fault: str) -> None:
+    class Wrong:
+        def predict_path(self, features: Features) -> Iterator[Prediction]:
+            bill = Bill(Acquired.nothing(models.D), order=order)
+            yield Prediction({}, np.zeros(len(features)), {"path": bill})
+
+    assert fault in replay(Wrong(), data(4, ranked=False), PRICES, 0).reason
+
+
+# -- a program -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stump:
+    """Buys column 0, and column 1 where column 0 is above 0; its program does ``more`` or less."""
+
+    step: float = 0.0
+    sensor: bool = False
+    splits: float = 0.0
+    refuses: str = ""
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        X = features.X.astype(float)
+        on = X[:, 0] > 0
+        mask = models.bought(len(X), 0)
+        mask[on, 1] = True
+        scores = np.where(on, np.where(X[:, 1] > 0, 3.0, 2.0), 1.0)
+        bill = Bill(Acquired.pack(mask), splits=1.0 + on + self.splits, trees=1)
+        yield Prediction({"k": 1}, scores, {"path": bill})
+
+    def program(self, point: Any) -> Program:
+        if self.refuses:
+            raise UsageError(self.refuses)
+        trees = Trees(
+            start=np.array([0, 5], np.int32),
+            feature=np.array([0, -1, 2 if self.sensor else 1, -1, -1], np.int32),
+            threshold=np.zeros(5, np.float32),
+            left=np.array([1, -1, 3, -1, -1], np.int32),
+            right=np.array([2, -1, 4, -1, -1], np.int32),
+            missing_left=np.ones(5, dtype=bool),
+            value=np.array([0.0, 1.0, 0.0, 2.0, 3.0]),
+            output=np.zeros(1, np.int32),
+        )
+        one = np.zeros(1, dtype=np.int64)
+        step = Step(one, np.ones(1), one == 0, np.array([self.step]), Columns.none())
+        return Program(1, [step], trees, np.ones(models.D))
+
+
+@ranked_or_not
+@pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
+def test_a_model_with_a_program_is_asked_again_and_passes(
+    mode: str, word: str, ranked: bool
+) -> None:
+    found = replay(Stump(), data(ranked=ranked), PRICES, 0, mode, seed="s")
+    assert (found.word, found.reason) == (word, "")
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (Stump(step=1e-6), "its scores change"),
+        (Stump(sensor=True), "it buys other sensors"),
+        (Stump(splits=-1.0), "it pays for other splits or trees"),
+    ],
+)
+def test_a_program_that_answers_otherwise_is_refused(model: Any, what: str, mode: str) -> None:
+    found = replay(model, data(), PRICES, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert f"asked again by its program, {what}" in found.reason
+
+
+def test_a_model_without_a_program_at_a_point_needs_another_proof() -> None:
+    found = replay(Stump(refuses="none here"), data(), PRICES, 0, seed="s")
+    assert found.word == "declared"
+
+
+def test_copies_that_share_a_bill_are_charged_as_in_the_trial() -> None:
+    """A query's price is shared by its rows, copies included, of which a program knows nothing."""
+    copies = np.random.default_rng(0).integers(1, 4, 600)
+    examples = replace(data(), multiplicity=copies)
+    prices = PerQueryPrices(PRICES, np.arange(models.D) < 3)
+    assert replay(Stump(), examples, prices, 0, "full", seed="s").word == "verified"
+    path = predict_split(Stump(), examples, prices, 0)
+    path.cost[0] += 1e-6
+    assert "its costs" in replay(Stump(), examples, prices, 0, path=path).reason
+
+
+# -- how much is looked at -------------------------------------------------------------------------
+
+
+def test_without_an_audit_costs_are_only_declared() -> None:
+    assert verdict(models.peeks_for_its_scores, "off").word == "declared"
+
+
+@ranked_or_not
+@pytest.mark.parametrize("step", [1, 50, 100])
+def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: bool) -> None:
+    def peeks_once(X: Any, features: Features, point: int) -> Any:
+        return X[:, 0] + X[:, 5] if point == step else X[:, 0], models.bought(len(X), 0)
+
+    found = replay(models.Scripted(peeks_once, 100), data(1800, ranked), PRICES, 0, seed="s")
+    assert f"'step': {step}" in found.reason
 
 
 def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit() -> None:
-    examples = data(900, ranked=False)
-    examples.X[637, 0] = 9
+    """Row 8005 stands in the second block."""
+    examples = data(8100, ranked=False)
+    examples.X[8005, 0] = 9
 
-    def peeks_once(X: Any, features: Any, point: int) -> Any:
-        scores, mask = models.honest(X, features, point)
-        return scores + ((X[:, 0] == 9) & (point == 2) & np.isnan(X[:, 4])), mask
+    def peeks_once(X: Any, features: Features, point: int) -> Any:
+        scores, mask = nested(X, features, point)
+        return np.nan_to_num(scores) + ((X[:, 0] == 9) & (point == 2) & np.isnan(X[:, 4])), mask
 
     found = replay(models.Scripted(peeks_once), examples, PRICES, 0, "full", seed="s")
-    assert found.reason.startswith("query 637 at {'step': 2}: where cells it did not pay for")
-
-
-def test_each_purchase_of_a_query_is_tried_once_and_judged_at_all_its_points() -> None:
-    """Thirty points, five different purchases: ten replaced predictions per block, not sixty."""
-    calls = []
-
-    def five(X: Any, features: Any, point: int) -> Any:
-        calls.append(bool(np.isnan(X[:, 5]).all()))
-        return X[:, 0].astype(float), models.bought(len(X), *range(1 + point // 7))
-
-    examples = complete()
-    blind = nullcontext(models.Scripted(five, 30))
-    honest = models.Scripted(lambda *given: (calls, five(*given))[1], 30)
-    assert (
-        replay(honest, examples, PRICES, 0, "full", seed="s", fresh=lambda: blind).word
-        == "verified"
-    )
-    assert len(calls) // 30 == 6 + 2 + 10
-
-
-def test_points_that_change_with_other_queries_are_caught() -> None:
-    class Renames:
-        def predict_path(self, features: Any) -> Any:
-            bill = Bill(Acquired.pack(models.bought(len(features), 0)))
-            threshold = float(np.nanmedian(features.X[:, 0]))
-            yield Prediction({"threshold": threshold}, np.zeros(len(features)), {"path": bill})
-
-    found = replay(Renames(), data(), PRICES, 0, "full", seed="s")
-    assert "its path changes with the block" in found.reason
-
-
-def test_the_query_that_gave_the_model_away_is_named_by_its_number_in_the_split() -> None:
-    """Query 1601 stands in the second block of 8000 rows."""
-    examples = data(8010)
-    examples.X[8005:, 0] = 9
-
-    def peeks_there(X: Any, features: Any, point: int) -> Any:
-        scores, mask = models.honest(X, features, point)
-        return scores + np.where((X[:, 0] == 9) & (point == 2), np.isnan(X[:, 5]), 0.0), mask
-
-    found = replay(models.Scripted(peeks_there), examples, PRICES, 0, "full", seed="s")
     assert found.reason == (
-        "query 1601 at {'step': 2}: where cells it did not pay for are replaced by NaN, "
+        "row 8005 at {'step': 2}: where cells that it did not pay for are replaced by NaN, "
         "its scores change"
     )
 
 
+def test_points_that_buy_the_same_are_judged_together() -> None:
+    """Thirty points, five different purchases: ten replaced predictions, not sixty."""
+    calls = []
+
+    def five(X: Any, features: Features, point: int) -> Any:
+        if point == 1:
+            calls.append(len(X))
+        return X[:, 0].astype(float), models.bought(len(X), *range(1 + point // 7))
+
+    model = models.Scripted(five, 30)
+    path = predict_split(model, data(), PRICES, 0)
+    calls.clear()
+    assert replay(model, data(), PRICES, 0, "full", path=path).word == "verified"
+    assert len([n for n in calls if n == 600]) == 1 + 2 * 5
+
+
+def test_one_query_alone_can_be_audited() -> None:
+    examples = data(1, ranked=False)
+    assert replay(models.Scripted(nested), examples, PRICES, 0, "full").word == "verified"
+    peeks = models.Scripted(models.multiplies_by_zero)
+    assert "its scores change" in replay(peeks, examples, PRICES, 0).reason
+
+
 def test_the_full_audit_tells_how_far_it_is_in_rows() -> None:
-    """Half of 100 rows are done by the first of two different purchases."""
     seen: list[tuple[int, int]] = []
-    model, examples = models.Scripted(models.honest), data(100)
-    replay(
-        model, examples, PRICES, 0, "full", progress=lambda done, total: seen.append((done, total))
-    )
-    assert seen == [(50, 100), (100, 100)]
-    seen.clear()
-    verdict(models.honest, "full", progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(300, 600), (600, 600)]
+    verdict(nested, "full", progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(200, 600), (400, 600), (600, 600)]
+
+
+# -- rounding --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_scores_may_differ_by_rounding_and_no_more(size: float) -> None:
+    def drifts(by: float) -> Any:
+        def say(X: Any, features: Features, point: int) -> Any:
+            return size * (X[:, 0] + by * X[:, 0].mean()), models.bought(len(X), 0)
+
+        return say
+
+    assert verdict(drifts(1e-12), "full").word == "verified"
+    assert verdict(drifts(1e-5), "full").word == "failed"
+
+
+def test_scores_are_close_by_their_own_size_or_the_median_of_all() -> None:
+    one = np.array([1.0, 1e9, 1e-9, 0.0, 2.0])
+    other = one + np.array([2e-9, 0.5, 5e-10, 0.0, np.nan])
+    assert close(one, other).tolist() == [False, True, True, True, False]
+    assert close(np.zeros((2, 3)), np.zeros((2, 3))).all()

@@ -1,4 +1,4 @@
-"""Caps against a plain rule that follows one row at a time, and their audit."""
+"""Caps against a plain rule that follows one row at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, Task
 from bench_core.costs.shipped import PerQueryPrices
-from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import predict_split
@@ -211,93 +210,10 @@ def test_a_models_point_may_not_be_named_as_caps_are() -> None:
         predict_split(Named(), _examples(), _prices(), 0)
 
 
-# the audit
-
-CAPS = Caps((1.0, 3.0, 4.5, 9.0, 30.0), np.asarray(0.0))
-
-
 def _prices() -> Prices:
     return Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
 
-def _examples(n: int = 600, ranked: bool = False) -> Examples:
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(n, models.D)).astype(np.float32)
-    return Examples(X, np.zeros(n), Queries(np.arange(0, n + 1, 5)) if ranked else None)
-
-
-@dataclass
-class Alone(models.Scripted):
-    """Says that the rows of a query do not influence each other."""
-
-    independent_rows: bool = True
-
-
-@pytest.mark.parametrize("ranked", [True, False])
-@pytest.mark.parametrize("mode", ["sample", "full"])
-@pytest.mark.parametrize("model", [models.Scripted(models.honest), Alone(models.honest)])
-def test_the_capped_answers_of_an_honest_model_pass(model: Any, mode: str, ranked: bool) -> None:
-    found = replay(model, _examples(ranked=ranked), _prices(), 0, mode, seed="s", caps=CAPS)
-    assert found.word == {"sample": "sampled", "full": "verified"}[mode], found.reason
-
-
-def peeks_past_the_cap(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    """The first two points are honest. The third buys column 5 first and reads column 4 unpaid, but
-    only where that makes it leave column 5, by which a cap is kept that would not be."""
-    if point < 3:
-        return np.nan_to_num(X[:, 0]), models.bought(len(X), 0)
-    mask = models.bought(len(X), 0, 5)
-    mask[np.nan_to_num(X[:, 4], nan=-1.0) > 0, 5] = False
-    return np.nan_to_num(X[:, 0]) + 1.0, mask
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_a_model_whose_capped_answer_peeks_is_caught_by_the_cap(mode: str) -> None:
-    """It is caught at its point as well; here that part of the audit is left out."""
-    from bench_core.execution import audit
-
-    model, examples = Alone(peeks_past_the_cap), _examples()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit._Judge, "_unpaid", lambda *given: None)
-        assert replay(model, examples, _prices(), 0, mode, seed="s").word != "failed"
-        found = replay(model, examples, _prices(), 0, mode, seed="s", caps=CAPS)
-    assert found.word == "failed"
-    assert "under the cap 3" in found.reason
-
-
-@pytest.mark.parametrize("mode", ["sample", "full"])
-def test_rows_that_compete_must_not_be_said_to_be_independent(mode: str) -> None:
-    """The second step's score is relative to what others of the query bought, who may have been
-    stopped before: honest as a whole query, peeking row by row."""
-
-    def relative(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-        mask, scores = models.bought(len(X), 0), np.nan_to_num(X[:, 0])
-        if point > 1:
-            rich = np.nan_to_num(X[:, 0]) > 0.5
-            mask[:, 1] = True
-            mask[rich, 4] = True
-            value = np.nan_to_num(X[:, 1]) + np.where(rich, np.nan_to_num(X[:, 4]), 0.0)
-            bounds = (features.queries or Queries(np.arange(len(X) + 1))).boundaries
-            for start, stop in pairwise(bounds):
-                scores[start:stop] = value[start:stop] - value[start:stop].max()
-        return scores, mask
-
-    examples = _examples(ranked=True)
-    given = (examples, _prices(), 0, mode)
-    caps = Caps((5.0,), np.asarray(0.0))
-    assert replay(models.Scripted(relative), *given, seed="s", caps=caps).word != "failed"
-    found = replay(Alone(relative), *given, seed="s", caps=caps)
-    assert found.word == "failed"
-    assert "under the cap 5" in found.reason
-
-
-def test_caps_are_not_audited_where_another_bill_is_summed() -> None:
-    class Both(models.Scripted):
-        def predict_path(self, features: Features) -> Any:
-            for one in super().predict_path(features):
-                yield replace(one, bills={**one.bills, "model": one.bills["path"]})
-
-    found = replay(
-        Both(models.honest), _examples(), _prices(), 0, seed="s", caps=CAPS, accounting="model"
-    )
-    assert found.word == "sampled"
+def _examples(n: int = 600) -> Examples:
+    X = np.random.default_rng(4).normal(size=(n, models.D)).astype(np.float32)
+    return Examples(X, np.zeros(n))

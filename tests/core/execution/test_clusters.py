@@ -32,15 +32,15 @@ def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes
         "import beside_it\ncluster = f'{beside_it.cores} cores'\ndef make(): return cluster"
     )
     before = [*sys.path]
-    assert named("my_cluster:cluster", here=True) == "2 cores"
-    assert named("my_cluster:make", here=True) == "2 cores"
+    assert named("my_cluster:cluster") == "2 cores"
+    assert named("my_cluster:make") == "2 cores"
     assert sys.path == before
 
 
 def test_a_module_of_a_package_is_found_likewise(here: Path) -> None:
     (here / "my_package").mkdir()
     (here / "my_package" / "slurm.py").write_text("cluster = 'one'")
-    assert named("my_package.slurm:cluster", here=True) == "one"
+    assert named("my_package.slurm:cluster") == "one"
 
 
 def test_what_lies_in_the_current_folder_hides_no_library(
@@ -49,13 +49,7 @@ def test_what_lies_in_the_current_folder_hides_no_library(
     (here / "colorsys.py").write_text("raise SystemExit('hidden')")
     (here / "my_cluster.py").write_text("import colorsys\ncluster = colorsys.ONE_THIRD")
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
-    assert named("my_cluster:cluster", here=True) == pytest.approx(1 / 3)
-
-
-def test_with_isolate_nothing_is_imported_from_the_current_folder(here: Path) -> None:
-    (here / "my_cluster.py").write_text("raise SystemExit('imported')")
-    with pytest.raises(InputError, match=r"no module my_cluster is installed; with --isolate"):
-        named("my_cluster:cluster", here=False)
+    assert named("my_cluster:cluster") == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +66,11 @@ def test_what_cannot_be_imported_is_one_true_line(here: Path, text: str | None, 
     if text is not None:
         (here / "my_cluster.py").write_text(text)
     with pytest.raises(InputError, match=f"^--executor dask=my_cluster:cluster: .*{line}") as fault:
-        named("my_cluster:cluster", here=True)
+        named("my_cluster:cluster")
     assert "\n" not in str(fault.value)
 
 
 def test_a_function_that_fails_may_be_called_again_later(here: Path) -> None:
     (here / "my_cluster.py").write_text("def cluster(): raise OSError('no partition')")
     with pytest.raises(NoSchedulerError, match=r"cluster\(\) made no cluster \(OSError: no part"):
-        named("my_cluster:cluster", here=True)
+        named("my_cluster:cluster")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -82,10 +83,10 @@ def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(
     assert set(frame["cost_model"]) == {"per-query"}
     assert frame["surrogate"].all()
     (spec,) = Store(result.store).specs(result.run)
-    splits = open_prepared(spec["data"])
+    splits = open_prepared(spec.data)
     assert splits.test.multiplicity is not None
     shared = np.arange(519) % 3 == 0
-    model = load_model(state_path(states_folder(result.store), spec["fit"]))
+    model = load_model(state_path(states_folder(result.store), spec.fit))
     last = list(model.predict_path(splits.test.features))[-1]
     bill, n = last.bills["path"], len(splits.test)
     mask = np.broadcast_to(bill.acquired.unpack(), (n, 519))
@@ -109,7 +110,7 @@ def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_sa
     frame = result.frame()
     assert frame["surrogate"].all()
     (use,) = Store(result.store).info(result.run).datasets
-    splits = open_prepared(Store(result.store).specs(result.run)[0]["data"])
+    splits = open_prepared(Store(result.store).specs(result.run)[0].data)
     assert splits.train.queries is not None
     share = len(splits.train.queries) / len(splits.train)
     assert use["price_of_everything"] == pytest.approx(1 + 1 + 2 + 5 + (10 + 20) * share)
@@ -153,9 +154,9 @@ def test_a_cost_model_is_kept_once_and_specifications_name_it(home: Path) -> Non
     result = run(suite=suite(home, '{model = "visit-fee", fee = 2}'), seeds=[0, 1])
     specs = Store(result.store).specs(result.run)
     (kept,) = (states_folder(result.store) / "costs").iterdir()
-    assert {spec["costs"] for spec in specs} == {kept.stem}
+    assert {spec.costs for spec in specs} == {kept.stem}
     assert load_model(kept).fee == 2.0
-    assert max(len(json.dumps(spec)) for spec in specs) < 1500
+    assert max(len(json.dumps(asdict(spec))) for spec in specs) < 1500
 
 
 def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, price_list
-from bench_core.execution.predict import ContractError, predict_split
-from bench_core.execution.trial import _stages
+from bench_core.execution.contract import ContractError
+from bench_core.execution.predict import predict_split
+from bench_core.execution.trial import stages_of
 from bench_core.protocols import StageTree
 
 PRICES: Prices = price_list([1.0, 2.0])
@@ -39,16 +40,16 @@ def rows() -> Examples:
 def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_copies() -> None:
     path = predict_split(Walker(), rows(), PRICES, 2)
     assert path.ended.tolist() == [[1 / 8, 1 / 8, 2 / 8, 4 / 8], [0, 0, 0, 1]]
-    found = _stages(Walker(), path, (0, 1))
+    found = stages_of(Walker(), path, (0, 1))
     assert found["parent"] == (-1, 0, 0, 2)
     assert found["reached"] == {0: [1, 0.125, 0.75, 0.5], 1: [1, 0, 1, 1]}
 
 
-def test_without_a_tree_nothing_is_said_of_stages() -> None:
+def test_without_a_tree_nothing_is_said_ofstages_of() -> None:
     model = Walker(stage_tree=None)
     path = predict_split(model, rows(), PRICES, 2)
     assert path.ended.shape == (2, 0)
-    assert _stages(model, path, (0,)) == {}
+    assert stages_of(model, path, (0,)) == {}
 
 
 @pytest.mark.parametrize("model", [Walker(silent=True), Walker(StageTree((-1,), (1,), (1.0,)))])

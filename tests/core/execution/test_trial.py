@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,11 +34,17 @@ from bench_core import (
 )
 from bench_core._io import large_arrays
 from bench_core.api import plan
-from bench_core.execution import predict
+from bench_core.execution import predict, trial
 from bench_core.execution.contract import ContractError
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.score import condense, readable, score_split, unit_costs
-from bench_core.execution.trial import _kept_beside, _values, run_fit, run_trial
+from bench_core.execution.score import (
+    condense,
+    points_to_keep,
+    readable,
+    score_split,
+    unit_costs,
+)
+from bench_core.execution.trial import run_fit, run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -204,7 +209,7 @@ BAD = {
     "splits must be finite": (good(bills=bills(splits=-1)),),
     "trees must be finite": (good(bills=bills(trees=np.zeros(3))),),
     "'k': a point holds plain numbers": (good(point={"k": "x"}),),
-    "'n': a point holds plain numbers": (good(point={"n": 10**5000}),),
+    "'n': a point holds finite numbers of at most": (good(point={"n": 10**5000}),),
     "'k': a point holds finite numbers": (good(point={"n": 1, "k": np.inf}),),
     "two points of its path are {'k': 1}": (good(), good()),
     "more than 100 points": tuple(good(point={"k": i}) for i in range(101)),
@@ -250,15 +255,6 @@ def test_no_accounting_bills_less_than_the_audited_path() -> None:
         said = Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed})
         with pytest.raises(ContractError, match="leaves out") if refused else nullcontext():
             predict_split(script(said), examples, PRICES, 0, "model")
-
-
-def test_a_stranger_shares_no_arrays_with_learners_whose_module_it_names(tmp_path: Path) -> None:
-    def of(origin: str, value: int) -> Any:
-        build = lambda: {"x": np.array([value])}  # noqa: E731
-        return _kept_beside(tmp_path, origin, "codes", "bench_trees.boosting", build)["x"].tolist()
-
-    assert [of("mine", 1), of("", 2), of("other", 3)] == [[1], [2], [3]]
-    assert [of("mine", 4), of("", 5)] == [[1], [2]]
 
 
 def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
@@ -394,10 +390,10 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
     results = []
     for _ in range(2):
         run_fit(p.fits[0])
-        results.append(run_trial(p.trials[0], apart=True))
-    assert results[0].rows == results[1].rows
+        results.append(run_trial(p.trials[0]))
+    assert results[0].points == results[1].points
     assert results[0].audit == "sampled"
-    assert {row.split for row in results[0].rows} == {"valid", "test"}
+    assert {row.split for row in results[0].points} == {"valid", "test"}
     for one, two in zip(results[0].values, results[1].values, strict=True):
         assert np.array_equal(one.metric, two.metric)
         assert one.metric.dtype == np.float32
@@ -407,13 +403,11 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def timed(model: Any, part: Examples, *more: Any) -> Any:
-        path = predict_split(model, part, *more)
-        path.seconds = float(len(part))
-        return path
+        return replace(predict_split(model, part, *more), seconds=float(len(part)))
 
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     run_fit(p.fits[0])
-    monkeypatch.setattr(predict, "predict_split", timed)
+    monkeypatch.setattr(trial, "predict_split", timed)
     spec = replace(p.trials[0], splits=("train", "valid", "test"))
     rows = p.datasets[0].rows
     assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
@@ -425,7 +419,7 @@ def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
     result = run_trial(p.trials[0])
     assert {v.split for v in result.values} == {"valid", "test"}
     for stored in result.values:
-        rows = {r.index: r for r in result.rows if r.split == stored.split}
+        rows = {r.number: r for r in result.points if r.split == stored.split}
         for i, point in enumerate(stored.points):
             mean = np.average(stored.metric[i], weights=stored.weights)
             cost = np.average(stored.cost[i], weights=stored.rows)
@@ -446,10 +440,8 @@ def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses() 
     path = predict_split(model, part, PRICES, 2)
     accuracy = parse_metric("accuracy")
     score = score_split(path, part, PRICES, [accuracy], "valid")
-    splits: Any = SimpleNamespace(valid=part, test=part)
-    paths, scores = dict.fromkeys(("valid", "test"), path), dict.fromkeys(("valid", "test"), score)
     assert [row.cost_p95 for row in score.rows] == [16.0, 2.0]
-    assert [v.points for v in _values(splits, paths, scores, accuracy)] == [(0, 1), (0, 1)]
+    assert points_to_keep(score.rows, accuracy) == (0, 1)
 
 
 def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:
@@ -481,7 +473,7 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
         for key, costs in p.costs.items():
             save_model(costs_path(p.fits[0].states, key), costs)
         run_fit(p.fits[0])
-        rows.append(run_trial(p.trials[0]).rows)
+        rows.append(run_trial(p.trials[0]).points)
     assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
 
 

@@ -1,10 +1,10 @@
-"""Workers of rivals apart, answers that are checked, and clocks that leave loading out."""
+"""Answers of workers that are checked, and clocks that leave loading out."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,33 +14,13 @@ import pytest
 
 import bench_core
 from bench_core.api import plan
-from bench_core.execution.executors import LocalExecutor
 from bench_core.execution.loading import loading
 from bench_core.execution.messages import ForeignAnswerError, result_of, result_to_wire
 from bench_core.execution.trial import run_fit, run_trial
-from bench_core.results.records import FitResult, Job, Status
+from bench_core.results.records import FitResult, Job
 
 
-def test_learners_of_another_origin_get_a_fresh_worker(home: Path) -> None:
-    spec = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys").fits[0]
-    executor = LocalExecutor(1, 1, lambda event: None)
-    used = []
-    try:
-        for origin in ("one", "one", "other", "one"):
-            executor.submit(Job("fit", replace(spec, origin=origin)))
-            used.append([w.process.pid for w in executor._workers.values() if w.job is not None])
-            assert executor.outcome().status == Status.OK
-    finally:
-        executor.close()
-    first, again, other, late = (pid for [pid] in used)
-    assert first == again
-    assert other not in (first, late)
-
-
-def test_rows_say_where_learners_come_from_and_how_they_ran(home: Path) -> None:
-    made = plan(data="toy-rank", learners=["toy-prefix", "gbrt"], plugins="helpers.toys", workers=2)
-    origins = {trial.learner: trial.origin for trial in made.trials}
-    assert origins["gbrt"] != origins["toy-prefix"]
+def test_rows_say_how_they_ran(home: Path) -> None:
     frame = bench_core.run(
         data="toy-rank",
         learners="toy-prefix",
@@ -58,7 +38,7 @@ def test_an_answer_that_does_not_fit_its_job_is_refused(home: Path) -> None:
     made = plan(data="toy-binary", learners="toy-prefix", plugins="helpers.toys")
     fit, trial = made.fits[0], made.trials[0]
     run_fit(fit)
-    header, arrays = result_to_wire(run_trial(replace(trial, origin="")))
+    header, arrays = result_to_wire(run_trial(trial))
     score = Job("score", trial)
     assert result_of(score, header, arrays).audit == "sampled"
     row, stored = header["rows"][0], header["values"][0]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from bench_reports.console import legend
+from bench_reports.terminal import legend
 from helpers import example
 
 from bench_core.errors import UsageError

@@ -21,13 +21,12 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _edges, _log_savings
 from bench_core.metrics.frontier import mixture_reaching
-from bench_core.results.blocks import FEW
-from bench_core.statistics.blocks import FEW_DRAWS
+from bench_core.statistics.aggregate_draws import of_units
+from bench_core.statistics.blocks import FEW, FEW_DRAWS
 from bench_core.statistics.bootstrap import Candidates, Units, draw_all
-from bench_core.statistics.choices import at_budget, at_matched_cost, paying
+from bench_core.statistics.bootstrap_data import _condensed
 from bench_core.statistics.comparison import better_than, differences, interval
-from bench_core.statistics.levels import of_units
-from bench_core.statistics.pools import _condensed
+from bench_core.statistics.point_selection import at_budget, at_matched_cost, paying
 
 BOARDS, BUDGET = 2000, 4.0
 COST = np.exp(np.linspace(0, 3, 6))

@@ -199,21 +199,3 @@ def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.Monkey
     more = {"settings": FEW, "learners": "toy-prefix", "on_event": lambda event: None}
     bench_core.run(suite="toys", plugins=PLUGINS, executor="inline", **more)
     assert Store("results/bench.db").info().request["executor"] == "inline"
-
-
-@pytest.mark.parametrize(
-    ("executor", "line"),
-    [
-        ("inline", "--isolate needs processes of their own"),
-        ("dask=theirs:cluster", "no suite chooses a cluster: add"),
-    ],
-)
-def test_under_isolate_no_suite_chooses_what_the_command_imports(
-    suite: Path, executor: str, line: str
-) -> None:
-    with_executor(suite, executor)
-    request = RunRequest(suite="toys", isolate=True)
-    with pytest.raises(UsageError, match=rf"toys\.toml, key 'executor': .*{line}"):
-        make_plan(request, load_registry(PLUGINS))
-    local = replace(request, executor="local")
-    assert make_plan(local, load_registry(PLUGINS)).executor == "local"

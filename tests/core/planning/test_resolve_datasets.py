@@ -11,7 +11,7 @@ import pytest
 
 from bench_core import Task, UsageError, param
 from bench_core.contracts import check
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
 from bench_core.planning.suites import NO_SUITE, DatasetEntry, Suite

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import zlib
-
-import numpy as np
 from helpers import example
 
-from bench_core.results.packed_rows import packed_values
-from bench_core.results.records import FitSpec, Job, StoredValues, TrialSpec
+from bench_core.results.records import FitSpec, Job, TrialSpec
 
 FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
 TRIAL = TrialSpec(
@@ -31,14 +27,3 @@ def test_a_run_is_on_a_stand_in_where_one_of_its_data_sets_is() -> None:
     assert example.info(datasets=(sim, forest)).stand_in
     assert example.info(datasets=(forest, sim)).stand_in
     assert not example.info(datasets=(forest,)).stand_in
-
-
-def test_values_are_compressed_where_that_saves_much() -> None:
-    rng, one = np.random.default_rng(0), np.ones(300, dtype=np.float32)
-    noise = rng.normal(size=(4, 300)).astype(np.float32)
-    kept = StoredValues("test", (0, 1, 2, 3), noise, noise.round(), one, one, one[None])
-    packed = packed_values(kept)
-    assert len(packed["metric"]) - noise.nbytes in range(1, 20)
-    assert len(packed["cost"]) < noise.nbytes / 4
-    assert zlib.decompress(packed["metric"]) == noise.tobytes()
-    assert zlib.decompress(packed["cost"]) == noise.round().tobytes()

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
-from bench_core.results.blocks import block_sums
-from bench_core.statistics.blocks import effort
+from bench_core.statistics.blocks import block_sums, effort
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, draw_all
-from bench_core.statistics.choices import (
+from bench_core.statistics.point_selection import (
     Choice,
     at_budget,
     at_matched_cost,
@@ -20,7 +19,6 @@ from bench_core.statistics.choices import (
     paying,
     single,
     taken,
-    within_each,
 )
 
 
@@ -200,19 +198,3 @@ def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
     drawn, paid = draw([one], at_matched_cost(0.6, higher=True), resamples=0)
     assert np.average(quality, weights=one.test.weights) == pytest.approx(drawn[0, 0], abs=1e-6)
     assert np.average(cost, weights=one.test.rows) == pytest.approx(paid[0, 0], abs=1e-6)
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_budgets_that_look_together_find_what_each_finds_alone(higher: bool) -> None:
-    rng = np.random.default_rng(1)
-    quality, cost = rng.normal(size=(200, 9)), np.arange(9) + rng.normal(size=(200, 9)) * 0.6
-    limits = [3.0, np.inf, 0.2, 5.5, 8.0]
-    budgets = [at_budget(limit, higher) for limit in limits]
-    (found,) = within_each(budgets, [quality], [cost])
-    for limit, point in zip(limits, found, strict=True):
-        for k in range(len(quality)):
-            inside = np.flatnonzero(cost[k] <= limit * (1 + 1e-6))
-            best = max(inside, key=lambda p: quality[k, p] * (1 if higher else -1), default=None)
-            if not (cost[0] <= limit * (1 + 1e-6)).any():
-                best = -1
-            assert point[k] == (cost[k].argmin() if best is None else best)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
-from bench_core.statistics.choices import at_matched_cost, best
 from bench_core.statistics.comparison import (
     better_than,
     differences,
@@ -16,7 +16,7 @@ from bench_core.statistics.comparison import (
     rank_intervals,
     tiers,
 )
-from bench_core.statistics.levels import Level, joined, of_units
+from bench_core.statistics.point_selection import at_matched_cost, best
 
 RESAMPLES = 2000
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from bench_core.leaderboard.ranks import least_difference
+from bench_core.statistics.aggregate_draws import of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
-from bench_core.statistics.choices import best
 from bench_core.statistics.comparison import differences
-from bench_core.statistics.levels import of_units
+from bench_core.statistics.point_selection import best
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

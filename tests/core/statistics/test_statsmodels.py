@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bench_core.arrays import FloatArray
+from bench_core.statistics.aggregate_draws import Level, of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
-from bench_core.statistics.choices import best
 from bench_core.statistics.comparison import Difference, differences, holm, interval
-from bench_core.statistics.levels import Level, of_units
+from bench_core.statistics.point_selection import best
 
 pytest.importorskip("statsmodels", reason="statsmodels is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that statsmodels imports

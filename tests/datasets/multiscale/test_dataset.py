@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bench_datasets import multiscale
 from bench_datasets.multiscale import Multiscale, _frames
-from bench_datasets.multiscale._frames import Stroke, draw
+from bench_datasets.multiscale._frames import draw
 from bench_datasets.multiscale._pyramid import (
     FILTERS,
     averaged,
@@ -23,9 +23,7 @@ from helpers.boosted_cases import fit, path
 
 import bench_core
 from bench_core import Examples, InputError, Splits, Task, UsageError
-from bench_core.contracts import dataset_of
-from bench_core.datasets.cache import entry_name
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
 SCALES = (1, 2, 4, 8)
@@ -93,22 +91,6 @@ def test_filters_know_slopes_and_curvatures(scale: int) -> None:
         assert found["valley"] == pytest.approx(valley, rel=0.02, abs=0.02 * scale**2)
         assert found["ridge"] == pytest.approx(ridge, rel=0.02, abs=0.02 * scale**2)
         assert found["laplace"] == pytest.approx(valley + ridge, rel=0.02, abs=0.02 * scale**2)
-
-
-def test_smoothing_spreads_a_point_as_a_gaussian() -> None:
-    frame = np.zeros((21, 21))
-    frame[10, 10] = 1.0
-    smooth = column("smooth@1", features(frame, SCALES)).reshape(21, 21)
-    place = np.arange(-4, 5)
-    bell = np.exp(-(place**2) / 2)
-    bell /= bell.sum()
-    np.testing.assert_allclose(smooth[6:15, 6:15], np.outer(bell, bell), rtol=1e-5)
-
-
-def test_some_pixels_have_the_features_they_have_among_all() -> None:
-    frame = np.random.default_rng(1).integers(0, 256, (9, 11))
-    chosen = np.array([3, 50, 98])
-    np.testing.assert_array_equal(features(frame, SCALES, chosen), features(frame, SCALES)[chosen])
 
 
 # what splits cost
@@ -190,29 +172,6 @@ def test_bodies_stay_apart() -> None:
     assert bodies == wider == _frames.BODIES * 16
 
 
-def test_a_straight_stroke_covers_what_lies_near_its_line() -> None:
-    window, mask = Stroke(20.0, 20.0, 0.0, 8.0, 4.0).mask(64)
-    full = np.zeros((64, 64), dtype=bool)
-    full[window] = mask
-    assert full[20, 12:29].all()
-    assert not full[20, 31:].any()
-    assert full[16:25, 20].all()
-    assert not full[25:, 20].any()
-
-
-def test_a_stroke_at_the_border_is_cut() -> None:
-    window, mask = Stroke(1.0, 63.0, 0.3, 8.0, 4.0).mask(64)
-    assert mask.shape == (window[0].stop, 64 - window[1].start)
-    assert mask.any()
-
-
-def test_bodies_are_brighter_than_the_ground_and_no_grey_level_tells_them_all() -> None:
-    frame = draw(256, 7)
-    inside, outside = frame.grey[frame.truth], frame.grey[~frame.truth]
-    assert np.median(inside) > np.quantile(outside, 0.8)
-    assert (outside > np.median(inside)).sum() > 0.1 * len(inside)
-
-
 # the data set
 
 
@@ -247,23 +206,12 @@ def test_training_pixels_of_large_frames_are_drawn_without_repetition(
     assert (other.train.X != some.train.X).any()
 
 
-def test_scales_are_an_option(small: None, tmp_path: Path) -> None:
-    splits = prepared(tmp_path, scales=(8, 3))
-    assert splits.feature_names == feature_names((8, 3))
-    assert splits.prices.multiplier.tolist() == [1 / 64] * 6 + [1 / 9] * 6
-
-
 @pytest.mark.parametrize(
     "wrong", [{"scales": ()}, {"scales": (2, 2)}, {"scales": (0,)}, {"pixels": 0}]
 )
 def test_options_without_a_meaning_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"scales|pixels"):
         Multiscale(**wrong)
-
-
-def test_an_unknown_size_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="quick, standard and paper"):
-        prepared(tmp_path, "huge")
 
 
 # a folder of the user's
@@ -302,52 +250,6 @@ def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path: Path, suf
         assert all(picture[2:5, 2:5].all() for picture in part.frames.pictures(part.y))
 
 
-def test_colours_are_averaged(tmp_path: Path) -> None:
-    home = folder(tmp_path)
-    grey = np.load(home / "frames" / "shot0.npy").astype(int)
-    before, clear = own(home).train.X, np.full_like(grey, 255)
-    for colours in ((grey + 3, grey, grey - 3, clear), (grey + 3, grey, grey - 3), (grey, clear)):
-        np.save(home / "frames" / "shot0.npy", np.stack(colours, axis=2))
-        np.testing.assert_array_equal(own(home).train.X, before)
-
-
-def test_quick_takes_no_more_of_a_users_frames_than_are_generated(
-    small: None, tmp_path: Path
-) -> None:
-    home = folder(tmp_path, 12)
-    numbers = {
-        size: [len(part.frames or ()) for part in (found.train, found.valid, found.test)]
-        for size in ("quick", "paper")
-        for found in [own(home, size)]
-    }
-    assert numbers == {"quick": [3, 1, 2], "paper": [5, 1, 6]}
-
-
-def test_a_changed_frame_is_prepared_anew(tmp_path: Path) -> None:
-    home = folder(tmp_path)
-    source = DataFolder(tmp_path)
-    first = entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source)
-    assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) == first
-    np.save(home / "labels" / "shot1.npy", np.ones((24, 40, 3)))
-    assert entry_name(Multiscale(folder=str(home)), "quick", 0, 0, source) != first
-    assert dataset_of(Multiscale()).files == ()
-
-
-def test_a_folder_is_found_where_data_lie_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "data" / "mine").mkdir(parents=True)
-    (tmp_path / "here").mkdir()
-    folder(tmp_path / "data" / "mine")
-    monkeypatch.chdir(tmp_path / "here")
-    source = DataFolder(tmp_path / "data")
-    found = Multiscale(folder="mine").prepare(source, "quick", 0, 0)
-    there = Multiscale(folder=str(tmp_path / "data" / "mine")).prepare(source, "quick", 0, 0)
-    np.testing.assert_array_equal(found.train.X, there.train.X)
-    with pytest.raises(InputError, match=r"no-mine: no such folder, neither here nor in .*data;"):
-        Multiscale(folder="no-mine").prepare(source, "quick", 0, 0)
-
-
 def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -> None:
     def spoilt(name: str, array: np.ndarray | None, path: str = "frames/shot1.npy") -> str:
         home = tmp_path / name
@@ -371,37 +273,6 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -
     assert "no grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
     assert "no grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
-
-
-def test_a_folder_without_frames_or_with_few_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        own(tmp_path)
-    with pytest.raises(InputError, match="at least 3"):
-        own(folder(tmp_path, 2))
-
-
-def test_two_frames_of_one_name_are_refused(tmp_path: Path) -> None:
-    home = folder(tmp_path)
-    (home / "frames" / "shot1.png").write_bytes(b"")
-    with pytest.raises(InputError, match="keep one"):
-        own(home)
-
-
-def test_a_file_that_is_no_image_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("PIL")
-    home = folder(tmp_path)
-    for part in ("frames", "labels"):
-        (home / part / "shot9.png").write_bytes(b"no image")
-    with pytest.raises(InputError, match=r"shot9\.png: no readable image"):
-        own(home)
-
-
-def test_several_frames_in_one_file_are_refused(tmp_path: Path) -> None:
-    home = folder(tmp_path, suffix=".tif")
-    page = pytest.importorskip("PIL.Image").fromarray(draw(40, 1).grey)
-    page.save(home / "frames" / "shot0.tif", save_all=True, append_images=[page])
-    with pytest.raises(InputError, match=r"shot0\.tif: .*2 pictures in one file"):
-        own(home)
 
 
 def test_without_pillow_the_line_says_what_to_do(

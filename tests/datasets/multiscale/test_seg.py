@@ -97,15 +97,6 @@ def test_a_score_that_is_no_number_is_refused() -> None:
         Seg().values(np.array([1.0, np.nan, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0]), frames)
 
 
-def test_corners_join_pixels_to_one_object() -> None:
-    slanting = picture("""
-        #..
-        .#.
-        ..#
-    """)
-    assert jaccards(slanting, slanting).tolist() == [1.0]
-
-
 @given(masks)
 def test_scores_agree_with_sets_of_flooded_pixels(pair: tuple[np.ndarray, np.ndarray]) -> None:
     called, truth = pair
@@ -123,24 +114,7 @@ def test_the_mean_is_over_the_objects_of_all_frames() -> None:
     assert found.mean == pytest.approx(1 / 3)
 
 
-def test_a_score_of_zero_is_background() -> None:
-    truth = np.ones((1, 1), dtype=bool)
-    frames = Frames(np.array([0, 1]), np.array([1]))
-    assert Seg().values(np.zeros(1), truth.reshape(-1).astype(float), frames).mean == 0.0
-
-
-def test_pixels_drawn_from_frames_are_not_judged() -> None:
-    found = Seg().values(np.ones(5), np.ones(5), Frames(np.array([0, 3, 5])))
-    assert np.isnan(found.mean)
-
-
 @pytest.mark.parametrize("groups", [None, Queries(np.array([0, 4]))])
 def test_rows_that_are_no_pixels_are_refused(groups: Queries | None) -> None:
     with pytest.raises(InputError, match="pixels of frames"):
         Seg().values(np.ones(4), np.ones(4), groups)
-
-
-def test_copies_of_pixels_are_refused() -> None:
-    frames = Frames(np.array([0, 4]), np.array([2]))
-    with pytest.raises(InputError, match="no copies"):
-        Seg().values(np.ones(4), np.ones(4), frames, np.full(4, 2))

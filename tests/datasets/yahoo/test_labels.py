@@ -17,32 +17,6 @@ def examples() -> Examples:
     return Examples(X, np.array(GRADES), Queries.from_sizes(np.array([5])))
 
 
-def test_by_default_nothing_changes(examples: Examples) -> None:
-    judged = Judgement().judged(examples, TRAIN)
-    assert judged.y.tolist() == GRADES
-    assert judged.multiplicity is None
-
-
-def test_binarised_at_three_as_in_cronus(examples: Examples) -> None:
-    judged = Judgement(relevant=3, copies=10).judged(examples, TRAIN)
-    assert judged.y.tolist() == [0, 0, 0, 1, 1]
-    assert judged.multiplicity is not None
-    assert judged.multiplicity.tolist() == [10, 10, 10, 1, 1]
-
-
-def test_grade_zero_is_copied_as_in_miser(examples: Examples) -> None:
-    judged = Judgement(copies=10).judged(examples, TRAIN)
-    assert judged.y.tolist() == GRADES
-    assert judged.multiplicity is not None
-    assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]
-
-
-def test_the_highest_copied_grade_can_be_chosen(examples: Examples) -> None:
-    judged = Judgement(relevant=3, copies=4, copied=0).judged(examples, TRAIN)
-    assert judged.multiplicity is not None
-    assert judged.multiplicity.tolist() == [4, 1, 1, 1, 1]
-
-
 def test_copies_only_in_the_test_split(examples: Examples) -> None:
     judge = Judgement(copies=10, copied_in="test")
     assert judge.judged(examples, TRAIN).multiplicity is None

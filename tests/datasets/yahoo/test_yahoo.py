@@ -12,8 +12,8 @@ from bench_datasets.yahoo import Yahoo, YahooSubset
 from helpers.webserver import Offer, serving
 
 from bench_core.data import Task
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.fetch import home_of, is_there
-from bench_core.datasets.search import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 
@@ -62,7 +62,8 @@ def made(tmp_path: Path) -> dict[str, Made]:
 
 
 def prepared(folder: Path, size: str = "paper", **options: object) -> Splits:
-    return Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+    splits = Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+    return splits.complete(Yahoo.task)
 
 
 def test_the_priced_columns_are_kept_with_their_prices(
@@ -105,25 +106,6 @@ def test_labels_and_copies_follow_the_options(tmp_path: Path, made: dict[str, Ma
     assert splits.test.multiplicity.tolist() == np.where(made["test"].y >= 3, 1, 10).tolist()
 
 
-def test_absent_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no file set1.train.txt; put it there"):
-        prepared(tmp_path)
-
-
-def test_without_a_cost_file_and_network_one_line_says_where_to_get_it(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "yahoo_feature_cost.txt").unlink()
-    nowhere = replace(yahoo.COST, url="http://127.0.0.1:9/cost.txt")
-    monkeypatch.setattr(yahoo, "COST", nowhere)
-    with pytest.raises(InputError) as caught:
-        prepared(tmp_path)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert str(tmp_path / "yahoo_feature_cost.txt") in message
-    assert nowhere.url in message
-
-
 def test_the_cost_file_is_fetched_into_the_data_folder(
     tmp_path: Path, made: dict[str, Made], real_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,29 +142,11 @@ def test_a_spoilt_file_is_refused(
         prepared(tmp_path)
 
 
-def test_files_without_any_query_are_refused(tmp_path: Path) -> None:
-    cost_file(tmp_path)
-    for name in ("train", "valid", "test"):
-        (tmp_path / f"set1.{name}.txt").write_text("1 1:0.5\n0 6:1\n")
-    with pytest.raises(InputError, match="no qid; get the publisher's file"):
-        prepared(tmp_path)
-
-
-def test_a_cost_file_of_another_length_is_refused(tmp_path: Path, made: dict[str, Made]) -> None:
-    cost_file(tmp_path).write_text("1\n2\n")
-    with pytest.raises(InputError, match=r"feature '3' and 697 more have no cost"):
-        prepared(tmp_path)
-
-
 def subset(
     folder: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int, int], size: str = "paper"
 ) -> Splits:
     monkeypatch.setattr(yahoo, "SUBSET", rows)
     return YahooSubset().prepare(DataFolder(folder), size, 0, 0)
-
-
-def test_the_papers_subset_has_as_many_rows_as_the_training_split() -> None:
-    assert sum(yahoo.SUBSET) == yahoo.ROWS["paper"][0] == 473134
 
 
 def test_the_subset_is_the_training_split_cut_in_three_in_file_order(
@@ -216,40 +180,12 @@ def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
     assert len(splits.train) + len(splits.valid) == ends[later - 1]
 
 
-def test_of_the_subset_smaller_profiles_take_the_first_queries_of_each_part(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(yahoo.ROWS, "quick", (1000, 20, 1000))
-    sizes = made["train"].sizes
-    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
-    splits = subset(tmp_path, monkeypatch, rows, "quick")
-    taken = max(e for e in np.cumsum(sizes[12:25]).tolist() if e <= 20)
-    assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [rows[0], taken, rows[2]]
-    np.testing.assert_array_equal(splits.valid.y, made["train"].y[rows[0] : rows[0] + taken])
-    assert splits.notes[1:] == (
-        f"sample: the first {taken} of {rows[1]} rows of the valid part of set1.train.txt",
-    )
-
-
 def test_the_subset_of_another_training_split_is_refused(
     tmp_path: Path, made: dict[str, Made]
 ) -> None:
     rows = sum(made["train"].sizes)
     with pytest.raises(InputError, match=f"set1.train.txt: {rows} rows instead of 473134; get"):
         YahooSubset().prepare(DataFolder(tmp_path), "quick", 0, 0)
-
-
-def test_the_subset_takes_the_options_of_the_whole(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = made["train"].sizes
-    rows = (sum(sizes[:12]), sum(sizes[12:25]), sum(sizes[25:]))
-    monkeypatch.setattr(yahoo, "SUBSET", rows)
-    splits = YahooSubset(relevant=3, copies=10).prepare(DataFolder(tmp_path), "paper", 0, 0)
-    grade = made["train"].y[: rows[0]]
-    assert splits.train.y.tolist() == (grade >= 3).astype(float).tolist()
-    assert splits.train.multiplicity is not None
-    assert splits.train.multiplicity.tolist() == np.where(grade >= 3, 1, 10).tolist()
 
 
 def test_one_copy_of_the_files_serves_the_set_and_its_subset(

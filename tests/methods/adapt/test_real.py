@@ -15,7 +15,7 @@ from helpers.adapt_cases import curve
 from helpers.fakes import FakeContext
 
 from bench_core import Splits, Task
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 
 F0 = RandomForest(trees=100)
 WITHIN = 0.01

@@ -16,7 +16,7 @@ from helpers.cronus_cases import Context
 from helpers.ranking_sample import DATA, needs
 
 from bench_core import Prices, Splits
-from bench_core.datasets.search import DataFolder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.plugins import load_registry
 
 RHO = (0.01,)
@@ -42,7 +42,8 @@ def judged(model: Any, splits: Splits, metric: Any) -> tuple[float, float]:
 
 def gains(name: str, seed: int) -> list[tuple[float, float]]:
     """What optimising adds to quality, and its share of the cost, for each tradeoff."""
-    splits = load_registry().dataset(name)().prepare(DataFolder(Path(DATA)), "standard", 0, seed)
+    dataset = load_registry().dataset(name)()
+    splits = dataset.prepare(DataFolder(Path(DATA)), "standard", 0, seed).complete(dataset.task)
     context = Context(splits.task, splits.train, splits.prices)
     base = GBRT(trees=TREES[name])
     fitted = base.fit(splits.train, splits.valid, splits.prices, context)  # type: ignore[arg-type]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
-from bench_trees.growing_tree import Settings
 from bench_trees.kernels.packed_codes import codes_of, pack, unpack
+from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bench_core.costs.cost_file import read_costs
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.search import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
 
@@ -126,10 +126,6 @@ CASES = [
     csv("a column without a name", "a,b", "a,", "line 1: column 3", "give it one"),
     csv("queries and splits alone", CSV, "query,split\n1,train\n", "line 1: no feature", "add"),
     csv("a header whose quote is not closed", "b,", '"b,', "line 1: not a header", "save it as"),
-    Case(
-        "decompression bomb", "rows.csv.gz", own, CSV, CSV + "\n" * 3_000_000,
-        "a decompression bomb", "get the file again",
-    ),
     csv("no header", "query,a,b,label", "1,2,3,4", "line 1: no header", "column names"),
     csv("a form feed first", "query,a", "\f\nquery,a", "line 1: column 1 has no name", "give it"),
     Case(
@@ -153,7 +149,6 @@ CASES = [
     Case("too many lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n3\n4\n", "line 4", "surplus"),
     Case("not name:cost", "costs.txt", costs, "a:1\nb:2\nc:3", "a:1\nb\nc:3", "line 2", "correct"),
     Case("binary rubbish", "costs.txt", costs, "1\n2\n3\n", b"1\n\xff\xfe\n", "line 2", "UTF-8"),
-    tariff("endless number", "2.5", "9" * 5000, "a number of too many digits", "correct it"),
     tariff("broken JSON", '"b": 2.5,', '"b": 2.5', "line 1: not JSON", "correct it"),
     tariff("negative JSON cost", '"b": 2.5', '"b": -2.5', "line 1: feature 'b'", "correct it"),
     tariff("true as a cost", '"b": 2.5', '"b": true', "line 1: feature 'b'", "correct it"),
@@ -203,10 +198,6 @@ def test_the_same_file_unspoilt_is_read(case: Case, tmp_path: Path) -> None:
     assert case.read(write(tmp_path, case, case.sound)) is not None
 
 
-def test_there_are_many_kinds() -> None:
-    assert len({c.name for c in CASES}) == len(CASES) >= 60
-
-
 SIDE_CARS = {
     "wrong sum": ("2\n1\n", "add up to 3", "take the side-car"),
     "zero size": ("2\n0\n2\n", "line 2: '0'", "whole number >= 1"),
@@ -227,13 +218,6 @@ def test_unusable_side_cars_are_refused(kind: str, tmp_path: Path) -> None:
     assert "rows.svm.query" in str(caught.value)
     assert place in str(caught.value)
     assert remedy in str(caught.value)
-
-
-def test_a_sound_side_car_beside_equal_qid_is_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.svm"
-    path.write_text(SVM)
-    (tmp_path / "rows.svm.query").write_text("2\n1\n1\n")
-    assert own(path) is not None
 
 
 def test_two_side_cars_are_refused(tmp_path: Path) -> None:

@@ -25,8 +25,6 @@ def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
         "a,b\n1,2.5\n3,\n",
         "a;b\n1;2.5\n3;\n",
         "a\tb\n1\t2.5\n3\t\n",
-        "\t\t\na\tb\n1\t2.5\n3\t\n",
-        "\ufeff\n\ufeff\ufeffa,b\n1,2.5\n3,\n",
         "a,b\r\n1,2.5\r\n3,NA\r\n",
         '"a","b"\n"1","2.5"\n3,?\n',
         "\ufeffa,b\n1,2.5\n\n3,nan\n",
@@ -61,35 +59,27 @@ def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
     assert [table.place(row) for row in (0, 1)] == [f"{path}, line 3", f"{path}, line 6"]
 
 
-def test_a_line_of_tabs_is_a_row_below_the_header_alone(tmp_path: Path) -> None:
-    path = write(tmp_path, "\t\t\n \na\tb\n1\t2\n\t\n3\t4\n")
-    table = read_table(path)
-    nothing = np.nan
-    np.testing.assert_array_equal(table.matrix("ab"), [[1, 2], [nothing, nothing], [3, 4]])
-    assert [table.place(row) for row in range(3)] == [f"{path}, line {n}" for n in (4, 5, 6)]
-
-
 def test_parquet_gives_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     frame = pd.DataFrame({"a": [1, 2], "b": [0.5, None], "c": [True, False], "d": ["x", "y"]})
     frame.to_parquet(path)
     table = read_table(path)
     np.testing.assert_array_equal(table.matrix(("a", "b", "c")), [[1, 0.5, 1], [2, np.nan, 0]])
-    assert table.texts("d").tolist() == ["x", "y"]
+    assert table.column("d").texts().tolist() == ["x", "y"]
     with pytest.raises(InputError, match=r"rows.parquet, row 1, column 'd' holds text \('x'\)"):
         table.numbers("d")
 
 
 def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "a,b\n1,red\n2,blue\nx,red\n"))
-    assert not table.is_text("a")
-    assert table.is_text("b")
+    assert not table.column("a").is_text
+    assert table.column("b").is_text
 
 
 def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
     table = read_matrix(write(tmp_path, "1 2 x  \n 3  4 y\n"), 3, separator="", text=(2,))
     np.testing.assert_array_equal(table.matrix(("1", "2")), [[1, 2], [3, 4]])
-    assert table.texts("3").tolist() == ["x", "y"]
+    assert table.column("3").texts().tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize(

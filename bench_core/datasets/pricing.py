@@ -1,0 +1,156 @@
+"""A data set under given costs or groups of sensors, and the JSON form of its cost model."""
+
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.class_names import find_class, remember_class
+from bench_core.costs.cost_file import CostFile, cost_model, cost_text
+from bench_core.costs.model import (
+    ContradictionError,
+    CostModel,
+    SensorPrices,
+    needs_of,
+    price_list,
+)
+from bench_core.costs.shipped import MODELS
+from bench_core.errors import InputError, UsageError, charging, unknown
+from bench_core.splits import Splits
+
+Models = Mapping[str, type[CostModel]]
+Given = str | Path | CostFile | CostModel
+"""A cost file, the name of a cost model, what a file holds, or the cost model itself."""
+
+
+def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
+    """The same data under the costs of a file (or of a cost model named in its place)."""
+    return splits.under(costs_for(splits, given, MODELS if models is None else models))
+
+
+def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
+    """The cost model that a file, or the name of a model, means for a data set.
+
+    Raises InputError in one line with the place and the remedy.
+    """
+    if isinstance(given, str) and not Path(given).exists() and given in models:
+        given = CostFile(Path(given), "", {"model": given})
+    costs, place = _costs(splits, given, models)
+    if costs.features != len(splits.names):
+        raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
+    with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
+        prices = costs.surrogate(splits.train)
+    if not isinstance(prices, SensorPrices):
+        raise InputError(
+            f"{place}: the surrogate of cost model {costs.name!r} is {prices!r:.40}, not "
+            "SensorPrices; correct it"
+        )
+    if not (costs.everything or prices.split or prices.tree):
+        raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
+    if not same_sensors(costs, prices):
+        raise InputError(
+            f"{place}: cost model {costs.name!r} lets learners train on other sensors than it "
+            "bills; correct its surrogate"
+        )
+    return costs
+
+
+def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str]:
+    """A cost model, and what messages call the place that it comes from."""
+    if isinstance(given, CostModel):
+        return given, "costs"
+    file = given if isinstance(given, CostFile) else cost_text(given)
+    own = splits.prices if splits.cost_model is None else None
+    return cost_model(file, splits.names, own, models, splits.origins), str(file.path)
+
+
+def same_sensors(one: CostModel, two: CostModel) -> bool:
+    """Whether two models' features need the same sensors."""
+    pairs = zip(needs_of(one), needs_of(two), strict=True)
+    return one.sensors == two.sensors and all(np.array_equal(a, b) for a, b in pairs)
+
+
+def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = None) -> Splits:
+    """The same data, where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one sensor;
+    without a cost it costs what each of them does.
+
+    The other columns keep their prices. ``before``: the data as they were, in these groups, before
+    they got costs; a model built on those prices holds them already. Raises UsageError, also where
+    the prices are not one for each column.
+    """
+    if not groups:
+        return splits
+    if splits.cost_model is not None and before and same_sensors(before.prices, splits.costs):
+        return splits
+    own, columns = splits.prices, [*dict.fromkeys(splits.columns)]
+    number = [columns.index(name) for name in splits.columns]
+    sensors = [tuple(own.sensors_of(number.index(j))) for j in range(len(columns))]
+    if (
+        splits.cost_model is not None
+        or len({*sensors}) < len(columns)
+        or own.sensors > len(columns)
+    ):
+        raise UsageError(
+            f"--group {groups[0]}: the costs have a model or groups of their own; write this one "
+            "there too, under the key 'shared'"
+        )
+    cost = np.array([own.sensor[list(needed)].sum() for needed in sensors])
+    shared = []
+    for group in groups:
+        words, colon, price = group.rpartition(":")
+        words = words if colon else group
+        members = [j for word in words.split(",") for j in _matching(group, word.strip(), columns)]
+        if colon:
+            cost[members] = _amount(group, price)
+        shared.append(members)
+    try:
+        prices = price_list(
+            cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
+        )
+    except ContradictionError as error:
+        raise UsageError(f"--group: {error}") from error
+    return splits.under(prices.of_columns(number))
+
+
+def _amount(group: str, text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise UsageError(f"--group {group}: {text!r} is no cost; write COLUMN,COLUMN:COST")
+    return amount
+
+
+def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
+    found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
+    if not found:
+        raise UsageError(f"--group {group}: {unknown('column', word, columns)}")
+    return found
+
+
+def to_json(costs: CostModel) -> dict[str, Any]:
+    """A cost model as a JSON document; numbers survive exactly."""
+    state = {
+        name: {"array": value.tolist(), "dtype": value.dtype.str}
+        if isinstance(value, np.ndarray)
+        else value
+        for name, value in costs.state().items()
+    }
+    return {"class": remember_class(type(costs)), "state": state}
+
+
+def from_json(document: Mapping[str, Any]) -> CostModel:
+    """The inverse of ``to_json``."""
+    state = {
+        name: np.array(value["array"], dtype=value["dtype"])
+        if isinstance(value, Mapping) and set(value) == {"array", "dtype"}
+        else value
+        for name, value in document["state"].items()
+    }
+    model: Any = find_class(document["class"])
+    made: CostModel = model.from_state(state)
+    return made

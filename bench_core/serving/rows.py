@@ -1,0 +1,168 @@
+"""Rows on their way through a program, and what they have bought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+import numpy as np
+
+from bench_core.arrays import FloatArray, IntArray
+from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.shipped import PerQueryPrices
+from bench_core.serving.program import END, REJECT, Program
+
+ON_THE_WAY, ENDED, GATED, REJECTED, CAPPED = range(5)
+HOW = ("", "end", "gate", "gate", "cap")
+"""How a way ended, as ``Answer.stopped`` spells it."""
+
+
+@dataclass(slots=True, eq=False)
+class Rows:
+    """n rows: sums of the present step ``own`` (n, K), ``score`` (n, K), what was evaluated for
+    them, the ``next`` and the ``last`` step (n,), and the last stop that they passed."""
+
+    own: FloatArray
+    score: FloatArray
+    splits: FloatArray
+    trees: FloatArray
+    next: IntArray
+    last: IntArray
+    how: IntArray
+    stop: IntArray
+    stop_score: FloatArray
+    stops: tuple[int, ...]
+
+    @classmethod
+    def begin(cls, program: Program, n: int) -> Rows:
+        """Before the first step."""
+        scores, numbers = (np.zeros((n, program.outputs)) for _ in range(3)), np.zeros(n, np.int64)
+        own, score, stop_score = scores
+        none, stops = np.full(n, END), tuple(stop.step for stop in program.stops)
+        counts = np.zeros(n), np.zeros(n), numbers, none.copy(), numbers.copy(), none
+        return cls(own, score, *counts, stop_score, stops)
+
+    def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
+        """Rows leave step ``number`` for ``onward``, past the stops between."""
+        self.next[some] = onward
+        if onward < 0:
+            self.how[some] = REJECTED if onward == REJECT else ENDED if passes else GATED
+        if any(number <= stop and (onward < 0 or stop < onward) for stop in self.stops):
+            self.stop[some], self.stop_score[some] = number, self.score[some]
+
+    def end_capped(self, i: int, splits: float, trees: int) -> None:
+        """A cap lets row i not go on, for which so much was evaluated."""
+        self.how[i], self.next[i] = CAPPED, END
+        self.splits[i], self.trees[i] = splits, trees
+
+    @property
+    def final_step(self) -> IntArray:
+        """The last step that counts (n,), END where a cap allowed none."""
+        return np.where(self.how == CAPPED, self.stop, self.last)
+
+    @property
+    def final_score(self) -> FloatArray:
+        """The score (n, K) at that step."""
+        return np.where((self.how == CAPPED)[:, None], self.stop_score, self.score)
+
+
+def prices_of(costs: CostModel) -> SensorPrices | None:
+    """What a row by itself pays as additive prices; None where it pays otherwise."""
+    if isinstance(costs, PerQueryPrices):
+        return costs.prices
+    return costs if isinstance(costs, SensorPrices) else None
+
+
+class Catalogue:
+    """What the features of a program need: for each its sensors as a set of bits (``needs``), and
+    the features that can be read once one of these sensors is bought (``mates``). ``single`` (d,)
+    are the features' sensors where each has one to itself, else None."""
+
+    def __init__(self, program: Program, costs: CostModel) -> None:
+        self.costs, self.prices = costs, prices_of(costs)
+        self.features = program.features.tolist()
+        self.sensors = {f: costs.sensors_of(f).tolist() for f in self.features}
+        self.price_of = (
+            [0.0] * costs.sensors if self.prices is None else self.prices.sensor.tolist()
+        )
+        self.needs = {f: sum(1 << s for s in set(own)) for f, own in self.sensors.items()}
+        by_sensor: dict[int, list[int]] = {}
+        for f, own in self.sensors.items():
+            for s in own:
+                by_sensor.setdefault(s, []).append(f)
+        free = [f for f in self.features if not self.needs[f]]
+        self.mates = {
+            f: {m for s in own for m in by_sensor[s]} if own else set(free)
+            for f, own in self.sensors.items()
+        }
+        self.single: IntArray | None = None
+        if all(len(own) == len(self.mates[f]) == 1 for f, own in self.sensors.items()):
+            self.single = np.zeros(costs.features, dtype=np.int64)
+            for f, (sensor,) in self.sensors.items():
+                self.single[f] = sensor
+
+    def bill(
+        self, bits: Iterable[int], splits: FloatArray, trees: FloatArray, queries: Any = None
+    ) -> FloatArray:
+        """What rows pay, (n,), for sets of sensors and what was evaluated."""
+        size = 8 * words(self.costs.sensors)
+        raw = b"".join(b.to_bytes(size, "little") for b in bits)
+        found = np.frombuffer(raw, "<u8").reshape(-1, size // 8)
+        return bill(self.costs, Acquired(found, self.costs.sensors), splits, trees, queries)
+
+
+def bill(
+    costs: CostModel, acquired: Acquired, splits: FloatArray, trees: FloatArray, queries: Any
+) -> FloatArray:
+    """What n rows pay, (n,)."""
+    n = len(splits)
+    price = np.broadcast_to(costs.feature_cost(acquired, queries), (n,))
+    return price + np.broadcast_to(costs.evaluation_cost(splits, trees, n), (n,))
+
+
+@dataclass(slots=True, eq=False)
+class Basket:
+    """What one row has bought, within a ``cap`` if there is one: ``bits``, a set of sensors, and
+    ``features``, the keys of a dictionary, in the order asked for."""
+
+    catalogue: Catalogue
+    cap: float | None
+    bits: int = 0
+    features: dict[int, None] = field(default_factory=dict)
+    prices: list[float] = field(default_factory=list)
+    price: float = 0.0  # their sum, rounded once: the order of purchases does not matter
+
+    def buy(self, wanted: Iterable[int], splits: float, trees: float) -> list[int] | None:
+        """Buy what features need: all features that can be read from then on and could not before,
+        rising. None, and nothing is bought, where the cap forbids it."""
+        known, before = self.catalogue, (self.bits, self.price, len(self.prices))
+        mates: set[int] = set()
+        for f in wanted:
+            for s in known.sensors[f]:
+                if not self.bits >> s & 1:
+                    self.bits |= 1 << s
+                    self.prices.append(known.price_of[s])
+            mates |= known.mates[f]
+        self.price = fsum(self.prices)
+        if not self.affords(splits, trees):
+            self.bits, self.price = before[:2]
+            del self.prices[before[2] :]
+            return None
+        asked = sorted(
+            m for m in mates if m not in self.features and not known.needs[m] & ~self.bits
+        )
+        self.features.update(dict.fromkeys(asked))
+        return asked
+
+    def affords(self, splits: float, trees: float) -> bool:
+        """Whether the cap allows so many splits and trees besides what is bought."""
+        if self.cap is None:
+            return True
+        prices = self.catalogue.prices
+        if prices is not None:
+            return self.price + (prices.split * splits + prices.tree * trees) <= self.cap
+        spent = self.catalogue.bill([self.bits], np.array([splits]), np.array([trees]))
+        return bool(spent[0] <= self.cap)

@@ -1,0 +1,151 @@
+"""Boards as tables for other programs: CSV with a row for each learner and budget, and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import no_formula, one_line
+from bench_core.leaderboard.at_budgets import Summary, summaries
+from bench_core.leaderboard.board import UNKNOWN
+from bench_core.leaderboard.methods import paragraph
+from bench_core.planning.commands import command
+from bench_core.terminal.tables import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.leaderboard.board import Row
+    from bench_core.protocols import Section
+    from bench_core.results.budgets import Budget
+    from bench_core.results.records import RunInfo
+
+TITLES = (
+    *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
+    *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
+    *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
+    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high"),
+)
+
+
+def write_csv(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
+    """Write one row for each data set, learner and budget; no limit is an empty budget."""
+    text = StringIO()
+    made = csv.writer(text, lineterminator="\n")
+    made.writerow(TITLES)
+    for summary in summaries(run, frame, store):
+        made.writerows(_rows(summary))
+    write_text(output or Path("-"), text.getvalue())
+
+
+def _rows(summary: Summary) -> Iterator[list[str]]:
+    board = summary.board
+    for row, found in summary.lines():
+        role = "reference" if row.reference else "baseline" if row.baseline else ""
+        for at, one in zip(summary.standings, found, strict=True):
+            kind, budget = _budget(at.budget)
+            numbers = one.quality, *one.interval, one.cost
+            texts = board.dataset, board.metric, board.unit, row.learner, role, kind
+            yield [
+                *(no_formula(one_line(text)) for text in texts),
+                _number(budget),
+                *map(_number, numbers),
+                *map(str, (one.tier, *one.ranks)),
+                no_formula(one_line(", ".join(board.marks_of(row)))),
+                *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
+            ]
+
+
+def _of_the_curve(row: Row) -> Iterator[float]:
+    """Saving, area and regret with their intervals, which no single budget has."""
+    saved = row.saved
+    yield from (row.saving, *(saved.interval if saved else UNKNOWN))
+    yield from saved.wide if saved else UNKNOWN
+    for one in (row.area, row.regret):
+        yield from (one.value, *one.interval) if one else (math.nan, *UNKNOWN)
+
+
+def _budget(budget: Budget | None) -> tuple[str, float]:
+    return ("", math.nan) if budget is None else (budget.kind, budget.amount)
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.10g}"
+
+
+def write_json(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    store: Any = None,
+) -> None:
+    """Write boards with curves, standings and failures as one JSON document."""
+    document = {
+        "run": run.run,
+        "title": run.title,
+        "state": run.state,
+        "command": command(run.request),
+        "methods": paragraph(run, frame),
+        "datasets": [_board(summary) for summary in summaries(run, frame, store)],
+        "sections": [{"name": s.name, "summary": s.summary} for s in sections],
+    }
+    text = json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(output or Path("-"), f"{text}\n")
+
+
+def _board(summary: Summary) -> dict[str, Any]:
+    board = summary.board
+    same = ("dataset", "metric", "higher_is_better", "unit", "accounting", "reference", "stand_in")
+    return {
+        **_fields(board, *same),
+        "facts": board.facts,
+        "notes": [*summary.notes()],
+        "budgets": [at.budget for at in summary.standings],
+        "learners": [
+            {
+                **_fields(row, "learner", "baseline"),
+                "marks": board.marks_of(row),
+                **_fields(row, "audit", "saving"),
+                "saving_interval": row.saved and row.saved.interval,
+                "saving_interval_99": row.saved and row.saved.wide,
+                "area": row.area and _fields(row.area, "value", "interval"),
+                "regret": row.regret and _fields(row.regret, "value", "interval"),
+                "settings": [setting.full for setting in row.best.settings],
+                "standings": [_fields(one, *STANDING) for one in found],
+                "curve": [
+                    {"budget": point.budget, **_fields(point.pick, "quality", "spread", "cost")}
+                    for point in row.curve
+                ],
+            }
+            for row, found in summary.lines()
+        ],
+        "failures": [asdict(lost) for lost in board.failures],
+    }
+
+
+STANDING = ("quality", "interval", "cost", "tier", "ranks")
+
+
+def _fields(one: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """JSON values: budgets by their fields, null for what is not finite."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.10g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,74 @@
+// Pictures of what is bought along the trade-off, and of the stages that rows go through.
+//
+// A step has its budget (x), by group of prices the percentage of rows that buy (g), how many sensors are bought for
+// every row, for some and never with the places of the first of them (for some rows also percentages), and of stages
+// [parent, sensors, cost, percentage of rows that get there].
+
+/** The shares of rows that buy the sensors of each group of prices, by budget: a chart whose curves are the groups. */
+function boughtSvg(groups, steps, width, at) {
+  const curves = groups.map((_, l) => ({ l, x: steps.map((s) => s.x), y: steps.map((s) => s.g[l]) }));
+  const view = { words: "% of rows that buy", higher: true, kind: "mean", curves };
+  const learners = groups.map((title) => [title.replace(/ \(.*/, ""), 0]);
+  return chart({ learners, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
+}
+
+const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
+
+/** A bar for each stage: who gets there, and what the way may buy. Those of a tree are indented by their depth. */
+function stagesSvg(stages, width) {
+  const chain = stages.every(([parent], k) => parent === k - 1);
+  const depth = [];
+  stages.forEach(([parent], k) => { depth[k] = parent < 0 || chain ? 0 : depth[parent] + 1; });
+  const every = chain ? Math.ceil(stages.length / 16) : 1; // of a long chain some
+  const shown = [...stages.keys()].filter((k) => k % every === 0 || k === stages.length - 1);
+  const left = chain ? 64 : 110 + 12 * Math.max(...depth);
+  const name = (k) => `stage ${k + 1}${chain || stages[k][0] < 0 ? "" : ` after ${stages[k][0] + 1}`}`;
+  const bars = shown.map((k, i) => {
+    const [, count, price, reached] = stages[k];
+    const [y, length] = [4 + 24 * i, Math.max(1, (width - left - 190) * reached / 100)];
+    return `<text class="words" x="${12 * depth[k]}" y="${y + 14}">${name(k)}</text><rect class="bar" x="${left}" y="${y}" width="${length}" height="18"/>`
+      + `<text class="words" x="${left + 6 + length}" y="${y + 14}">${reached}%, ${sensors(count)} for ${cost(price)}</text>`;
+  });
+  const label = shown.map((k) => `${name(k)} is reached by ${stages[k][3]}% of rows`).join(", ");
+  const height = 24 * shown.length + 8;
+  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12">${bars.join("")}</svg>`;
+}
+
+/** The sensors bought for every row, for some and never; the first of each by name. */
+function boughtHtml(set, step) {
+  const unit = set.unit && set.unit !== "cost" ? ` ${set.unit}` : "";
+  const list = ([count, named, percent]) => {
+    const shown = named.map((k, i) => esc(set.bought.names[k]) + (percent ? ` (${percent[i]}%)` : "")).join(", ");
+    return `${sensors(count)}${count ? `: ${shown}` : ""}${count > named.length ? ` and ${count - named.length} more` : ""}`;
+  };
+  const saved = step.never[0] ? ` Never buying these saves ${cost(step.saved)}${unit} a row.` : "";
+  return `<dl><dt>for every row</dt><dd>${list(step.every)}</dd>`
+    + `<dt>for some rows</dt><dd>${list(step.some)}</dd>`
+    + `<dt>never</dt><dd>${list(step.never)}.${saved}</dd></dl>`;
+}
+
+/** Both pictures of one learner at a budget, `leader` until another one is chosen. */
+function drawPurchases(place, data, set, shown, limit, leader) {
+  const of = set.bought?.of;
+  place.hidden = !of || !shown;
+  if (place.hidden) return;
+  const chosen = [place.dataset.l, leader].find((l) => of[l]) ?? Object.keys(of)[0];
+  const steps = of[chosen];
+  const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
+  const alone = steps.length === 1 && curve.x.length > 1; // of many learners most are shown at their best only
+  const at = alone ? 0 : steps.findLastIndex((step) => step.x <= limit);
+  const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
+  const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
+  const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 ? "-" : `${steps[at].g[g]}% of rows`}</li>`);
+  const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : at < 0 ? "Nothing can be had at this budget." : "Share of rows that buy a sensor at this budget:";
+  const stages = steps[at]?.stages;
+  const drawn = !stages ? "" : "<div><p>Stages at that point: rows that get there, and what the way may buy (first repeat).</p>"
+    + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
+  const box = place.querySelector(".answer");
+  const focused = document.activeElement === box.querySelector("select");
+  box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
+    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${at < 0 ? "" : boughtHtml(set, steps[at])}</div>${drawn}</div>`;
+  const select = box.querySelector("select");
+  if (focused) select.focus();
+  select.onchange = () => { place.dataset.l = select.value; drawPurchases(place, data, set, shown, limit, leader); };
+}

@@ -1,0 +1,134 @@
+"""Finding publishers' files, splitting by a hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.splitting import (
+    cut,
+    cut_by_class,
+    drawn,
+    hashed,
+    in_proportion,
+    shuffled,
+)
+from bench_core.errors import InputError
+
+
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+
+
+@pytest.mark.parametrize("place", ["a.data", "a.data.gz", "set/a.data", "uci/set/a.data.gz"])
+def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: Path) -> None:
+    put(tmp_path, place, "other/b.data")
+    source = DataFolder(tmp_path)
+    assert source.find("a.data") == tmp_path / place
+    assert source.find("a.data.gz") == tmp_path / place
+    assert source.has("a.data")
+
+
+def test_hidden_folders_hold_nothing_finished(tmp_path: Path) -> None:
+    put(tmp_path, ".fetching/a.data", "set/.new/a.data")
+    assert not DataFolder(tmp_path).has("a.data")
+    assert DataFolder(tmp_path / ".fetching").has("a.data")
+
+
+def test_a_folder_may_be_absolute_here_or_where_data_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "data/deep/er/photos/a", "here/others/b")
+    monkeypatch.chdir(tmp_path / "here")
+    source = DataFolder(tmp_path / "data")
+    assert source.find_folder("photos") == tmp_path / "data" / "deep" / "er" / "photos"
+    assert source.find_folder("others") == tmp_path / "here" / "others"
+    assert source.find_folder(str(tmp_path / "data")) == tmp_path / "data"
+    with pytest.raises(InputError, match="no such folder"):
+        source.find_folder("pictures")
+    put(tmp_path, "data/photos/c")
+    with pytest.raises(InputError, match="both match photos"):
+        source.find_folder("photos")
+
+
+@pytest.mark.parametrize("twice", [("a", "a.gz"), ("a", "set/a"), ("one/a", "two/a")])
+def test_two_matches_are_an_error_that_names_both(twice: tuple[str, str], tmp_path: Path) -> None:
+    put(tmp_path, *twice)
+    with pytest.raises(InputError) as caught:
+        DataFolder(tmp_path).find("a")
+    message = str(caught.value)
+    assert all(str(tmp_path / place) in message for place in twice)
+    assert "--data-dir" in message
+
+
+def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
+    source = DataFolder(tmp_path)
+    assert not source.has("a.data")
+    with pytest.raises(InputError) as caught:
+        source.find("a.data", "b.csv")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(tmp_path) in message
+    assert "a.data or b.csv" in message
+    assert "BENCH_DATA" in message
+
+
+def test_the_folder_is_the_argument_then_the_environment_then_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path / "env"))
+    assert data_folder(tmp_path) == tmp_path
+    assert data_folder() == tmp_path / "env"
+    monkeypatch.delenv("BENCH_DATA")
+    assert "budget-bench" in str(data_folder())
+
+
+def splitmix(counter: int, seed: int) -> int:
+    m = 2**64 - 1
+    z = ((counter + 1) * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019 * (seed + 1)) & m
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & m
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & m
+    return z ^ z >> 31
+
+
+def test_the_hash_is_splitmix_on_every_machine() -> None:
+    counters = [0, 1, 12345, 2**40]
+    for seed in (0, 7):
+        assert hashed(np.array(counters), seed).tolist() == [splitmix(c, seed) for c in counters]
+
+
+def test_shuffling_orders_by_the_hash() -> None:
+    assert shuffled(50, 3).tolist() == sorted(range(50), key=lambda i: splitmix(i, 3))
+
+
+def test_a_cut_holds_every_row_once_in_the_given_shares() -> None:
+    parts = cut(1000, (0.6, 0.2, 0.2), seed=1)
+    assert [len(p) for p in parts] == [600, 200, 200]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(1000))
+    assert all((np.diff(p) > 0).all() for p in parts)
+    assert not np.array_equal(parts[0], cut(1000, (0.6, 0.2, 0.2), seed=2)[0])
+
+
+def test_drawn_parts_follow_one_another_in_the_shuffled_order() -> None:
+    parts = drawn(100, (50, 20), seed=3)
+    assert [len(part) for part in parts] == [50, 20]
+    assert np.concatenate(parts).tolist() == shuffled(100, 3)[:70].tolist()
+
+
+def test_rows_in_proportion_are_all_there() -> None:
+    assert in_proportion(100, (1, 1, 1)) == (33, 33, 34)
+    assert in_proportion(10, (36603, 15688, 58101)) == (3, 1, 6)
+
+
+def test_a_cut_by_class_keeps_the_share_of_every_class() -> None:
+    y = np.array([0.0] * 100 + [1.0] * 10 + [2.0] * 30)
+    train, valid = cut_by_class(y, (0.7, 0.3), seed=0)
+    assert np.bincount(y[train].astype(int)).tolist() == [70, 7, 21]
+    assert np.bincount(y[valid].astype(int)).tolist() == [30, 3, 9]
+    assert sorted([*train, *valid]) == list(range(140))

@@ -1,0 +1,333 @@
+"""All ways to walk a program agree with one naive reference: plain Python, compiled single rows,
+many rows at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from threading import Barrier, BrokenBarrierError
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
+from helpers.reference_walk import walked
+
+from bench_core import Queries, SensorPrices, UsageError
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.serving import Answer, Answers, Finish, Folder, Predictor, row_kernel
+
+CAPS = (None, 5.0, 60.0)
+FEW = X[:20]
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def plainly_summed(name: str) -> Any:
+    """A program that the compiled walk of rows knows: no ``and``."""
+    steps = [
+        replace(s, combine="add" if s.combine == "and" else s.combine) for s in PROGRAMS[name].steps
+    ]
+    return replace(PROGRAMS[name], steps=steps)
+
+
+def linked(name: str, link: str) -> Any:
+    program = PROGRAMS[name]
+    finish = Finish((0.3,) * program.outputs, rounds=20.0, link=link)
+    return replace(program, steps=[replace(step, finish=finish) for step in program.steps])
+
+
+KNOWN = {
+    name: plainly_summed(name) for name in ("chain", "outputs", "gated", "rejected", "vectors")
+}
+EVERY = {
+    **KNOWN,
+    **{name: PROGRAMS[name] for name in ("support", "gated", "rejected")},
+    "exp": linked("chain", "exp"),
+    "share": linked("chain", "probability"),
+    "shares": linked("vectors", "probability"),
+    "leaves": trees(count=2, leaves=2000),
+}
+
+
+def fast(folder: Folder) -> Predictor:
+    """The same by compiled code."""
+    model = Predictor(folder)
+    assert model.compile()
+    return model
+
+
+def both(program: Any) -> tuple[Predictor, Predictor]:
+    """The naive walk, and compiled code."""
+    return Predictor(folder_of(program)), fast(folder_of(program))
+
+
+def same(one: Answer, other: Answer) -> bool:
+    parts = [(list(a.bought), a.step, a.stopped) for a in (one, other)]
+    figures = [np.append(a.score, a.spent) for a in (one, other)]
+    return parts[0] == parts[1] and np.allclose(*figures, equal_nan=True, **EXACT)
+
+
+def equal(one: Answers, other: Answers) -> None:
+    assert np.allclose(one.scores, other.scores, equal_nan=True, **EXACT)
+    assert np.allclose(one.spent, other.spent, **EXACT)
+    for name in ("bought", "step", "capped"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+
+
+def assert_reference(folder: Folder, found: Answers, rows: Any) -> None:
+    program, costs = folder.program, folder.costs
+    assert isinstance(costs, SensorPrices)
+    for i, row in enumerate(rows):
+        expected = walked(program, row)
+        sensors = sorted({s for f in expected.features for s in costs.sensors_of(f).tolist()})
+        spent = costs.sensor[sensors].sum() + costs.split * expected.splits
+        assert np.allclose(found.scores[i], expected.score, **EXACT)
+        assert np.flatnonzero(found.bought[i]).tolist() == sensors
+        assert math.isclose(found.spent[i], spent + costs.tree * expected.trees, rel_tol=1e-9)
+        assert found.step[i] == expected.step
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name: str) -> None:
+    folder = folder_of(EVERY[name])
+    model = Predictor(folder)
+    assert_reference(folder, model.predict_rows(FEW), FEW)
+    assert model._batch is None
+    model.compile()
+    assert (model._row_walk is not None) == (EVERY[name] in list(KNOWN.values()) or name in LINKED)
+    assert_reference(folder, model.predict_rows(FEW), FEW)
+    model._walked = 10**9
+    assert_reference(folder, model.predict_rows(X), X)
+    assert model._batch is not None
+
+
+LINKED = ("exp", "share", "shares", "leaves")
+
+
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("name", KNOWN)
+def test_compiled_rows_ask_and_stop_as_the_naive_walk(name: str, cap: float | None) -> None:
+    folder = folder_of(KNOWN[name])
+    plain, model = Predictor(folder), fast(folder)
+    equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
+    place = {n: j for j, n in enumerate(plain.names)}
+    for row in FEW[:5]:
+        asked: list[list[str]] = []
+        expected = plain.predict(asking(row, place, asked), cap=cap)
+        again: list[list[str]] = []
+        assert same(expected, model.predict(asking(row, place, again), cap=cap))
+        assert asked == again
+        numbers: list[list[int]] = []
+
+        def fill(wanted: Any, values: Any, row: Any = row, numbers: Any = numbers) -> None:
+            numbers.append(wanted.tolist())
+            known = ~np.isnan(row[wanted])
+            assert np.isnan(values).all()
+            values[known] = row[wanted[known]]
+
+        for by_number in (plain, model):
+            numbers.clear()
+            found = by_number.predict_into(fill, cap=cap)
+            assert [[model.names[j] for j in own] for own in numbers] == asked
+            bought = [model.names[j] for j in found.bought]
+            assert same(
+                expected, Answer(found.score, found.spent, bought, found.step, found.stopped)
+            )
+
+
+def test_bills_over_several_words_of_sensors() -> None:
+    """Features far apart, some of which share sensors."""
+    rng = np.random.default_rng(3)
+    needs = [np.sort(rng.permutation(200)[: 2 + j]).astype(np.int32) for j in range(D)]
+    start = np.cumsum([0, *map(len, needs)]).astype(np.int32)
+    sensor, ones = 10 ** rng.uniform(-8, 8, 200), np.ones(D)
+    prices = SensorPrices(start, np.concatenate(needs), sensor, ones, split=0.37, tree=0.11)
+    folder = replace(folder_of(PROGRAMS["chain"]), costs=prices)
+    plain, model = Predictor(folder), fast(folder)
+    equal(plain.predict_rows(FEW), model.predict_rows(FEW))
+    equal(plain.predict_rows(X), model.predict_rows(X))
+
+
+def test_costs_that_are_no_sum_are_those_of_the_cost_model() -> None:
+    base: Any = folder_of(PROGRAMS["chain"]).costs
+    costs = ParallelPrices(base, np.zeros(base.sensors, np.int64))
+    folder = replace(folder_of(PROGRAMS["chain"]), costs=costs)
+    plain, model = Predictor(folder), Predictor(folder)
+    assert not model.compile()
+    model._walked = 10**9
+    equal(plain.predict_rows(FEW), model.predict_rows(FEW))
+    assert model._batch is not None
+
+
+def asking(row: Any, place: dict[str, int], asked: list[list[str]]) -> Callable[..., list[Any]]:
+    """Notes what it is asked for; None where a cell is missing."""
+
+    def acquire(names: list[str]) -> list[Any]:
+        asked.append(list(names))
+        values = [float(row[place[n]]) for n in names]
+        names.clear()  # it is the caller's
+        return [None if math.isnan(v) else v for v in values]
+
+    return acquire
+
+
+def test_rows_with_and_without_a_cap_by_turns() -> None:
+    """They are walked in the same room; two kinds of questions compile one kind of walk."""
+    plain, model = both(KNOWN["gated"])
+    place = {n: j for j, n in enumerate(plain.names)}
+    for row, cap in zip(FEW, (None, 5.0, None, 60.0, 0.0, None), strict=False):
+        expected = plain.predict(asking(row, place, []), cap=cap)
+        assert same(expected, model.predict(asking(row, place, []), cap=cap))
+    assert len(row_kernel.ways.signatures) == 1
+
+
+def test_two_threads_ask_by_turns() -> None:
+    """Each waits in its first question for that of the other, and gets its own row's answer."""
+    plain, model = both(KNOWN["chain"])
+    meeting = Barrier(2)
+
+    def walk(row: Any) -> Answer:
+        def acquire(numbers: Any, values: Any) -> None:
+            kept = numbers.copy()
+            with suppress(BrokenBarrierError):  # the other has come to its end
+                meeting.wait(1)
+            assert numbers.tolist() == kept.tolist()
+            values[:] = row[numbers]
+
+        try:
+            return model.predict_into(acquire)
+        finally:
+            meeting.abort()
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(walk, FEW[:2]))
+    for row, answer in zip(FEW[:2], found, strict=True):
+
+        def fill(numbers: Any, values: Any, row: Any = row) -> None:
+            values[:] = row[numbers]
+
+        assert same(plain.predict_into(fill), answer)
+
+
+def test_an_answer_can_be_pickled_and_shown() -> None:
+    _, model = both(KNOWN["chain"])
+    answer = model.predict(asking(X[0], {n: j for j, n in enumerate(model.names)}, []))
+    assert same(answer, pickle.loads(pickle.dumps(answer)))
+    assert f"bought={answer.bought}" in repr(answer)
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "tuple": lambda values: tuple(values.tolist()),
+    "iterator": lambda values: iter(values.tolist()),
+    "float64": lambda values: values.astype(float),
+    "too large": lambda values: np.where(values > 0, 1e300, values.astype(float)),
+    "float32": lambda values: values,
+    "strided": lambda values: np.repeat(values, 2)[::2],
+    "whole": lambda values: np.nan_to_num(values, posinf=9, neginf=-9).astype(np.int16),
+    "with None": lambda values: [None if math.isnan(v) else v for v in values.tolist()],
+    "objects": lambda values: np.array([None if math.isnan(v) else v for v in values.tolist()]),
+    "masked": lambda values: np.ma.MaskedArray(values, mask=False),
+}
+
+
+def test_values_of_any_kind() -> None:
+    plain, model = both(KNOWN["gated"])
+    place = {n: j for j, n in enumerate(plain.names)}
+    for row, (kind, made) in product(FEW[:5], KINDS.items()):
+        acquire = lambda names, row=row, made=made: made(row[[place[n] for n in names]])  # noqa: E731
+        assert same(plain.predict(acquire), model.predict(acquire)), kind
+
+
+def test_as_many_values_as_features() -> None:
+    """Also where one would do for all, and where the caller changed the list that is his."""
+    models = both(KNOWN["chain"])
+    kinds: list[Callable[[Any], Any]] = [list, np.array]
+    for model, kind, number in product(models, kinds, (0, 1, 9)):
+        asked: list[str] = []
+        given: Any = kind([1.0] * number)
+
+        def acquire(names: list[str], asked: list[str] = asked, given: Any = given) -> Any:
+            asked += names
+            names.clear()
+            return given
+
+        with pytest.raises(UsageError) as raised:
+            model.predict(acquire)
+        assert len(asked) > 1
+        words = f"returned {number} values for {len(asked)} features ({', '.join(asked[:3])})"
+        assert words in str(raised.value)
+
+
+def test_documents_of_a_query_and_coroutines() -> None:
+    plain, model = both(KNOWN["gated"])
+    place = {n: j for j, n in enumerate(plain.names)}
+
+    def acquire(i: int, names: list[str]) -> Any:
+        return np.array([X[i, place[n]] for n in names])
+
+    async def later(i: int, names: list[str]) -> Any:
+        await asyncio.sleep(0)
+        return acquire(i, names)
+
+    expected = plain.predict_query(acquire, 20)
+    for found in (
+        model.predict_query(acquire, 20),
+        asyncio.run(model.predict_query_async(later, 20)),
+    ):
+        assert all(map(same, expected, found))
+    one = asyncio.run(model.predict_async(lambda names: later(3, names)))
+    assert same(expected[3], one)
+    queries = Queries(np.array([0, 10, 20]))
+    a, b = plain.predict_rows(FEW, queries), model.predict_rows(FEW, queries)
+    equal(a, b)
+
+
+def test_rows_of_any_kind_of_array() -> None:
+    _, model = both(KNOWN["chain"])
+    expected = model.predict_rows(X).scores
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for rows in (frozen, np.asfortranarray(X), X.astype(np.float64), X.tolist()):
+        assert np.array_equal(model.predict_rows(rows).scores, expected)
+        assert np.array_equal(model.predict_rows(rows[:20]).scores, expected[:20])
+
+
+def test_an_error_of_the_callers_function_passes() -> None:
+    _, model = both(KNOWN["chain"])
+
+    def acquire(names: list[str]) -> list[float]:
+        raise StopIteration
+
+    def acquire_into(numbers: Any, values: Any) -> None:
+        raise StopIteration
+
+    with pytest.raises(StopIteration):
+        model.predict(acquire)
+    with pytest.raises(StopIteration):
+        model.predict_into(acquire_into)
+
+
+def test_a_row_that_is_given_up_leaves_others_alone() -> None:
+    _, model = both(KNOWN["chain"])
+    place = {n: j for j, n in enumerate(model.names)}
+
+    def broken(numbers: Any, values: Any) -> None:
+        values[:] = 1.0
+        raise KeyError
+
+    def within(names: list[str]) -> list[Any]:
+        with pytest.raises(KeyError):
+            model.predict_into(broken)
+        with pytest.raises(UsageError):
+            model.predict(lambda names: [1.0] * (len(names) + 1))
+        inner = model.predict(asking(X[1], place, []))
+        assert same(inner, model.predict(asking(X[1], place, [])))
+        return asking(X[0], place, [])(names)
+
+    assert same(model.predict(within), model.predict(asking(X[0], place, [])))

@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_reports.board_tables import (
+    LINES,
+    budget_table,
+    curve_lines,
+    main_table,
+    plain_tables,
+    shortened,
+)
+from bench_reports.terminal import (
+    failure_lines,
+    legend,
+    mark_lines,
+    search_lines,
+    show_boards,
+    text_boards,
+)
+from helpers import example
+from helpers.valued_run import ValuedRun, learner_of
+from rich.console import Console
+
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import UNKNOWN, Board, Failure, Standing
+from bench_core.leaderboard.certainty import certified
+from bench_core.planning.suites import find_suite
+from bench_core.plugins import load_registry
+from bench_core.results.records import RunInfo
+from bench_core.terminal.wording import cost, quality, settings, times
+
+
+@cache
+def of_example() -> list[Board]:
+    return boards(example.info(), example.frame())
+
+
+def text(verbose: bool = False) -> list[str]:
+    return text_boards(example.info(), of_example(), verbose=verbose).splitlines()
+
+
+def screen(width: int) -> str:
+    to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    show_boards(example.info(), of_example(), to)
+    assert isinstance(to.file, StringIO)
+    return to.file.getvalue()
+
+
+def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
+    (line, _) = [line for line in text() if line.startswith("yahoo-sim  miser")]
+    told = "yahoo-sim miser - - 0.7990 - - 5000 0.7950 3000 2.1x - - - - - - - sampled"
+    assert line.split() == f"{told} stand-in, not converged".split()
+
+
+def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
+    lines = text()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("notice: yahoo is not here")]
+    (first, _) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
+    assert at < first
+
+
+def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
+    lines = text()
+    at = lines.index("ndcg@5 within a cost per row of:")
+    # cegb begins at 500, gbrt's best is at 9000: 500 18^(k/4), rounded up
+    found = [" ".join(line.split()) for line in lines[at + 1 : at + 5]]
+    assert [found[0].removeprefix("data set learner "), *found[1:]] == [
+        " ".join(f"<= {b} ± <= {b} tier <= {b}" for b in (500, 1100, 2200, 4400, 9000)),
+        "yahoo-sim miser - - - 0.7500 - - 0.7500 - - 0.7950 - - 0.7990 - -",
+        "yahoo-sim gbrt - - - - - - 0.7000 - - 0.7000 - - 0.8000 - -",
+        "yahoo-sim cegb 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - -",
+    ]
+
+
+def test_a_board_without_budgets_has_no_table_of_them() -> None:
+    board = of_example()[0]
+    assert len(list(plain_tables(board))) == 2
+    assert len(list(plain_tables(replace(board, budgets=())))) == 1
+    assert budget_table(replace(board, budgets=()), 80) is None
+
+
+def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
+    (line,) = [line for line in text() if line.startswith(f"failed: {example.HOSTILE}")]
+    assert "second line" in line
+    assert "\x1b" not in "".join(text())
+
+
+def test_a_skipped_trial_did_not_fail() -> None:
+    failure = Failure("mine", "skipped", "mine does binary, d is multiclass", "scale=1", 1)
+    (line,) = failure_lines(replace(of_example()[0], failures=(failure,)))
+    assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
+
+
+def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -> None:
+    info, frame = example.info(baselines=("cegb",)), example.frame()
+    board = boards(info, frame)[0]
+    assert legend(board) == [
+        "Points are selected on validation, figures are from test, means over 3 repeats; "
+        "cost: mean per row in units, accounting path; audit: sampled.",
+        "99%: cheapest point with at least 99% of gbrt's best ndcg@5; kept: its ndcg@5 on test as "
+        "a share of gbrt's; saving: what gbrt pays for 99% over what the learner pays for it, "
+        "between two points in proportion, the mean of repeats.",
+        "baseline: trivial methods, listed last for comparison.",
+    ]
+    assert "no reference learner" in legend(replace(board, reference=""))[1]
+    certain = legend(certified(info, None, board, frame))
+    assert [line for line in certain if line.startswith("order: ")] == [
+        "order: by cost where 99% is kept, then by quality; this run stored no values per query or "
+        "row: no intervals, tiers by quality alone."
+    ]
+    sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, UNKNOWN, 100, 1, (1, 2)))
+    known = replace(board, rows=(sure,), draws=399)
+    assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
+    usual = legend(replace(known, draws=2000))
+    assert any(line.startswith("±: half the 95% interval;") for line in usual)
+
+
+def test_verbose_adds_the_settings_of_every_row() -> None:
+    assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in text(verbose=True)
+    assert not any(line.startswith("miser: ") for line in text())
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_on_a_terminal_nothing_is_wider_than_it(width: int) -> None:
+    assert max(map(len, screen(width).splitlines())) <= width
+
+
+def test_eighty_columns_hold_the_table_and_forty_the_same_as_records() -> None:
+    assert any(line.split()[:2] == ["miser", "0.7990"] for line in screen(80).splitlines())
+    assert "  saving: 2.1x" in screen(40).splitlines()
+
+
+@pytest.fixture(scope="module")
+def certain() -> tuple[RunInfo, Board]:
+    """Two learners that lead alike, one behind, a baseline; a reference ten times as dear."""
+    rng = np.random.default_rng(0)
+    run = ValuedRun(baselines=("constant",))
+    for name, best in (("ahead", 0.9), ("alike", 0.9), ("behind", 0.7)):
+        run.add(name, *learner_of(rng, [0.5, 0.6, best], [2, 5, 10], 400))
+    run.add("gbrt", *learner_of(rng, [0.6, 0.9], [40, 100], 400))
+    run.add("constant", *learner_of(rng, [0.3], [1], 400))
+    held: Any = run
+    (board,) = boards(run.info, run.frame)
+    return run.info, certified(run.info, held, board, run.frame, resamples=300)
+
+
+def shown(certain: tuple[RunInfo, Board], *boards: Board, width: int = 80) -> list[str]:
+    to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    show_boards(certain[0], boards or [certain[1]], to)
+    assert isinstance(to.file, StringIO)
+    return to.file.getvalue().splitlines()
+
+
+def test_tier_1_is_starred_and_baselines_stand_below_a_rule(
+    certain: tuple[RunInfo, Board],
+) -> None:
+    lines = shown(certain)
+    rows = {line.split()[0]: line.split() for line in reversed(lines) if line.split()}
+    at = {name: [line.split()[:1] for line in lines].index([name]) for name in rows}
+    assert rows["ahead"][1] == rows["alike"][1] == rows["gbrt"][1] == "1-3"
+    assert [rows[name][2][-1] for name in ("ahead", "alike", "gbrt")] == ["*"] * 3
+    assert rows["behind"][2][-1] != "*"
+    assert lines[at["constant"] - 1].startswith("───")
+    assert at["constant"] > max(at[name] for name in ("ahead", "alike", "behind", "gbrt"))
+    assert any(line.startswith("order: those that keep 99% by tiers") for line in lines)
+
+
+def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(
+    certain: tuple[RunInfo, Board],
+) -> None:
+    _, board = certain
+    table = budget_table(board, 80)
+    assert table is not None
+    last = {row[0]: row[-1] for row in table.rows}
+    assert last["ahead"].endswith("*")
+    assert last["alike"].endswith("*")
+    assert last["behind"].endswith(" ")
+    assert "±." in last["ahead"]
+    bold = {(table.rows[i][0], j) for i, j in table.bold_cells}
+    assert {j for _, j in bold} == set(range(1, 1 + len(board.budgets)))
+    assert {name for name, j in bold if j == len(board.budgets)} <= {"ahead", "alike", "gbrt"}
+
+
+def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(
+    certain: tuple[RunInfo, Board],
+) -> None:
+    _, board = certain
+    lines = curve_lines(board, 80)
+    assert len(lines) == LINES + 2 <= 12
+    assert max(map(len, lines)) <= 80
+    (named,) = [line for line in lines if " ahead" in line]
+    letter = named.split("|")[1].split()[-3]
+    (area,) = [row.area for row in board.rows if row.learner == "ahead"]
+    assert area is not None
+    assert named.split()[-1] == quality(area.value)
+    plot = [line[9:60] for line in lines[1:-1]]
+    assert any(letter in line for line in plot)
+    columns = [max((c for c, mark in enumerate(line) if mark.strip()), default=-1) for line in plot]
+    assert columns[0] > columns[-1] >= 0  # the better, the dearer
+
+
+def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(
+    certain: tuple[RunInfo, Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = curve_lines(certain[1], 80)[0]
+    assert about in shown(certain)
+    assert about not in text_boards(certain[0], [certain[1]])
+    monkeypatch.setenv("BENCH_NO_CURVE", "1")
+    assert about not in shown(certain)
+
+
+def test_names_that_are_too_long_are_shortened_with_a_legend(
+    certain: tuple[RunInfo, Board],
+) -> None:
+    info, board = certain
+    long = "a-learner-of-a-very-long-name-indeed"
+    rows = tuple(replace(r, learner=long) if r.learner == "ahead" else r for r in board.rows)
+    lines = shown((info, replace(board, rows=rows)))
+    assert max(map(len, lines)) <= 80
+    (legend_line,) = [line for line in lines if line.startswith("names: ")]
+    short = legend_line.split()[1]
+    assert "~" in short
+    assert any(line.startswith(f"{short} ") for line in lines)
+    assert len(set(shortened(["abcdefghij", "abcdeXghij"], 6).values())) == 2
+
+
+def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier() -> None:
+    rng, run = np.random.default_rng(3), ValuedRun(reference="gbrt")
+    run.add("gbrt", *learner_of(rng, [0.9], [9], 300), marks="not converged")
+    run.add("a", *learner_of(rng, [0.7], [1], 300), marks="at edge: x, not converged")
+    held: Any = run
+    (board,) = boards(run.info, run.frame)
+    board = certified(run.info, held, board, run.frame, resamples=50)
+    first, second = mark_lines(board)
+    assert {first, second} <= {
+        "not converged: gbrt, a", "not converged: a, gbrt", "at edge: x: a"
+    }  # fmt: skip
+    _, budgets = plain_tables(board)
+    (cells,) = [row for row in budgets.rows if row[1] == "gbrt"]
+    assert list(cells[2:5]) == ["-", "-", "-"]  # nothing for the least budget
+
+
+def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
+    (board, *_) = of_example()
+    (of_quality,) = [line for line in legend(board) if "kept: " in line]
+    assert f"its {board.metric} on test as a share of {board.reference}'s" in of_quality
+    (of_error,) = [
+        line for line in legend(replace(board, higher_is_better=False)) if "kept" in line
+    ]
+    assert f"{board.reference}'s best {board.metric} on test as a share of its; " in of_error
+    assert (
+        f"cheapest point with at most {board.reference}'s best {board.metric} / 0.99; " in of_error
+    )
+
+
+def everything(name: str) -> Iterator[Board]:
+    """Boards of a shipped suite: its learners and baselines, its metrics, its data sets."""
+    suite = find_suite(name, load_registry())
+    names = list(dict.fromkeys([*suite.learners, *suite.baselines, suite.reference]))
+    names = [one for one in names if one] or ["gbrt"]
+    rng = np.random.default_rng(1)
+    run = ValuedRun(reference=suite.reference or names[0], baselines=suite.baselines)
+    for k, one in enumerate(names):
+        made = learner_of(rng, [0.41, 0.5 + k / 100], [123.4, 16948.2 + k], 30)
+        run.add(one, *made, marks="not converged")
+    held: Any = run
+    (board,) = boards(run.info, run.frame)
+    board = certified(run.info, held, board, run.frame, resamples=50)
+    for metric in suite.metrics:
+        for entry in suite.datasets:
+            yield replace(board, metric=metric, dataset=str(entry.name), unit="microseconds")
+
+
+@pytest.mark.parametrize("name", sorted(load_registry().suite_files))
+def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
+    name: str, certain: tuple[RunInfo, Board]
+) -> None:
+    made = list(everything(name))
+    lines = shown(certain, *made)
+    assert max(map(len, lines)) <= 80
+    assert not any(line.startswith("  saving: ") for line in lines)  # no records
+    table, short = main_table(made[0], 80)
+    names = {short.get(row[0], row[0]) for row in table.rows}
+    assert names == {row.learner for row in made[0].rows}
+    for row in table.rows:  # each is one line, its figures beside its name
+        assert any(line.startswith(row[0]) and row[2].strip() in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.79904, "0.7990"),
+        (-1.5, "-1.5000"),
+        (123.456, "123.5"),
+        (math.nan, "-"),
+        (0.0, "0.0000"),
+        (-0.0, "0.0000"),  # the least regret in an error
+        (2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
+        (0.001, "0.0010"),
+    ],
+)
+def test_qualities_in_words(value: float, words: str) -> None:
+    assert quality(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (16948.2, "16948"),
+        (99.994, "99.99"),
+        (0.0, "0.00"),
+        (0.00123, "0.0012"),
+        (math.nan, "-"),
+    ],
+)
+def test_costs_in_words(value: float, words: str) -> None:
+    assert cost(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(3.44, "3.4x"), (250.4, "250x"), (math.inf, "free"), (math.nan, "-")],
+)
+def test_savings_in_words(value: float, words: str) -> None:
+    assert times(value) == words
+
+
+def test_settings_in_words_with_a_learner_inside() -> None:
+    given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
+    assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
+
+
+def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> None:
+    board = of_example()[0]
+    rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
+    (line,) = search_lines(replace(board, rows=rows))
+    assert line == "settings tried, and their training: miser 4 in 32 s"
+    some_alike = tuple(replace(r, alike=3) for r in rows)
+    (line,) = search_lines(replace(board, rows=some_alike))
+    assert line == "settings tried, and their training: miser 4 (1 different) in 32 s"
+    baselines = tuple(replace(r, baseline=True) for r in rows)
+    assert search_lines(replace(board, rows=baselines)) == []
+
+
+def test_baselines_are_dim_on_a_terminal() -> None:
+    to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
+    info = example.info(baselines=("cegb",))
+    made = boards(info, example.frame())
+    show_boards(info, made, to)
+    assert isinstance(to.file, StringIO)
+    lines = to.file.getvalue().splitlines()
+    (baseline, _) = [line for line in lines if re.match(r"\x1b\[[0-9;]*mcegb", line)]
+    (other, *_) = [line for line in lines if re.match(r"\x1b\[[0-9;]*mmiser", line)]
+    assert baseline.startswith("\x1b[1;2m")
+    assert not other.startswith("\x1b[1;2m")
