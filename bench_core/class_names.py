@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_core._io.digests import modules_behind, plugin_packages
 from bench_core.annotations import convert
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 from bench_core.parameters import is_learner, parameters, plain
 
 
@@ -94,7 +94,7 @@ def find_class(spelling: str) -> type:
     if not (module in sys.modules or trusted or package in plugin_packages()):
         raise InputError(
             f"class {spelling}: its module belongs to no installed plugin, so it is not imported; "
-            f"if it is yours, name it with -p {package}"
+            f"if it is yours, name it with {option('plugin', package)}"
         )
     return _import(module, qualname)
 

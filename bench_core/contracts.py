@@ -1,6 +1,7 @@
 """What a contract of ``protocols.py`` requires, its defaults, and the check of what plugins give.
 
-Defaults are applied here and nowhere else: all other code reads plain attributes.
+Defaults are applied here and nowhere else, to what is read of a plugin's class: nothing is written
+into it.
 """
 
 import re
@@ -41,12 +42,21 @@ def required(contract: type) -> tuple[str, ...]:
     return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
 
 
-@cache
-def fill_in(cls: type, contract: type) -> None:
-    """Give a class the contract's defaults for the members that it does not have."""
-    for name, default in vars(contract).items():
-        if not name.startswith("_") and name not in required(contract) and not hasattr(cls, name):
-            setattr(cls, name, default)
+class Complete:
+    """What a learner or data set (a class or an instance) says of itself, with the contract's
+    default for each member that it does not have."""
+
+    def __init__(self, value: Any, contract: type) -> None:
+        self.value = value
+        self._contract = contract
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self.value, name):
+            return getattr(self.value, name)
+        default = vars(self._contract).get(name, self)
+        if name.startswith("_") or default is self:
+            raise AttributeError(f"{type(self.value).__name__!r} has no attribute {name!r}")
+        return default.__get__(self) if isinstance(default, FunctionType) else default
 
 
 def name_of(value: Any) -> str:
@@ -55,19 +65,17 @@ def name_of(value: Any) -> str:
 
 
 def learner_of(learner: Any) -> CompleteLearner:
-    """The same object, its class complete; for learners that may not come from the registry."""
-    cls: Any = type(learner)
-    fill_in(cls, CompleteLearner)
-    found: CompleteLearner = learner
-    return found
+    """A learner, its class or an instance, with the defaults of what it leaves out."""
+    found: Any = learner if isinstance(learner, Complete) else Complete(learner, CompleteLearner)
+    complete: CompleteLearner = found
+    return complete
 
 
 def dataset_of(dataset: Any) -> CompleteDataset:
-    """The same object, its class complete; for data sets that may not come from the registry."""
-    cls: Any = type(dataset)
-    fill_in(cls, CompleteDataset)
-    found: CompleteDataset = dataset
-    return found
+    """A data set, its class or an instance, with the defaults of what it leaves out."""
+    found: Any = dataset if isinstance(dataset, Complete) else Complete(dataset, CompleteDataset)
+    complete: CompleteDataset = found
+    return complete
 
 
 def check_name(kind: str, name: str) -> None:
@@ -83,7 +91,7 @@ def check_name(kind: str, name: str) -> None:
 
 
 def check(value: Any, contract: type, where: str) -> None:
-    """Complete what a plugin gives; TypeError or ValueError, begun by ``where``, if it is wrong."""
+    """Check what a plugin gives; TypeError or ValueError, begun by ``where``, if it is wrong."""
     is_value = contract in (Metric, Report)
     if isinstance(value, type) == is_value:
         raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
@@ -92,10 +100,8 @@ def check(value: Any, contract: type, where: str) -> None:
     lacks = [n for n in required(contract) if not hasattr(value, n) and n not in annotated]
     if lacks:
         raise TypeError(f"{where}, which has no {', '.join(lacks)}")
-    if not is_value:
-        fill_in(cls, contract)
     for name, kind in {"name": str, **_types(contract)}.items():
-        given = getattr(value, name, None)
+        given = getattr(value, name, vars(contract).get(name))
         if not isinstance(given, kind | property):
             raise TypeError(f"{where}, whose {name} is {given!r}, not {kind.__name__}")
     if not value.name:

@@ -1,7 +1,8 @@
 """Errors that a user can correct: one line with place, fault and remedy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from traceback import extract_tb
 from unicodedata import category
@@ -17,6 +18,38 @@ class InputError(BenchError):
 
 class UsageError(BenchError):
     """An unknown name, a wrong parameter or a contradiction between options."""
+
+
+Spelling = Callable[[str, str, object], str]
+"""Writes an option by its name in the command, the placeholder of a value, and a value."""
+
+
+def _in_the_command(name: str, like: str, value: object) -> str:
+    flag = "-p" if name == "plugin" else f"--{name}"  # by which everybody knows it
+    written = like if value is None or value is True else str(value)
+    return f"{flag} {written}".rstrip()
+
+
+_spelling: ContextVar[Spelling] = ContextVar("spelling", default=_in_the_command)
+
+
+def option(name: str, value: object = None, like: str = "") -> str:
+    """An option in a message, as its reader writes it: ``--task binary`` or ``task='binary'``.
+
+    ``name`` is that of the command, ``like`` stands for any value (``--suite NAME``). The front
+    that a user called decides the spelling (``spelt``); without one it is the command's.
+    """
+    return _spelling.get()(name, like, value)
+
+
+@contextmanager
+def spelt(spelling: Spelling) -> Iterator[None]:
+    """Messages made in the body write options in this way."""
+    before = _spelling.set(spelling)
+    try:
+        yield
+    finally:
+        _spelling.reset(before)
 
 
 @contextmanager

@@ -1,17 +1,18 @@
 """The plugin manager, and look-up by name.
 
-Plugins are loaded one by one, each in a pluggy manager of its own: those of this distribution
-first, then by name. One that is invalid in any way (it does not import, a hook raises, a value
-lacks what its contract requires, a name is taken) is left out whole and becomes a row with its
-error. Learners of one name from several packages are the exception: they are told apart as
-``package:name``, and the name alone means that of this distribution, if it has one.
+Plugins are loaded one by one into one pluggy manager: those of this distribution first, then by
+name; those that are blocked there are left out. One that is invalid in any way (it does not import,
+a hook raises, a value lacks what its contract requires, a name is taken) is taken out again and
+becomes a row with its error. Learners of one name from several packages are the exception: they
+are told apart as ``package:name``, and the name alone means that of this distribution, if it has
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
@@ -21,15 +22,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
 from bench_core._io.hooks import answers, hooks_of
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, option, unknown
 
 if TYPE_CHECKING:
     import pluggy
 
     from bench_core.costs.model import CostModel
     from bench_core.protocols import (
+        BudgetedLearner,
         CompleteDataset,
-        CompleteLearner,
+        Dataset,
         Metric,
         Report,
         SectionOf,
@@ -57,15 +59,31 @@ class PluginInfo:
     module: str
     error: str = ""
 
+    @property
+    def key(self) -> str:
+        """Its name among all plugins, which are of several distributions."""
+        return self.name if self.origin == OURS else f"{self.origin}:{self.name}"
+
+
+def new_manager() -> pluggy.PluginManager:
+    """A pluggy manager with the hooks of this benchmark and no plugin."""
+    import pluggy
+
+    from bench_core import hookspecs
+
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    return manager
+
 
 @dataclass(slots=True)
 class Registry:
-    """Everything that plugins registered, by name. ``origin`` is by kind and name, ``notes`` are
-    what is odd of plugins that work, ``shared`` the spellings of a learner's name that several
-    packages have."""
+    """Everything that plugins registered, by name, and the ``manager`` that has all of them.
+    ``origin`` is by kind and name, ``notes`` are what is odd of plugins that work, ``shared`` the
+    spellings of a learner's name that several packages have."""
 
-    learners: dict[str, type[CompleteLearner]] = field(default_factory=dict)
-    datasets: dict[str, type[CompleteDataset]] = field(default_factory=dict)
+    learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
+    datasets: dict[str, type[Dataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     cost_models: dict[str, type[CostModel]] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
@@ -74,11 +92,11 @@ class Registry:
     sections: dict[str, SectionOf] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
-    warm_ups: dict[PluginInfo, Callable[..., Any]] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)
+    manager: pluggy.PluginManager = field(default_factory=new_manager)
 
-    def learner(self, name: str) -> type[CompleteLearner]:
+    def learner(self, name: str) -> type[BudgetedLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
         return self._look_up("learner", self.learner_name(name), self.learners)
 
@@ -93,20 +111,31 @@ class Registry:
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
 
-    def dataset(self, name: str) -> type[CompleteDataset]:
+    def about_dataset(self, name: str) -> CompleteDataset:
+        """What the data-set class of that name says of itself, with all defaults."""
+        from bench_core.contracts import dataset_of
+
+        return dataset_of(self.dataset(name))
+
+    def dataset(self, name: str) -> type[Dataset]:
         """The data-set class of that name, or UsageError with the nearest names."""
         return self._look_up("data set", name, self.datasets)
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Let the plugins of these learners get ready, each once; one that fails is only noted."""
-        plugins = {self.origin.get(("learner", name)) for name in learners}
-        for info, warm_up in self.warm_ups.items():
-            if info in plugins:
+        for info in dict.fromkeys(self.origin.get(("learner", name)) for name in learners):
+            if info is not None:
                 try:
                     with contained():
-                        warm_up(say=say)
+                        self.hook(info, "bench_warm_up")(say=say)
                 except Exception as error:
                     say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
+
+    def hook(self, info: PluginInfo, name: str) -> pluggy.HookCaller:
+        """A hook that asks one plugin alone."""
+        own = self.manager.get_plugin(info.key)
+        others = [plugin for plugin in self.manager.get_plugins() if plugin is not own]
+        return self.manager.subset_hook_caller(name, others)
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
         """As the function ``unknown``, with what does not load and may have had the name."""
@@ -122,7 +151,6 @@ class Registry:
         seen: dict[tuple[str, str], PluginInfo] = dict(self.origin)
         for at, (kind, name, value) in enumerate(values):
             if kind == "learner":
-                name = name.removeprefix(f"{info.origin}:")  # since an earlier call
                 if self._tells_apart(name, info):
                     name = f"{info.origin}:{name}"
                 values[at] = kind, name, value
@@ -138,9 +166,9 @@ class Registry:
         self.origin = seen
         self.plugins.append(info)
         for kind, name, value in values:
-            self.of_kind(kind)[name] = value
-            if kind == "learner":
-                self._name(name, value, info)
+            self.of_kind(kind)[name] = _renamed(value, name) if kind == "learner" else value
+            if kind == "learner" and ":" in name:
+                self._share(name, info)
 
     def _is_built_in(self, metric: str) -> bool:
         """Whether a metric's family is one of this distribution, which is known at any cut-off."""
@@ -171,22 +199,16 @@ class Registry:
         other = name in self.shared or (owner is not None and owner.origin != info.origin)
         return other and "-p" not in (info.origin, owner.origin if owner else "")
 
-    def _name(self, name: str, cls: Any, info: PluginInfo) -> None:
-        """Let a learner's class go by its registered name; where that is ``package:name``, another
-        third party's of the same name too."""
-        if cls.name != name:
-            cls.name = name
-        _, colon, bare = name.partition(":")
-        if not colon:
-            return
+    def _share(self, name: str, info: PluginInfo) -> None:
+        """Let another third party's learner of the same name go by ``package:name`` too."""
+        bare = name.partition(":")[2]
         owner = self.origin.get(("learner", bare))
         if owner is None or owner.origin == OURS:
             where = "of this benchmark" if owner else "of other packages too"
         else:
             where = f"of {owner.origin} too"
             other = f"{owner.origin}:{bare}"
-            self.learners[other] = self.learners.pop(bare)
-            self.learners[other].name = other
+            self.learners[other] = _renamed(self.learners.pop(bare), other)
             self.origin["learner", other] = self.origin.pop(("learner", bare))
             self.shared[bare] = [other]
             self.note(owner, f"learner {bare!r} is of {info.origin} too: write {other}")
@@ -204,16 +226,22 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
 
-def load_registry(modules: Iterable[str] = (), without: Sequence[str] = ()) -> Registry:
-    """Load every installed plugin, but those of this distribution in the packages ``without``, then
-    the modules named by ``-p``, which must be sound."""
+def load_registry(
+    modules: Iterable[str] = (),
+    without: Sequence[str] = (),
+    manager: pluggy.PluginManager | None = None,
+) -> Registry:
+    """Load every installed plugin, but those of this distribution in the packages ``without`` and
+    those that the ``manager`` blocks, then the modules named by ``-p``, which must be sound."""
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
-    registry = Registry()
+    registry = Registry(manager=manager or new_manager())
     for point in installed():
         info = about(point)
         try:
             if info.origin == OURS and module_of(point).partition(".")[0] in without:
+                continue
+            if registry.manager.is_blocked(info.key):
                 continue
             with contained():
                 _load(point, info, registry)
@@ -262,6 +290,16 @@ def one_line(error: BaseException) -> str:
     return kind + " ".join(str(error).split())
 
 
+def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
+    """A learner's class by another name: a class of ours, since nothing is written into others'."""
+    if cls.name == name:
+        return cls
+    about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
+    made: Any = type(cls)
+    renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})
+    return renamed
+
+
 def _load_module(module: str, to: Registry) -> None:
     try:
         with contained():
@@ -271,7 +309,9 @@ def _load_module(module: str, to: Registry) -> None:
         lacking = error.name if isinstance(error, ImportError) else None
         if lacking and not f"{module}.".startswith(f"{lacking}."):
             remedy = f"install {lacking}, or correct the module"
-        raise UsageError(f"-p {module}: cannot import it ({one_line(error)}); {remedy}") from error
+        raise UsageError(
+            f"{option('plugin', module)}: cannot import it ({one_line(error)}); {remedy}"
+        ) from error
     if any(p.module == module and not p.error for p in to.plugins):
         return
     try:
@@ -281,24 +321,21 @@ def _load_module(module: str, to: Registry) -> None:
         raise
     except Exception as error:
         why = f"its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', module)}"
-        raise UsageError(f"-p {module}: {why}") from error
+        raise UsageError(f"{option('plugin', module)}: {why}") from error
 
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
-    import pluggy
-
-    from bench_core import hookspecs
     from bench_core.contracts import check_name
 
     _check_interface(plugin, info)
-    manager = pluggy.PluginManager(GROUP)
-    manager.add_hookspecs(hookspecs)
-    manager.register(hooks_of(plugin, manager), name=info.name)
-    for kind, name, _ in (found := list(_given(manager.hook))):
-        check_name(kind, name.removeprefix(f"{info.origin}:"))
-    to.add(info, found)
-    if manager.hook.bench_warm_up.get_hookimpls():
-        to.warm_ups[info] = manager.hook.bench_warm_up
+    to.manager.register(hooks_of(plugin, to.manager), name=info.key)
+    try:
+        for kind, name, _ in (found := list(_given(partial(to.hook, info)))):
+            check_name(kind, name)
+        to.add(info, found)
+    except BaseException:
+        to.manager.unregister(name=info.key)
+        raise
 
 
 def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
@@ -310,23 +347,23 @@ def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
         raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
 
 
-def _given(hooks: pluggy.HookRelay) -> Iterator[tuple[str, str, Any]]:
+def _given(hook: Callable[[str], pluggy.HookCaller]) -> Iterator[tuple[str, str, Any]]:
     """(kind, name, value) of all that one plugin gives, each checked."""
     from bench_core.contracts import CONTRACTS, check
 
-    for hook, (kind, contract) in CONTRACTS.items():
-        for answer in answers(getattr(hooks, hook)):
+    for name, (kind, contract) in CONTRACTS.items():
+        for answer in answers(hook(name)):
             for value in answer:
-                check(value, contract, f"{hook} gives {value!r}")
+                check(value, contract, f"{name} gives {value!r}")
                 yield kind, value.name, value
-    for folders in answers(hooks.bench_suites):
+    for folders in answers(hook("bench_suites")):
         for folder in map(Path, folders):
             if not folder.is_dir():
                 raise TypeError(f"bench_suites gives {folder}, which is no folder")
             yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
     for kind, found in (
-        ("suite key", answers(hooks.bench_suite_keys)),
-        ("report section", answers(hooks.bench_report_sections)),
+        ("suite key", answers(hook("bench_suite_keys"))),
+        ("report section", answers(hook("bench_report_sections"))),
     ):
         for answer in found:
             for name, function in answer.items():

@@ -1,7 +1,7 @@
 """The contracts: what a data set, a learner, a model and a metric must offer.
 
 Everything here is structural (``typing.Protocol``): a plugin implements the shape and inherits
-from nothing. Members with a default may be left out: ``contracts.py`` fills them in.
+from nothing. Members with a default may be left out: ``contracts.py`` reads them with it.
 ``bench_core.conformance`` checks a class against these contracts.
 """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, option
 
 SPLITS = ("train", "valid", "test")
 MOST_CLASSES = 20
@@ -87,7 +87,9 @@ class Splits:
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices that count ``unit``."""
         if self.cost_model is not None:
-            raise UsageError(f"--unit: cost model {self.costs.name!r} has a unit of its own")
+            raise UsageError(
+                f"{option('unit')}: cost model {self.costs.name!r} has a unit of its own"
+            )
         return replace(self, prices=replace(self.prices, unit=unit))
 
     def under(self, costs: CostModel) -> Splits:

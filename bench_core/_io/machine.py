@@ -6,17 +6,12 @@ import os
 import platform
 import socket
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-
-EXIT_OUT_OF_MEMORY = 77
-"""Exit status of a worker whose resident size passed its limit."""
 
 
 @cache
@@ -121,10 +116,10 @@ def _value(file: str, name: str) -> str:
 
 @cache
 def memory() -> int:
-    """Bytes of memory that this machine or its container has, 0 where that is not known."""
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return 0
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    """Bytes of memory that this machine or its container has."""
+    import psutil
+
+    found = [int(psutil.virtual_memory().total)]
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
             found.append(int(Path("/sys/fs/cgroup", limit).read_text()))
@@ -132,26 +127,22 @@ def memory() -> int:
 
 
 def reset_peak_rss() -> None:
-    """Start counting the peak anew, where the system can."""
+    """Start counting the peak from here, where the system can."""
     with contextlib.suppress(OSError):  # else the peak covers the whole life of the process
-        os.write(_peak_counter(), b"5")
+        Path("/proc/self/clear_refs").write_text("5")
 
 
-@cache
-def _peak_counter() -> int:
-    """Opened once."""
-    return os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+def peak_rss_mb() -> float:
+    """The peak of resident memory in MiB since ``reset_peak_rss``."""
+    if peak := _value("self/status", "VmHWM"):  # such as 1024 kB
+        return int(peak.split()[0]) / 1024
+    import psutil
 
-
-def peak_rss_mb(process: int | str = "self") -> float:
-    """The peak of resident memory in MiB since ``reset_peak_rss``; of another process where the
-    system shows it (Linux), else this one's."""
-    peak = _value(f"{process}/status", "VmHWM")  # such as 1024 kB
-    return int(peak.split()[0]) / 1024 if peak else _rusage_peak() / (1 << 20)
+    return float(getattr(psutil.Process().memory_info(), "peak_wset", _rusage_peak())) / (1 << 20)
 
 
 def _rusage_peak() -> int:
-    """Peak of resident memory in bytes over the life of the process."""
+    """Peak of resident memory in bytes over the life of the process, 0 where that is not known."""
     try:
         import resource
     except ImportError:
@@ -160,26 +151,11 @@ def _rusage_peak() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def limit_memory(limit: int, *, poll: bool = not sys.platform.startswith("linux")) -> None:
-    """Refuse this process more than ``limit`` bytes of private memory.
-
-    On Linux RLIMIT_DATA makes the allocation fail (MemoryError); read-only memory maps do not
-    count. Elsewhere (or with ``poll``) a thread watches the resident size, or its peak where the
-    system reports no other, and ends the process with ``EXIT_OUT_OF_MEMORY``.
-    """
-    if poll:
-        threading.Thread(target=_watch, args=(limit,), name="memory-watch", daemon=True).start()
-        return
+def limit_memory(limit: int) -> None:
+    """Refuse this process more than ``limit`` bytes of private memory (Linux): an allocation fails
+    (MemoryError); read-only memory maps do not count."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))
-
-
-def _watch(limit: int) -> None:
-    while True:
-        resident = _value("self/status", "VmRSS")  # such as 1024 kB
-        if (int(resident.split()[0]) * 1024 if resident else _rusage_peak()) > limit:
-            os._exit(EXIT_OUT_OF_MEMORY)
-        time.sleep(0.05)

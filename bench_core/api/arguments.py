@@ -1,97 +1,103 @@
-"""The arguments of ``bench_core.run`` as a run request: data, costs, learners and settings."""
+"""The arguments of ``bench_core.run`` as a request: data, costs, learners and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench_core.api.words import in_python
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.errors import InputError, UsageError, blaming, one_line
+from bench_core.errors import InputError, UsageError, blaming, one_line, unknown
 from bench_core.parameters import is_learner
-from bench_core.planning.commands import toml_literal
+from bench_core.planning.invocation import toml_literal
+from bench_core.planning.option import options_of
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import division
+from bench_core.planning.settings import GivenAs
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
-_LISTS = (
-    *("data", "metrics", "learners", "settings", "seeds", "folds", "plugins", "caps"),
-    *("drop", "groups", "share"),
-)
-_ROWS = ("y", "queries", "valid", "test", "split")
 _FILES = ("data", "suite", "label", "query")
+_ROWS = ("y", "queries", "valid", "test", "split")
+_IN_SPLITS = ("task", "drop", "groups", "cv", "share")
 
 
 def request_of(
     request: RunRequest | None, X: Any, y: Any, queries: Any, name: str, options: Mapping[str, Any]
 ) -> RunRequest:
-    """The request, changed by the options that are not at their defaults."""
-    given = dict(options)
+    """The request, changed by the options that are given; None leaves one as it is."""
+    known = options_of(RunRequest)
+    for option_name in options:
+        if option_name not in known:
+            raise TypeError(unknown("argument", option_name, known))
+    given = {k: v for k, v in options.items() if v is not None}
+    for field, value in given.items():
+        if known[field].option.form.many and isinstance(value, list | dict) and not value:
+            raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
     if X is None:
         _refuse_without_data(y, queries, given)
     else:
         dataset = _dataset(X, y, queries, name, given)
         names = dataset.splits[0].columns
-        given |= {"data": (dataset,), "valid": "", "test": "", "split": "", "task": ""}
-    for field in ("data", "metrics", "learners", "seeds", "folds"):
-        if isinstance(given[field], list | dict) and not given[field]:
-            raise UsageError(f"{field} is empty: give at least one, or leave it out")
-    given["learners"], chosen = _learners(given["learners"])
-    given["settings"] = (*chosen, *_settings(given["settings"]))
-    given["costs"] = costs_of(given["costs"], names)
-    for field, value in given.items():
-        if field in _LISTS and value is not None:
-            given[field] = tuple(map(_plain, _listed(value)))
-        elif isinstance(value, Path):
-            given[field] = str(value)
-    with blaming("caps"):
-        given["caps"] = as_caps(given["caps"])
-    changed = {
-        f.name: given[f.name]
-        for f in fields(RunRequest)
-        if given.get(f.name, f.default) != f.default
-    }
+        given = {k: v for k, v in given.items() if k not in ("valid", "test", "split", "task")}
+        given["data"] = (dataset,)
+    chosen = tuple(_parameters(given.get("learners")))
+    if chosen or "settings" in given:
+        given["settings"] = (*chosen, *_settings(given.get("settings", ())))
+    if "learners" in given:
+        given["learners"] = _learners(given["learners"])
+    if "costs" in given:
+        given["costs"] = costs_of(given["costs"], names)
+    if "caps" in given:
+        with blaming("caps"):
+            given["caps"] = as_caps(given["caps"])
+    changed = {k: _plain_value(v, known[k].option.form.many) for k, v in given.items()}
     return replace(request or RunRequest(), **changed)
+
+
+def _plain_value(value: Any, many: bool) -> Any:
+    """A value as a request holds it: lists as tuples, numpy's whole numbers as Python's, paths as
+    text."""
+    return tuple(map(_plain, _listed(value))) if many else _plain(value)
 
 
 def _refuse_without_data(y: Any, queries: Any, given: Mapping[str, Any]) -> None:
     for name, value in (("y", y), ("queries", queries)):
         if value is not None:
             raise UsageError(f"{name} is given without X: {name} belongs to data in memory")
-    data = given["data"]
+    data = given.get("data", ())
     for value in [data, *(data if isinstance(data, tuple | list) else ())]:
         if hasattr(value, "shape"):
             kind = type(value).__name__
             raise UsageError(f"data: a {kind} is no name or file; data in memory is run(X, y)")
     for name in ("valid", "test", "split"):
-        if not isinstance(given[name], str | Path):
-            raise UsageError(f"{name} is a {type(given[name]).__name__} without X: give X and y")
+        value = given.get(name, "")
+        if not isinstance(value, str | Path):
+            raise UsageError(f"{name} is a {type(value).__name__} without X: give X and y")
 
 
 def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) -> InMemory:
     """The data in memory as a data set."""
     for field in _FILES:
-        if _is_given(given[field]):
+        if _is_given(given.get(field)):
             raise UsageError(f"{field} means nothing beside X: leave one of the two out")
-    if given["index_base"] != 1:
+    if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
     if not isinstance(name, str) or not name.isprintable() or not name.strip():
         raise UsageError(f"name must be a word for the data in results, not {name!r}")
-    rows = {"y": y, "queries": queries, **{k: given[k] for k in ("valid", "test", "split")}}
+    rows = {"y": y, "queries": queries, **{k: given.get(k) for k in ("valid", "test", "split")}}
     if not isinstance(X, Splits):
         parts = {k: v if _is_given(v) else None for k, v in rows.items()}
         return InMemory(name, *_folds(X, parts, given))
-    for field in (*_ROWS, "task", "drop", "groups", "cv", "share"):
+    for field in (*_ROWS, *_IN_SPLITS):
         if _is_given(rows.get(field, given.get(field))):
             raise UsageError(f"{field} means nothing beside Splits, which hold it")
     fault = shapes_fault(X)
@@ -103,15 +109,14 @@ def _dataset(X: Any, y: Any, queries: Any, name: str, given: Mapping[str, Any]) 
 
 def _folds(X: Any, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[Splits]:
     """The splits of data in memory by fold."""
-    lists = {name: tuple(_listed(given[name])) for name in ("drop", "groups", "share")}
-    apart = next((k for k in ("split", "valid", "test") if parts[k] is not None), "")
-    divided = division(RunRequest(cv=given["cv"], share=lists["share"], split=apart))
+    lists = {name: tuple(_listed(given.get(name, ()))) for name in ("drop", "groups", "share")}
+    apart = [k for k in ("split", "valid", "test") if parts[k] is not None]
+    divided = division(RunRequest(cv=given.get("cv", 0), share=lists["share"]), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
     for fold in range(folds):
         division_of = {"drop": lists["drop"], "shares": shares, "turn": fold / folds}
-        splits = array_splits(X, **parts, task=given["task"], **division_of)
-        splits = under_groups(splits, lists["groups"])
-        yield replace(splits, notes=tuple(map(in_python, splits.notes)))
+        splits = array_splits(X, **parts, task=given.get("task", ""), **division_of)
+        yield under_groups(splits, lists["groups"])
 
 
 def _is_given(value: Any) -> bool:
@@ -125,65 +130,44 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """numpy's whole numbers as Python's, paths as text, everything else as it is."""
     if isinstance(value, Path):
         return str(value)
     return value.__index__() if hasattr(value, "__index__") else value
 
 
-def _learners(given: Any) -> tuple[tuple[Any, ...], list[str]]:
-    """Learners, and settings from a mapping of their names to parameters."""
-    if not isinstance(given, Mapping):
-        listed = (given,) if is_learner(given) else tuple(_listed(given))
-        for one in listed:
-            if isinstance(one, type):
-                raise UsageError(f"learners: {one.__name__} is a class; give {one.__name__}()")
-        return listed, []
-    settings = []
-    for name, table in given.items():
+def _learners(given: Any) -> tuple[Any, ...]:
+    listed = (given,) if is_learner(given) else tuple(_listed(given))
+    for one in listed:
+        if isinstance(one, type):
+            raise UsageError(f"learners: {one.__name__} is a class; give {one.__name__}()")
+    return listed
+
+
+def _parameters(learners: Any) -> Iterator[GivenAs]:
+    """Settings from a mapping of learners' names to parameters."""
+    for name, table in learners.items() if isinstance(learners, Mapping) else ():
         if not isinstance(name, str) or not isinstance(table, Mapping):
             raise UsageError(
-                f"learners: {name!r} is given {one_line(repr(table), 60)}; a mapping holds names "
+                f"learners: {name!r} is given {_brief(table)}; a mapping holds names "
                 "and their parameters, as {'miser': {'trees': 300}}; instances go into a list"
             )
-        settings += [f"{name}.{key}={_literal(value, key)}" for key, value in table.items()]
-    return tuple(given), settings
-
-
-def settings_as_given(learners: Any, settings: Any) -> dict[str, str]:
-    """The settings in ``learners`` and ``settings`` as texts, each with the words that give it."""
-    tables = learners.items() if isinstance(learners, Mapping) else ()
-    words = {
-        _spelled(f"{name}.{key}", value): f"learners={{{name!r}: {{{key!r}: {_brief(value)}}}}}"
-        for name, table in tables
-        if isinstance(table, Mapping)
-        for key, value in table.items()
-    }
-    if isinstance(settings, Mapping):
-        return words | {
-            _spelled(str(key), value): f"settings={{{key!r}: {_brief(value)}}}"
-            for key, value in settings.items()
-        }
-    return words | {text: f"settings={text!r}" for text in map(str, _listed(settings))}
-
-
-def _brief(value: Any) -> str:
-    return one_line(repr(value), 60)
-
-
-def _spelled(name: str, value: Any) -> str:
-    """A setting's text; its name alone where the value can be none, which is refused later."""
-    try:
-        return f"{name}={_literal(value, name)}"
-    except UsageError:
-        return name
+        for key, value in table.items():
+            given = f"learners={{{name!r}: {{{key!r}: {_brief(value)}}}}}"
+            yield GivenAs.of(f"{name}.{key}={_literal(value, key)}", given)
 
 
 def _settings(given: Any) -> Iterable[Any]:
     """Settings as texts; a mapping of ``miser.trees`` to values is accepted."""
-    if isinstance(given, Mapping):
-        return [f"{key}={_literal(value, str(key))}" for key, value in given.items()]
-    return _listed(given)
+    if not isinstance(given, Mapping):
+        return _listed(given)
+    return [
+        GivenAs.of(f"{key}={_literal(value, str(key))}", f"settings={{{key!r}: {_brief(value)}}}")
+        for key, value in given.items()
+    ]
+
+
+def _brief(value: Any) -> str:
+    return one_line(repr(value), 60)
 
 
 def _literal(value: Any, key: str) -> str:

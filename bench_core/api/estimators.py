@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.contracts import learner_of
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import with_costs
@@ -30,7 +29,7 @@ from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import predictions
-from bench_core.execution.in_process import fit_in_process
+from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
@@ -112,7 +111,7 @@ class _Budgeted(BaseEstimator):
         if is_learner(self.learner) and not isinstance(self.learner, type):
             if self.parameters:
                 raise ValueError("parameters are those of a learner given by name")
-            found: Sequence[Any] = [resolved(learner_of(self.learner), registry.learner)]
+            found: Sequence[Any] = [resolved(self.learner, registry.learner)]
         elif isinstance(self.learner, str):
             cls = registry.learner(self.learner)
             where = f"learner {self.learner}"

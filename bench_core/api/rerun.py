@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench_core.api.orchestration import registry_of
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
 from bench_core.execution.runner import RunResult, carry_out
-from bench_core.planning.commands import given_from_python
+from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
-from bench_core.plugins import load_registry
 from bench_core.results.differences import differences
-from bench_core.results.records import Trial, TrialSpec, with_tuples
+from bench_core.results.records import Trial, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
 
@@ -58,26 +58,18 @@ class Rerun:
         return not self.changed
 
 
-def rerun(
-    trial: str,
-    *,
-    store: str | Path,
-    plugins: Sequence[str],
-    data_dir: str | Path | None,
-    on_event: OnEvent,
-) -> Rerun:
+def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
     """Train and score the trial of this name (the beginning of its key) in a store of its own.
 
-    Raises UsageError where there is no such trial or it cannot be asked for again, InputError where
-    it fails now.
+    ``asked`` names the store that has the trial, plugins and the folder of data. Raises UsageError
+    where there is no such trial or it cannot be asked for again, InputError where it fails now.
     """
-    kept = Store(store)
+    kept = Store(asked.store)
     then = kept.trial(trial)
-    asked = kept.request_for(then.key)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        request = _request(then, asked, path, plugins, str(data_dir or ""))
-        registry = load_registry(request.plugins)
+        request = _request(then, kept.request_for(then.key), path, asked)
+        registry = registry_of(request)
         plan = make_plan(request, registry)
         spec = _again(then, plan)
         plan = _alone(plan, spec)
@@ -94,20 +86,25 @@ def rerun(
     )
 
 
-def _request(
-    then: Trial, asked: Mapping[str, Any], store: Path, plugins: Sequence[str], data_dir: str
-) -> RunRequest:
-    """What the run asked for, on the trial's data set and repeat alone."""
-    if given_from_python(asked):
+def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest) -> RunRequest:
+    """The run's request for the trial's data set and repeat alone."""
+    if given_from_python(before):
         raise UsageError(
             "its data or costs were objects of Python, which the store does not hold: call "
             "bench_core.run with them and another store, and compare the exports"
         )
-    known = {f.name for f in fields(RunRequest)} - {"store", "fresh", "plugins", "workers"}
-    kept = with_tuples({k: v for k, v in asked.items() if k in known})
-    kept |= {"seeds": (then.seed,), "folds": (then.fold,)}
-    kept |= {"data_dir": data_dir or kept.get("data_dir", ""), "timeout": 0.0, "memory": 0}
-    return RunRequest(**kept, store=str(store), plugins=tuple(plugins), workers=1)
+    return RunRequest.of(
+        before,
+        seeds=(then.seed,),
+        folds=(then.fold,),
+        data_dir=asked.data_dir or before.get("data_dir", ""),
+        store=str(store),
+        plugins=asked.plugins,
+        workers=1,
+        timeout=0.0,
+        memory=0,
+        fresh=False,
+    )
 
 
 def _again(then: Trial, plan: Plan) -> TrialSpec:

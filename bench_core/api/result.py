@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
@@ -16,18 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.answers import Best as Best
-from bench_core.api.answers import Figure as Figure
-from bench_core.api.answers import of_the_curve
 from bench_core.api.display import html_table, lines
-from bench_core.api.words import speaking_python
+from bench_core.api.keywords import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.board import UNKNOWN, Board, Row
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.terminal.wording import cost, notices
+from bench_core.statistics.intervals import Interval
+from bench_core.terminal.wording import cost, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +35,58 @@ if TYPE_CHECKING:
     Amount = float | str | Budget
 
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
+
+
+@dataclass(frozen=True, repr=False)
+class Best:
+    """The learner and setting that are best within a budget on validation.
+
+    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
+    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
+    ``Result.features``.
+    """
+
+    dataset: str
+    learner: str
+    params: Mapping[str, Any]
+    point: Mapping[str, Any]
+    at: str
+    metric: str
+    quality: float
+    cost: float
+    audit: str
+    features: DataFrame
+    interval: Interval
+    tier: int
+    level: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """One line: who, how good, for how much, at which point."""
+        low, high = map(quality, self.interval)
+        sure = "" if math.isnan(self.interval.low) else f" (95%: {low} to {high})"
+        reached = f"{self.metric} {quality(self.quality)}{sure} at a cost of {cost(self.cost)}"
+        level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
+        return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
+
+
+@dataclass(frozen=True, repr=False)
+class Figure:
+    """A picture of a run's curves: shown by notebooks, kept by ``save``."""
+
+    svg: str
+    run: str
+    write: Callable[[str | PathLike[str]], Path]
+
+    def __repr__(self) -> str:
+        """One line: of which run."""
+        return f"Figure(curves of {self.run}; save(path) writes .svg, .pdf or .png)"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture as .svg, .pdf or .png, by the name's ending."""
+        return self.write(path)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +108,7 @@ class Result(RunResult):
     @classmethod
     def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
-        with speaking_python():
+        with in_python():
             kept = Store(fspath(store))
             info, ended = kept.info(run), kept.ended(run)
         return cls(
@@ -80,7 +130,7 @@ class Result(RunResult):
 
     @cached_property
     def _rows(self) -> DataFrame:
-        with speaking_python():
+        with in_python():
             frame = self.frame()
         if frame.empty or not (frame["status"] == "ok").any():
             why = "; ".join(f"{title}: {error}" for title, _, error in self.failures[:1])
@@ -124,7 +174,7 @@ class Result(RunResult):
                         "cost": row.best.cost,
                         "cost at 99%": row.cheap.cost if row.cheap else math.nan,
                         "saving": row.saving,
-                        **of_the_curve(row),
+                        **_of_the_curve(row),
                         "settings": row.fits,
                         "seconds": row.seconds,
                         "audit": row.audit,
@@ -278,7 +328,7 @@ class Result(RunResult):
     ) -> DataFrame:
         """What a learner (None: the best) buys within a budget: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first."""
-        from bench_core.leaderboard.purchases import chosen_within, purchases
+        from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]
@@ -295,7 +345,7 @@ class Result(RunResult):
         from bench_core.plugins import load_registry
 
         output = Path(path)
-        with speaking_python():
+        with in_python():
             named = self.info.request.get("plugins", ())  # a store by itself imports nothing
             reports = load_registry([name for name in named if name in sys.modules]).reports
             by_suffix = {s: one for one in reversed([*reports.values()]) for s in one.suffixes}
@@ -333,6 +383,16 @@ class Result(RunResult):
             parts.append(self.plot().svg)
         return "\n".join(parts)
 
+    @cached_property
+    def _certified(self) -> dict[str, Board]:
+        """Boards with intervals that were asked for, by data set."""
+        return {}
+
+    @cached_property
+    def _stood(self) -> dict[tuple[str, Budget | None], Mapping[str, Standing]]:
+        """Standings that were asked for, by data set and budget."""
+        return {}
+
     @property
     def _finished(self) -> bool:
         return self.counts.get("ok", 0) > 0
@@ -345,19 +405,18 @@ class Result(RunResult):
         """The board with intervals; computed once."""
         from bench_core.leaderboard.certainty import certified
 
-        kept: dict[str, Board] = self.__dict__.setdefault("_certified", {})
-        if dataset not in kept:
+        if dataset not in self._certified:
             store, board = Store(self.store), self._boards[dataset]
-            kept[dataset] = certified(self.info, store, board, self._rows)
-        return kept[dataset]
+            self._certified[dataset] = certified(self.info, store, board, self._rows)
+        return self._certified[dataset]
 
     def _standings(self, dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
         """By learner, the best tier first; computed once for each budget."""
-        kept: dict[Any, Mapping[str, Standing]] = self.__dict__.setdefault("_kept", {})
-        if (dataset, budget) not in kept:
+        key = dataset, budget
+        if key not in self._stood:
             (found,) = self._standings_at(dataset, [budget])
-            kept[dataset, budget] = {one.learner: one for one in found.rows}
-        return kept[dataset, budget]
+            self._stood[key] = {one.learner: one for one in found.rows}
+        return self._stood[key]
 
     def _standings_at(
         self, dataset: str, budgets: Sequence[Budget | None]
@@ -397,3 +456,13 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Da
     import pandas as pd
 
     return pd.DataFrame(rows, columns=list(columns)) if columns else pd.DataFrame(rows)
+
+
+def _of_the_curve(row: Row) -> dict[str, float]:
+    """The interval of the saving, and area and regret with theirs."""
+    saved = row.saved.interval if row.saved else UNKNOWN
+    found = {"saving low": saved.low, "saving high": saved.high}
+    for name, one in (("area", row.area), ("regret", row.regret)):
+        low, high = one.interval if one else UNKNOWN
+        found |= {name: one.value if one else math.nan, f"{name} low": low, f"{name} high": high}
+    return found

@@ -249,8 +249,6 @@ def _invoke(arguments: list[str]) -> int:
 def _usage_line(error: click.ClickException) -> str:
     """An error found by click, with the verb and a hint."""
     message = error.format_message()
-    for jargon, plain in (("float range", "number"), ("integer range", "whole number")):
-        message = message.replace(f"a valid {jargon}", f"a {plain}")
     context = getattr(error, "ctx", None)
     if context is None:
         return message

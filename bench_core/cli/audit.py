@@ -27,11 +27,11 @@ same. A learner that fails leaves the ranking, and the exit status is then 1."""
 @options.stored_run_options
 def command(run: str, output: Path | None, **given: Any) -> int:
     """Audit RUN in full: all its trials, every query, every operating point."""
-    from bench_core import api
+    from bench_core.api.orchestration import audited
 
     check_output(output)
-    with doing_again("", run=run, **given) as asked:
-        result = api.audit(run, **asked)
+    with doing_again("", run, **given) as (asked, show):
+        result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
     declared = sum(status == "declared" for _, status, _ in result.failures)
     verdict = {"verified": replayed - refused - declared, "declared": declared}

@@ -39,10 +39,8 @@ The exit status is 1 where a promise is broken.""",
     type=click.Choice(["learner", "dataset", "metric", "cost-model", "report"]),
     help="Which one is meant where several share the name.",
 )
-@click.option(
-    "--set",
+@options.request_option(
     "settings",
-    multiple=True,
     metavar="NAME.FIELD=VALUE",
     help="A parameter of a learner or data set, or an option of a cost model, as a TOML value.",
 )

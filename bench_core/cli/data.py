@@ -140,9 +140,12 @@ def _home(folder: DataFolder, dataset: Any) -> Path:
 
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:
     """Instances of the named data sets; ``all`` means those with ``files`` or ``downloads``."""
+    from bench_core.contracts import dataset_of
+
     if names == ("all",):
-        names = tuple(n for n, d in sorted(registry.datasets.items()) if getattr(d, what))
-    return [registry.dataset(name)() for name in names]
+        known = sorted(registry.datasets)
+        names = tuple(n for n in known if getattr(registry.about_dataset(n), what))
+    return [dataset_of(registry.dataset(name)()) for name in names]
 
 
 def _each(things: Sequence[Any], work: Callable[[Any], None]) -> int:

@@ -53,7 +53,7 @@ def command(
 ) -> int:
     """Write the results of RUN: one row for each trial, operating point and split; or what its
     operating points buy."""
-    from bench_core.leaderboard.purchases import shares
+    from bench_core.leaderboard.bought_sensors import shares
     from bench_core.results.marks import with_choices
     from bench_core.results.store import Store
 

@@ -108,24 +108,26 @@ def _datasets(registry: Registry, data_dir: Path | None = None) -> Table:
 
     source = DataFolder(data_dir)
     rows = [
-        (name, str(dataset.task), str(dataset.folds), _files(dataset, source), dataset.title)
-        for name, dataset in sorted(registry.datasets.items())
+        (name, str(about.task), str(about.folds), _files(registry, name, source), about.title)
+        for name in sorted(registry.datasets)
+        for about in [registry.about_dataset(name)]
     ]
     styles = ["dim" if row[3] == ABSENT else "" for row in rows]
     titles = ("data set", "task", "folds", "files", "title")
     return Table(titles, rows, "data set", ("folds",), WORDY, row_styles=styles)
 
 
-def _files(dataset: Any, source: DataFolder) -> str:
+def _files(registry: Registry, name: str, source: DataFolder) -> str:
     """Whether it could be run now."""
     from bench_core.datasets.publishers.fetch import is_there
 
-    if dataset.stand_in_for:
+    about = registry.about_dataset(name)
+    if about.stand_in_for:
         return "generated"
-    if not dataset.files:
+    if not about.files:
         return "none needed"
     try:
-        return PRESENT if is_there(dataset(), source) else ABSENT
+        return PRESENT if is_there(registry.dataset(name)(), source) else ABSENT
     except InputError:
         return "twice there"
     except Exception:  # of another's plugin, which must not hide the rest

@@ -233,9 +233,9 @@ def sensors_table(model: Predictor) -> Table:
     metavar="FILE",
     help="Rows to replay.  [default: the test rows that it was exported with]",
 )
-@click.option("--label", default="", metavar="COLUMN", help="Of a table.")
-@click.option("--query", default="", metavar="COLUMN", help="Of a table.")
-@click.option("--index-base", type=click.IntRange(0, 1), default=1, show_default=True)
+@options.request_option("label")
+@options.request_option("query")
+@options.request_option("index_base")
 @options.debug_option
 def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
     """Replay the model in FOLDER row by row: quality and cost beside those of the export.
@@ -247,7 +247,7 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
-        rows = _rows_of(data, model, {"--label": label, "--query": query}, index_base)
+        rows = _rows_of(data, model, {"label": label, "query": query}, index_base)
     again = replayed(model, rows)
     metric = model.about["metric"]
     kept = ("quality", "total_cost", "cost_max")
@@ -299,7 +299,7 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     from bench_core.data import Examples
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "--split": ""}, index_base, "")
+    part = read_part(path, {**columns, "split": ""}, index_base, "")
     y = _numbers(part, model.about)
     X = np.zeros((len(part), len(model.names)), dtype=np.float32)
     place = {name: j for j, name in enumerate(model.names)}

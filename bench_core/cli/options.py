@@ -1,23 +1,25 @@
-"""Option types and the options that several verbs share, spelt once."""
+"""The options of the verbs: those of a request, made from its fields, and those of the terminal."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bench_core._io.text import is_url
-from bench_core.cli.complete import runs_named
+from bench_core.cli.completion import COMPLETIONS, names_of, runs_named
 from bench_core.errors import UsageError, blaming, one_line
-from bench_core.planning.commands import shell_word
-from bench_core.results.budgets import COMMAS, KINDS, Budget, as_caps, parse_budgets
+from bench_core.planning.invocation import shell_word
+from bench_core.planning.option import NAMES, Field, Form, help_of, options_of
+from bench_core.planning.request import RunRequest
+from bench_core.results.budgets import KINDS, Budget, parse_budgets
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -27,45 +29,28 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 STORE = Path("results/bench.db")
 _DEBUG = "bench.debug"
 
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_BYTES = {"": 1, "b": 1} | {
-    prefix + end: base**power
-    for power, prefix in enumerate("kmgt", start=1)
-    for end, base in (("", 1024), ("ib", 1024), ("b", 1000))
-}
-
-
 if TYPE_CHECKING:
     Choice = click.Choice[str]
-    ParamType = click.ParamType[float]
+    ParamType = click.ParamType[Any]
 else:  # older releases cannot be subscripted
     Choice = click.Choice
     ParamType = click.ParamType
 
 
-class Quantity(ParamType):
-    """A number with a unit out of a table, such as ``10m`` or ``4GiB``."""
+class Written(ParamType):
+    """A value as a form of ``planning.option`` reads it."""
 
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name = name
-        self._units = units
-        self._example = example
+    name = "text"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The number in the table's base unit; a fault names the units."""
-        if isinstance(value, int | float):
-            return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
-        unit = self._units.get(match[2].lower()) if match else None
-        if match is None or unit is None or float(match[1]) == 0:
-            self.fail(f"{value!r} is no {self.name}: write {self._example}", param, ctx)
-        return float(match[1]) * unit
+    def __init__(self, form: Form) -> None:
+        self._form = form
 
-
-DURATION = Quantity("duration", _SECONDS, "for example 90s, 10m or 2h")
-MEMORY = Quantity("amount of memory", _BYTES, "for example 500MiB or 4GiB")
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value of a text; a default stays as it is."""
+        try:
+            return self._form.read(value) if isinstance(value, str) else value
+        except (ValueError, UsageError) as error:
+            self.fail(str(error), param, ctx)
 
 
 class File(click.Path):
@@ -97,6 +82,83 @@ class Folder(click.Path):
         return value if url else super().convert(value, param, ctx)
 
 
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in this order."""
+
+    def decorate(command: Command) -> Command:
+        return reduce(lambda made, option: option(made), reversed(decorators), command)
+
+    return decorate
+
+
+def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that joins what repetitions of an option gave, each value once."""
+
+    def joined(_: click.Context, __: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
+        return tuple(dict.fromkeys(chain.from_iterable(given))) or default
+
+    return joined
+
+
+def request_options(request: type, *left_out: str) -> Callable[[Command], Command]:
+    """All options of a request but those left out."""
+    names = [name for name in options_of(request) if name not in left_out]
+    return together(*(request_option(name, request) for name in names))
+
+
+def request_option(
+    name: str, request: type = RunRequest, **changes: Any
+) -> Callable[[Command], Command]:
+    """The option of one field; ``changes`` are those of this verb, in click's words."""
+    known = options_of(request)
+    field = known[name]
+    given = _of_form(field) | _OWN.get(name, {}) | {"help": help_of(field, known)} | changes
+    if given.get("required"):
+        given.pop("default", None)  # click would take it
+    return click.option(*field.flags, name, **given)
+
+
+def _of_form(field: Field) -> dict[str, Any]:
+    """An option of click that reads a field's value."""
+    option, form = field.option, field.option.form
+    if form.flag:
+        return {"is_flag": True, "default": field.default}
+    given: dict[str, Any] = {"type": Written(form), "metavar": option.metavar or "NAMES"}
+    if form.many:
+        given |= {"multiple": True, "callback": _joined(field.default)}
+    else:
+        given |= {"default": field.default}
+    if option.complete:
+        given["shell_complete"] = COMPLETIONS.get(option.complete, names_of(option.complete))
+    if option.usual:
+        given["show_default"] = option.usual
+    if option.variable:
+        given |= {"envvar": option.variable, "show_envvar": True}
+    return given
+
+
+_OWN: dict[str, dict[str, Any]] = {
+    "store": {"type": FILE, "default": STORE, "show_default": True},
+    "data_dir": {"type": Folder(), "default": None},
+}
+"""Paths: what they are on the command line alone."""
+
+plugins_option = request_option("plugins")
+store_option = request_option("store")
+data_dir_option = request_option("data_dir")
+
+
+def names_option(*names: str, **given: Any) -> Callable[[Command], Command]:
+    """A list of names that belongs to one verb alone."""
+    how: dict[str, Any] = {
+        "type": Written(NAMES),
+        "multiple": True,
+        "callback": _joined(()),
+        "metavar": "NAMES",
+    }
+    return click.option(*names, **how | given)
+
+
 def budget_options(required: bool = False) -> Callable[[Command], Command]:
     """``--budget 10,20,40`` and ``--budget-kind``."""
     return together(
@@ -117,7 +179,7 @@ def budget_options(required: bool = False) -> Callable[[Command], Command]:
 
 
 def budgets(text: str, kind: str) -> tuple[Budget, ...]:
-    """What these options say."""
+    """The budgets of these options."""
     with blaming("--budget"):
         return parse_budgets(text, kind)
 
@@ -130,129 +192,22 @@ def one_budget(text: str, kind: str) -> Budget:
     return found[0]
 
 
-def caps_option(help: str) -> Callable[[Command], Command]:
-    """``--caps 5,10,20``: what no row may cost."""
-    return click.option("--caps", metavar="COST,...", callback=_caps, help=help)
-
-
-def _caps(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...]:
-    with blaming("--caps"):
-        return () if value is None else as_caps(parse_budgets(value, "cap"), COMMAS)
-
-
-def split_names(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    """Lists by comma or by repetition, in order, each name once."""
-    names: dict[str, None] = {}
-    for value in values:
-        found = [name.strip() for name in value.split(",") if name.strip()]
-        if not found:
-            raise click.BadParameter("an empty list: write a name, or leave the option out")
-        names |= dict.fromkeys(found)
-    return tuple(names)
-
-
-def whole_numbers(
-    ctx: click.Context, param: click.Parameter, values: Sequence[str]
-) -> tuple[int, ...]:
-    """Lists of whole numbers >= 0 by comma, repetition or range: ``0,1,2`` or ``0-2``."""
-    numbers: list[int] = []
-    for name in split_names(ctx, param, values):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", name)
-        last = int(match[2] or match[1]) if match else -1
-        if match is None or not int(match[1]) <= last < int(match[1]) + 10_000:
-            raise click.BadParameter(f"{name!r} is no whole number or range: write 0,1,2 or 0-2")
-        numbers.extend(range(int(match[1]), last + 1))
-    return tuple(dict.fromkeys(numbers))
-
-
-def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one, in this order."""
-
-    def decorate(command: Command) -> Command:
-        return reduce(lambda made, option: option(made), reversed(decorators), command)
-
-    return decorate
-
-
-names_option = partial(click.option, multiple=True, callback=split_names, metavar="NAMES")
-numbers_option = partial(click.option, multiple=True, callback=whole_numbers, metavar="NUMBERS")
-
-plugins_option = names_option(
-    "-p",
-    "--plugin",
-    "plugins",
-    metavar="MODULE",
-    help="Load a plugin module of the current folder or the environment that is not installed "
-    "as a plugin.",
-)
-
-store_option = click.option(
-    "--store",
-    type=FILE,
-    envvar="BENCH_STORE",
-    default=STORE,
-    show_default=True,
-    show_envvar=True,
-    metavar="FILE",
-    help="Where results are kept.",
-)
-
-
 def store_words(store: str | Path) -> str:
-    """How a command that is shown names this store: quoted for the shell, nothing where it is the
-    usual one."""
+    """The words that name this store in a command that is shown: quoted for the shell, none where
+    it is the usual one."""
     return "" if Path(store) == STORE else f" --store {shell_word(str(store))}"
 
-
-data_dir_option = click.option(
-    "--data-dir",
-    type=Folder(),
-    envvar="BENCH_DATA",
-    show_envvar=True,
-    metavar="FOLDER",
-    help="Where the files of data sets and datasets.toml lie; may be a URL.",
-)
 
 output_option = click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
 )
-
-
-def count_option(
-    *names: str, least: int = 1, most: int | None = None, metavar: str = "N", help: str
-) -> Callable[[Command], Command]:
-    """A whole number of at least one; 0 where it is not given."""
-    return click.option(
-        *names,
-        type=click.IntRange(least, most),
-        metavar=metavar,
-        callback=lambda context, _, value: value or 0,
-        help=help,
-    )
-
-
-texts_option = partial(click.option, multiple=True)
-"""Texts by repetition; a comma belongs to the text."""
-
-workers_option = count_option("-w", "--workers", help="Jobs at the same time.")
-
-executor_option = partial(
-    click.option,
-    "--executor",
-    metavar="WHERE",
-    help="local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
-    "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
-)
-
 no_progress_option = click.option(
     "--no-progress", is_flag=True, help="Show no progress bars or lines."
 )
-
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
-
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show more details.")
 
-# ``entry`` reads it from the command line, so that it works where parsing fails
+# ``app`` reads it from the command line, so that it works where parsing fails
 debug_option = click.option(
     "--debug",
     is_flag=True,
@@ -274,8 +229,8 @@ run_argument = click.argument("run", default="last", metavar="[RUN]", shell_comp
 
 stored_run_options = together(
     run_argument,
-    workers_option,
-    executor_option(default="local", show_default=True),
+    request_option("workers"),
+    request_option("executor", default="local", show_default=True),
     no_progress_option,
     output_option,
     store_option,

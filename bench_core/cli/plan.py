@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import following, request, request_options
+from bench_core.cli.run import following, request, run_options
 from bench_core.errors import UsageError, one_line
-from bench_core.planning.commands import shell_word
+from bench_core.planning.invocation import shell_word
+from bench_core.planning.option import number, whole
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -34,15 +35,18 @@ Examples:
 Takes the options of 'bench run'. Data is prepared, nothing is trained. The time comes from the
 durations in the store of the same learners on the same data; without them jobs are counted.""",
 )
-@request_options
-@options.count_option(
+@run_options
+@click.option(
     "--jobs",
+    type=options.Written(whole(1)),
+    default=0,
+    metavar="N",
     help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
     "machine; --workers and --threads then hold for each job (default 1).",
 )
 @click.option(
     "--core-hour",
-    type=click.FloatRange(0),
+    type=options.Written(number(0)),
     metavar="PRICE",
     help="What an hour of one core costs: the price of the plan is shown too.",
 )
@@ -63,7 +67,7 @@ def command(
     **given: Any,
 ) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
-    from bench_core import api
+    from bench_core.api.orchestration import planned, registry_of
 
     asked = request(**given)
     if jobs and output is None:
@@ -72,7 +76,7 @@ def command(
         output = options.FILE.convert(output, None, None)
         check_output(output)
     with following("", no_progress, quiet, verbose) as show:
-        made = api.plan(request=asked, on_event=show)
+        made = planned(asked, registry_of(asked), show)
     asked = replace(asked, executor=made.executor)
     if jobs and output:
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bench_core.cli import options
-from bench_core.cli.complete import runs_named
+from bench_core.cli.completion import runs_named
 from bench_core.errors import UsageError
 from bench_core.terminal.wording import count
 

@@ -1,4 +1,4 @@
-"""``bench rerun``: do one trial again from nothing, and say whether it gives the same bits."""
+"""``bench rerun``: do one trial again from nothing, and compare every bit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import doing_again
+from bench_core.cli.run import following, request
 
 DIFFERS = 1
 _SHOWN = 5
@@ -31,13 +31,13 @@ differs.""",
 @options.no_progress_option
 @options.store_option
 @options.common_options
-def command(trial: str, **given: Any) -> int:
-    """Train and score TRIAL anew: the same bits, or what differs and which ingredient changed."""
+def command(trial: str, no_progress: bool, quiet: bool, verbose: bool, **given: Any) -> int:
+    """Train and score TRIAL again: the same bits, or what differs and which ingredient changed."""
     from bench_core.api.rerun import rerun
 
-    options.find_plugins_here(given["plugins"])
-    with doing_again("", **given) as asked:
-        found = rerun(trial, **asked)
+    asked = request(**given)
+    with following("", no_progress, quiet, verbose) as show:
+        found = rerun(trial, asked, show)
     word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
     click.echo(f"{found.title}: {word} ({found.rows} rows)")
     for line in found.changed[:_SHOWN]:

@@ -6,205 +6,36 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bench_core.cli import options
-from bench_core.cli.complete import data_named, names_of, profiles_named, settings_named
-from bench_core.cli.options import names_option, numbers_option
 from bench_core.cli.report import report_for, write_report
 from bench_core.errors import UsageError, one_line
+from bench_core.planning.request import RunRequest
 from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
     from bench_core.execution.events import OnEvent
-    from bench_core.planning.request import RunRequest
     from bench_core.plugins import Registry
 
-AUDITS = ("sample", "full", "off")
 GO_ON = "; the same command goes on from there"
 
-_text = partial(click.option, default="")
-
-
-def _shares(_: click.Context, __: click.Parameter, value: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in value.split(",") if value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of shares: write 0.2,0.2") from None
-
-
-request_options = options.together(
-    _text(
-        "-s",
-        "--suite",
-        metavar="NAME",
-        shell_complete=names_of("suite_files"),
-        help="The suite to run: 'bench list suites'.",
-    ),
-    names_option(
-        "-d",
-        "--data",
-        shell_complete=data_named,
-        help="Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that "
-        "has a data set's name). With --suite, those of its data sets to use.",
-    ),
-    _text("--valid", metavar="FILE", help="Validation file; without one a part of --data."),
-    _text("--test", metavar="FILE", help="Test file; without one a part of --data."),
-    _text("--label", metavar="COLUMN", help="Column of the label, for CSV and Parquet."),
-    _text("--query", metavar="COLUMN", help="Column of the query, for CSV and Parquet."),
-    _text("--split", metavar="COLUMN", help="Column with the values train, valid and test."),
-    _text("--task", metavar="TASK", help="ranking, regression, binary or multiclass."),
-    names_option("--drop", metavar="COLUMNS", help="Columns of the file to leave out."),
-    options.texts_option(
-        "--group",
-        "groups",
-        metavar="COLUMNS:COST",
-        help="Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
-    ),
-    options.count_option(
-        "--cv",
-        least=3,
-        most=100,
-        metavar="K",
-        help="K-fold cross-validation of one file, queries kept whole.",
-    ),
-    _text(
-        "--share",
-        metavar="VALID,TEST",
-        callback=_shares,
-        help="Parts of one file for validation and test; default: 0.2,0.2.",
-    ),
-    _text("--unit", metavar="WORD", help="What the costs of a file count, such as ms."),
-    names_option(
-        *("-m", "--metric", "metrics"),
-        shell_complete=names_of("metrics"),
-        help="Metrics, the primary one first: 'bench list metrics'.",
-    ),
-    _text(
-        "--costs",
-        metavar="FILE",
-        help="Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: "
-        "the data set's own, for files 1 each.",
-    ),
-    options.caps_option(
-        "Costs that no row may exceed, enforced row by row: learners are also measured under each."
-    ),
-    click.option(
-        "--index-base",
-        type=click.IntRange(0, 1),
-        default=1,
-        show_default=True,
-        help="Number of the first feature in SVMlight files.",
-    ),
-    names_option(
-        "-l",
-        "--learners",
-        shell_complete=names_of("learners"),
-        help="Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a "
-        "suite five for a first board. What a suite leaves out on a data set runs there if --data "
-        "names that too.",
-    ),
-    _text(
-        "--reference",
-        metavar="NAME",
-        shell_complete=names_of("learners"),
-        help="The learner that savings are measured against, put on every board. Default: the "
-        "suite's; without a suite an imported model or gbrt, if it takes part, else none.",
-    ),
-    _text(
-        "--profile",
-        metavar="NAME",
-        shell_complete=profiles_named,
-        help="quick (the default), standard or paper.",
-    ),
-    options.texts_option(
-        "--set",
-        "settings",
-        metavar="LEARNER.FIELD=VALUE",
-        shell_complete=settings_named,
-        help="A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
-    ),
-    options.count_option(
-        "--configs",
-        most=1000,
-        help="Try N settings of each learner instead of grids: its default and N-1 from the ranges "
-        "that it declares. Validation chooses.",
-    ),
-    numbers_option("--seeds", help="Seeds, as 0,1,2 or 0-2."),
-    numbers_option("--folds", help="Folds of the data sets, as 0,1,2 or 0-2."),
-    options.workers_option,
-    options.count_option("-t", "--threads", help="Threads of each job."),
-    options.executor_option(default="", show_default="the suite's, else local"),
-    click.option(
-        "--timeout",
-        type=options.DURATION,
-        metavar="TIME",
-        help="Limit of each job, start of its process left out: 90s, 10m, 2h; "
-        "seconds without a unit. Default: 24h.",
-    ),
-    click.option(
-        "--memory",
-        type=options.MEMORY,
-        metavar="SIZE",
-        help="Limit of each job: 500MiB, 4GiB. Counted are heap and shared memory of its process "
-        "and of all that it starts (elsewhere than on Linux its process alone), not mapped files. "
-        "Default: 80% of the machine's memory, shared by the workers.",
-    ),
-    click.option(
-        "--retries",
-        type=click.IntRange(0, 100),
-        default=0,
-        metavar="N",
-        help="Try a job that does not end well up to N times more; 'bench log' has every attempt.",
-    ),
-    click.option(
-        "--audit",
-        type=click.Choice(AUDITS),
-        default=AUDITS[0],
-        show_default=True,
-        help="Replay a sample of the queries, all of them, or none, to check the declared costs.",
-    ),
-    click.option("--fresh", is_flag=True, help="Do all work anew instead of reusing results."),
-    click.option(
-        "--strict-data", is_flag=True, help="Fail instead of falling back to generated data."
-    ),
-    options.data_dir_option,
-    options.store_option,
-    options.no_progress_option,
+run_options = options.together(
+    options.request_options(RunRequest, "plugins"), options.no_progress_option
 )
-"""All options of a run."""
+"""All options of a run but those of every verb."""
 
 
 def request(
-    *,
-    plugins: Sequence[str],
-    store: Path,
-    data_dir: Path | None,
-    seeds: tuple[int, ...],
-    folds: tuple[int, ...],
-    timeout: float | None,
-    memory: float | None,
-    **given: Any,
+    *, plugins: tuple[str, ...], store: Path, data_dir: Path | None = None, **given: Any
 ) -> RunRequest:
-    """The request that the options of ``request_options`` and ``-p`` make."""
-    from bench_core.planning.request import DAY, RunRequest
-
+    """The request that the options of a verb make."""
     options.find_plugins_here(plugins)
-    return RunRequest(
-        plugins=tuple(plugins),
-        store=str(store),
-        data_dir=str(data_dir or ""),
-        seeds=seeds or None,
-        folds=folds or None,
-        timeout=timeout or DAY,
-        memory=int(memory or 0),
-        **given,
-    )
+    return RunRequest(plugins=plugins, store=str(store), data_dir=str(data_dir or ""), **given)
 
 
 @click.command(
@@ -223,7 +54,7 @@ Examples:
 Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost file.
 Interrupt at any time: finished work is kept, and the same command does the rest.""",
 )
-@request_options
+@run_options
 @options.output_option
 @options.common_options
 def command(
@@ -234,13 +65,13 @@ def command(
     What to run is a suite, or data sets or files of your own. Results are kept in the store;
     what it already holds is not done again.
     """
-    from bench_core import api
+    from bench_core.api.orchestration import carried_out, registry_of
 
     asked = request(**given)
-    registry = options.registry(asked.plugins)
+    registry = registry_of(asked)
     report_for(registry, output)  # refused before hours are spent
     with following(GO_ON, no_progress, quiet, verbose) as show:
-        result = api.run(request=asked, on_event=show)
+        result = carried_out(asked, registry, show)
     return show_result(registry, result, output, quiet, verbose)
 
 
@@ -296,20 +127,19 @@ def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ..
 @contextmanager
 def doing_again(
     advice: str,
+    run: str,
     *,
-    run: str = "",
     store: Path,
     plugins: Sequence[str],
     no_progress: bool,
     quiet: bool,
     verbose: bool,
     **given: Any,
-) -> Iterator[dict[str, Any]]:
-    """What a verb that does stored work again hands to Python; its events are displayed."""
-    modules = needed_plugins(store, run, plugins) if run else tuple(plugins)
-    options.find_plugins_here(modules)
+) -> Iterator[tuple[RunRequest, OnEvent]]:
+    """The request of a verb that does the work of a stored run again, and a display of events."""
+    modules = needed_plugins(store, run, plugins)
     with following(advice, no_progress, quiet, verbose) as show:
-        yield {**given, "store": str(store), "plugins": modules, "on_event": show}
+        yield request(plugins=modules, store=store, **given), show
 
 
 def show_result(

@@ -109,27 +109,27 @@ def _default(p: Parameter) -> str:
 
     if p.holds_learner and p.default is not None:
         return name_of(p.default) or str(p.default)
-    from bench_core.planning.commands import toml_literal
+    from bench_core.planning.invocation import toml_literal
 
     return toml_literal(p.default)
 
 
 def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
     """A data set's files, and where to put them."""
-    dataset = registry.dataset(name)
-    lines = [f"{name}: data set, {_from(registry, 'dataset', name)}", f"  {dataset.title}"]
-    lines += [f"  task: {dataset.task}", f"  folds: {dataset.folds}"]
-    if dataset.stand_in_for:
-        lines.append(f"  stands in for {dataset.stand_in_for} where its files are absent")
+    dataset, about = registry.dataset(name), registry.about_dataset(name)
+    lines = [f"{name}: data set, {_from(registry, 'dataset', name)}", f"  {about.title}"]
+    lines += [f"  task: {about.task}", f"  folds: {about.folds}"]
+    if about.stand_in_for:
+        lines.append(f"  stands in for {about.stand_in_for} where its files are absent")
     lines += [*_doc(dataset), *_parameters("Options", dataset, name)]
-    if not dataset.files:
+    if not about.files:
         return "\n".join([*lines, "", "Needs no files: bundled or generated."])
     from bench_core.datasets.data_folder import DataFolder
 
     source = DataFolder(data_dir)
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
-    lines += ["", f"Files, {'your own' if dataset.place else where}:"]
-    lines += [f"  {_found(source, file)}  {file}" for file in dataset.files]
+    lines += ["", f"Files, {'your own' if about.place else where}:"]
+    lines += [f"  {_found(source, file)}  {file}" for file in about.files]
     return "\n".join([*lines, *_way_to(dataset(), source)])
 
 

@@ -26,8 +26,8 @@ Results go to the shard jobs/7.db with its models and a list of sums; 'bench mer
 shards into a store. What was killed is started again; what is done is not done twice.""",
 )
 @click.argument("job", type=click.Path(path_type=Path))
-@options.count_option("-w", "--workers", help="Jobs at the same time; default: as planned.")
-@options.count_option("-t", "--threads", help="Threads of each job; default: as planned.")
+@options.request_option("workers", help="Jobs at the same time; default: as planned.")
+@options.request_option("threads", help="Threads of each job; default: as planned.")
 @options.data_dir_option
 @options.no_progress_option
 @options.common_options

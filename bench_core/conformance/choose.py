@@ -9,7 +9,7 @@ from bench_core.contracts import learner_of
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
-from bench_core.planning.request import parse_setting, with_setting
+from bench_core.planning.settings import parse_setting, with_setting
 from bench_core.plugins import Registry
 
 KINDS = ("learner", "data set", "metric", "cost model", "report")
@@ -52,7 +52,7 @@ def _tables(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The values set, by owner."""
     tables: dict[str, dict[str, Any]] = {}
     for setting in map(parse_setting, settings):
-        with blaming(f"--set {setting.text}"):
+        with blaming(setting.given):
             own = tables.get(setting.owner, {})
             tables[setting.owner] = with_setting(own, setting.path, setting.value)
     return tables

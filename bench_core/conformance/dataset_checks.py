@@ -101,7 +101,7 @@ def check_repeatable(dataset: Any, source: Source) -> None:
     """
     first = fingerprint(_splits(dataset, source))
     last = {"seed": 1, "fold": dataset_of(dataset).folds - 1}
-    others = {k: v for k, v in last.items() if k not in dataset.depends_on}
+    others = {k: v for k, v in last.items() if k not in dataset_of(dataset).depends_on}
     again = {"seed": 0, "fold": 0} | others
     if fingerprint(dataset.prepare(source, "quick", **again)) != first:
         raise ConformanceError(f"prepared again with {others}, its arrays are others")
@@ -139,7 +139,7 @@ def _splits(dataset: Any, source: Any) -> Splits:
 @lru_cache(maxsize=1)
 def _prepared(dataset: Any, source: Any) -> Splits:
     made = dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
-    return made if shapes_fault(made) else made.complete(dataset.task)
+    return made if shapes_fault(made) else made.complete(dataset_of(dataset).task)
 
 
 def _parts(splits: Splits) -> tuple[Examples, ...]:

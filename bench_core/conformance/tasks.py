@@ -15,7 +15,7 @@ import numpy as np
 from bench_core.arrays import Array, FloatArray
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
-from bench_core.execution.in_process import fit_in_process
+from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import default_metric
 from bench_core.parameters import resolved
 from bench_core.plugins import load_registry

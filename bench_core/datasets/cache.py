@@ -76,7 +76,7 @@ def prepare(
     ``say`` gets a line before work begins. Raises InputError for unusable files and for a
     cache folder that cannot be written.
     """
-    source, dataset = source or DataFolder(None, say), dataset_of(dataset)
+    source = source or DataFolder(None, say)
     home = cache_folder(cache_dir) / "prepared"
     path = home / entry_name(dataset, size, fold, seed, source)
     if (splits := _whole(path)) is not None:
@@ -99,8 +99,9 @@ def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Spli
         made = dataset.prepare(source, size, fold, seed)
     wrong = shapes_fault(made)
     if not wrong:
-        made = made.complete(dataset.task)
-        wrong = labels_fault(dataset.task or made.task, made)
+        task = dataset_of(dataset).task
+        made = made.complete(task)
+        wrong = labels_fault(task or made.task, made)
     if wrong:
         raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
     return cast(Splits, made)
@@ -117,18 +118,18 @@ def _writable(folder: Path, what: str) -> Iterator[None]:
 
 def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source) -> str:
     """The folder name of an entry: all that its arrays depend on."""
-    dataset = dataset_of(dataset)
+    about = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
     own: Any = fields(dataset) if is_dataclass(dataset) else ()
     facts = {
         "format": FORMAT,
         "name": dataset.name,
-        "version": dataset.version,
+        "version": about.version,
         "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
-        "asked": {k: v for k, v in asked.items() if k in dataset.depends_on},
-        "files": dataset.stamp(source)
-        or [_identity(source.find(name).resolve()) for name in dataset.files if source.has(name)],
+        "asked": {k: v for k, v in asked.items() if k in about.depends_on},
+        "files": about.stamp(source)
+        or [_identity(source.find(name).resolve()) for name in about.files if source.has(name)],
     }
     return f"{_safe(dataset.name)}-{digest(facts)}"
 
@@ -224,6 +225,7 @@ def fingerprint(splits: Splits) -> str:
     """sha256 over the names, types, shapes and bytes of all arrays; prices do not enter."""
     h = hashlib.sha256()
     for name, array in _arrays(splits):
+        # little-endian, so that the same data have one fingerprint on every machine
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
         h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")

@@ -18,7 +18,7 @@ from bench_core.costs.model import (
     price_list,
 )
 from bench_core.costs.shipped import MODELS
-from bench_core.errors import InputError, UsageError, charging, unknown
+from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
 Models = Mapping[str, type[CostModel]]
@@ -50,6 +50,7 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
         )
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
+    # learners train on the surrogate: what it calls a sensor must be one on the bill
     if not same_sensors(costs, prices):
         raise InputError(
             f"{place}: cost model {costs.name!r} lets learners train on other sensors than it "
@@ -94,8 +95,8 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
         or own.sensors > len(columns)
     ):
         raise UsageError(
-            f"--group {groups[0]}: the costs have a model or groups of their own; write this one "
-            "there too, under the key 'shared'"
+            f"{option('group', groups[0])}: the costs have a model or groups of their own; write "
+            "this one there too, under the key 'shared'"
         )
     cost = np.array([own.sensor[list(needed)].sum() for needed in sensors])
     shared = []
@@ -111,7 +112,7 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
             cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
         )
     except ContradictionError as error:
-        raise UsageError(f"--group: {error}") from error
+        raise UsageError(f"{option('group')}: {error}") from error
     return splits.under(prices.of_columns(number))
 
 
@@ -121,14 +122,14 @@ def _amount(group: str, text: str) -> float:
     except ValueError:
         amount = math.nan
     if not 0 <= amount < math.inf:
-        raise UsageError(f"--group {group}: {text!r} is no cost; write COLUMN,COLUMN:COST")
+        raise UsageError(f"{option('group', group)}: {text!r} is no cost; write COLUMN,COLUMN:COST")
     return amount
 
 
 def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
     found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
     if not found:
-        raise UsageError(f"--group {group}: {unknown('column', word, columns)}")
+        raise UsageError(f"{option('group', group)}: {unknown('column', word, columns)}")
     return found
 
 

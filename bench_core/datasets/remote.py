@@ -70,6 +70,7 @@ def fetched(url: str, to: Path | None = None) -> Path:
         to.parent.mkdir(parents=True, exist_ok=True)
         with locked(to.with_name(f".{to.name}.lock")):
             about = dict(_asked(place, lambda system, path: system.info(path)))
+            # each kind of storage has other facts that change with a file's content
             mark = {name: str(about[name]) for name in _MARKS if about.get(name) is not None}
             known = json.loads(note.read_text()) if note.is_file() and to.is_file() else {}
             if known.get("mark") != mark:

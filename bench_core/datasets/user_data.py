@@ -36,7 +36,7 @@ from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import Column, Table, TextArray, different_texts
 from bench_core.datasets.splitting import hashed
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 from bench_core.splits import SPLITS, Splits, task_of_labels
 
 CUT = "split: "
@@ -103,7 +103,7 @@ class Part:
         if queries is not None:
             rows = np.repeat(units, queries.sizes)
             queries = Queries.from_sizes(queries.sizes[units])
-        numbers = np.flatnonzero(rows)
+        numbers = np.flatnonzero(rows)  # of the chosen rows in this part, for messages
         return replace(
             self,
             X=self.X[rows],
@@ -118,9 +118,12 @@ class Part:
 
 def _row_numbers(table: Table, X: Float32Array, names: Sequence[str]) -> Iterator[str]:
     """A note for each column that numbers the rows."""
-    for j, name in enumerate(names):
-        column = X[:, j]
-        if len(X) > SMALLEST and np.array_equal(np.sort(column), column.min() + np.arange(len(X))):
+    if len(X) <= SMALLEST:
+        return
+    low, high = X.min(axis=0), X.max(axis=0)
+    for j in np.flatnonzero(high - low == len(X) - 1).tolist():
+        name = names[j]
+        if np.array_equal(np.sort(X[:, j]), low[j] + np.arange(len(X))):
             yield f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
 
 
@@ -153,7 +156,7 @@ def splits_of(
     )
     names = parts["train"].names
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
-    prices = SensorPrices.additive(np.ones(len(column)))
+    prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:
         prices = prices.of_columns([column[name] for name in origins])
     return Splits(
@@ -164,6 +167,7 @@ def splits_of(
 
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
+    # an SVMlight file ends with the largest index that it uses, so files may differ in width
     widest = max((p.names for p in parts.values()), key=len)
     first = parts["train"]
     made = {}
@@ -189,8 +193,8 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
     first = parts["train"]
     if len(parts) > 1:
         raise InputError(
-            f"{first.path}: column {column!r} splits it, but --valid or --test is given too; "
-            "use one of the two"
+            f"{first.path}: column {column!r} splits it, but {option('valid')} or {option('test')} "
+            "is given too; use one of the two"
         )
     names = first.split if first.split is not None else np.empty(0)
     known = np.array([SPELLINGS.get(str(n).strip().lower(), "") for n in names])
@@ -200,7 +204,7 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
             f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
             "write train, valid or test"
         )
-    queries = first.queries or Queries(np.arange(len(first) + 1))
+    queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
     of_unit = known[queries.boundaries[:-1]]
     apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
     if len(apart):
@@ -225,6 +229,7 @@ def _by_hash(
         return parts
     first = parts["train"]
     shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
+    # hashes lie on a circle; a fold turns it, so that the test splits of all folds cover it once
     angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
     place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
     chosen = np.array(["train", *missing])[place]
@@ -234,7 +239,7 @@ def _by_hash(
         if not len(made[n]):
             raise InputError(
                 f"{first.path}: too small to cut a {n} split off by a hash; "
-                "give --valid and --test, or a --split column"
+                f"give {option('valid')} and {option('test')}, or a {option('split')} column"
             )
     unit = "row number" if first.queries is None else "query"
     how = f"a quarter of {first.path.name} as {missing[0]}"
@@ -314,16 +319,16 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
             task = Task(asked)
         except ValueError:
             known = ", ".join(t.value for t in Task)
-            raise InputError(f"--task {asked}: no such task; known: {known}") from None
+            raise InputError(f"{option('task', asked)}: no such task; known: {known}") from None
     else:
         task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):
             task, reason = task_of_labels(parts["train"].labels)
-        notes.append(f"task: {task}, because {reason}; --task changes it")
+        notes.append(f"task: {task}, because {reason}; option 'task' changes it")
     if task is Task.RANKING and without:
         raise InputError(
             f"{without[0]}: ranking needs queries; add qid, a file {without[0].name}.query, "
-            "or --query COLUMN"
+            f"or {option('query', like='COLUMN')}"
         )
     return task
 
@@ -340,11 +345,13 @@ def _numbered(
     values = np.unique(labels)
     if task is Task.BINARY and len(values) > 2:
         raise InputError(
-            f"{path}: {len(values)} different labels, a binary task has two; say --task multiclass"
+            f"{path}: {len(values)} different labels, a binary task has two; "
+            f"say {option('task', 'multiclass')}"
         )
     if task is Task.MULTICLASS and len(values) == 2:
         raise InputError(
-            f"{path}: two different labels, a multiclass task has more; say --task binary"
+            f"{path}: two different labels, a multiclass task has more; "
+            f"say {option('task', 'binary')}"
         )
     if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
         shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
@@ -375,14 +382,14 @@ def _refuse_labels(task: Task, part: Part) -> None:
 
 
 def _refuse_new_class(part: Part, known: NDArray[Any]) -> None:
-    at = np.searchsorted(known, part.labels)
+    at = np.searchsorted(known, part.labels)  # one past the end where a label is above all
     new = known[at.clip(max=len(known) - 1)] != part.labels
     if new.any():
         row = int(np.argmax(new))
         number = (
             ""
             if part.labels.dtype.kind != "f"
-            else "; for labels that are no classes say --task regression"
+            else f"; for labels that are no classes say {option('task', 'regression')}"
         )
         raise InputError(
             f"{part.place(row)}: label {_short(part.labels[row])!r} is of no training row; correct "

@@ -29,7 +29,7 @@ from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
 from bench_core.datasets.user_files import FORMATS, FileData
-from bench_core.errors import InputError, unknown
+from bench_core.errors import InputError, spelt, unknown
 from bench_core.plugins import PluginInfo, Registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
@@ -39,9 +39,6 @@ _PATHS = ("file", "valid", "test", "costs")
 _TEXTS = (*_PATHS, "title", "format", "task", "label", "query")
 _KEYS = (*_TEXTS, "split", "folds", "index_base")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_OPTION = re.compile(
-    r"--(valid|test|label|query|split|task|index-base|costs)\b(?: (\d|COLUMN|binary|multiclass)\b)?"
-)
 MOST_FOLDS = 100
 
 
@@ -55,19 +52,17 @@ class Entry:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the files; ``source``, ``size`` and ``seed`` mean nothing here."""
         try:
-            return self.own.prepare(source, size, fold, seed)
+            with spelt(_as_keys):
+                return self.own.prepare(source, size, fold, seed)
         except InputError as error:  # it may be the table that is wrong, as in a column's name
-            raise InputError(f"{self.place}: {_as_keys(str(error))}") from error
+            raise InputError(f"{self.place}: {error}") from error
 
 
-def _as_keys(message: str) -> str:
-    """What ``bench run`` calls options are keys here: ``--index-base 0`` is ``index_base = 0``."""
-
-    def key(option: re.Match[str]) -> str:
-        name = f"key '{option[1].replace('-', '_')}'"
-        return f"{name} = {option[2]}" if option[2] else name
-
-    return _OPTION.sub(key, message)
+def _as_keys(name: str, like: str, value: object) -> str:
+    """The options of ``bench run`` are keys here: ``--index-base 0`` is ``index_base = 0``."""
+    written = like if value is None else str(value)
+    key = f"key '{name.replace('-', '_')}'"
+    return f"{key} = {written}" if written else key
 
 
 def read_entries(path: Path) -> list[type[Any]]:

@@ -17,7 +17,7 @@ from bench_core.datasets.readers.tables import Table, read_table
 from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_data import Part, splits_of
-from bench_core.errors import InputError, one_line, unknown
+from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
@@ -90,7 +90,7 @@ class FileData:
 
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
-        columns = {"--label": self.label, "--query": self.query, "--split": self.split}
+        columns = {name: getattr(self, name) for name in ("label", "query", "split")}
         parts = {
             name: read_part(
                 _local(path, SIDE_CARS), columns, self.index_base, self.format, self.drop
@@ -102,7 +102,7 @@ class FileData:
         for name in self.drop:
             if name not in dropped:
                 what = unknown("column", name, parts["train"].names)
-                raise InputError(f"{self.train}: --drop: {what}")
+                raise InputError(f"{self.train}: {option('drop')}: {what}")
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
@@ -144,10 +144,11 @@ def read_part(
             raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         return _table_part(read_table(path, format), columns, drop)
-    for option, column in columns.items():
+    for given, column in columns.items():
         if column:
             raise InputError(
-                f"{path}: {option} {column} names a column, an SVMlight file has none; leave it out"
+                f"{path}: {option(given, column)} names a column, an SVMlight file has none; "
+                "leave it out"
             )
     rows = read_svmlight(path, index_base=index_base)
     count = len(rows) if rows.queries is None else len(rows.queries)
@@ -187,10 +188,10 @@ def _is_table(path: Path) -> bool:
 
 def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
     path = table.path
-    for option, column in columns.items():
+    for given, column in columns.items():
         if column and column not in table.names:
             what = unknown("column", column, table.names)
-            raise InputError(f"{path}, line 1: {option}: {what}")
+            raise InputError(f"{path}, line 1: {option(given)}: {what}")
     label, query, split = columns.values()
     notes: list[str] = []
     query = query or _named(table, QUERIES)

@@ -185,14 +185,18 @@ class _Audit:
 
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
+        sizes = np.diff(units(self.examples.features))
+        order, points = (
+            self.rng.permutation(len(sizes)),
+            self.rng.permutation(len(self.path.points)),
+        )
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
-        count = len(units(self.examples.features)) - 1
-        # at most half of the split: a block that is unlike any of the trial's
-        block = self._block(self.rng.permutation(count)[: min(most, max(1, count // 2))])
-        self._without_others(block)
-        points = self.rng.permutation(len(self.path.points))
-        if isinstance(self.model, Exportable):
+        if isinstance(self.model, Exportable):  # its program is walked row by row
+            most = min(most, 1 + int(np.searchsorted(np.cumsum(sizes[order]), SAMPLE_ROWS)))
             points = points[:SAMPLE_PROGRAMS]
+        # at most half of the split: a block that is unlike any of the trial's
+        block = self._block(order[: min(most, max(1, len(sizes) // 2))])
+        self._without_others(block)
         at = np.resize(points, len(block.chosen))[block.own]
         self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()])
 
@@ -313,6 +317,7 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.own[rows]))
         names = tuple(map(str, range(features.X.shape[1])))
         served = Predictor(Folder(program, self.costs, names, {}))
+        served.compile()
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
         bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
         cost = self._cost(block, mine)[here]

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench_core.errors import InputError, UsageError, one_line
+from bench_core.errors import InputError, UsageError, one_line, option
 from bench_core.planning.request import RunRequest
 
 
@@ -23,7 +23,7 @@ def client_of(request: RunRequest, workers: int) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        fault = f"--executor dask: {error}: pip install 'budget-bench[dask]'"
+        fault = f"{option('executor', 'dask')}: {error}: pip install 'budget-bench[dask]'"
         raise UsageError(fault) from error
     where = request.executor.partition("=")[2]
     if not where:
@@ -35,9 +35,15 @@ def client_of(request: RunRequest, workers: int) -> Iterator[Any]:
     try:
         client = Client(found, timeout="20s")
     except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
-        raise NoSchedulerError(f"--executor dask={where}: no scheduler there ({error})") from error
+        raise NoSchedulerError(
+            f"{option('executor', f'dask={where}')}: no scheduler there ({error})"
+        ) from error
     with client:
         yield client
+
+
+def _named(where: str) -> str:
+    return option("executor", f"dask={where}")
 
 
 def threads_of(client: Any) -> int:
@@ -56,15 +62,15 @@ def named(where: str) -> Any:
         with _current_folder():
             found = getattr(import_module(module), name, None)
     except Exception as error:
-        raise InputError(f"--executor dask={where}: {_why(module, error)}") from error
+        raise InputError(f"{option('executor', f'dask={where}')}: {_why(module, error)}") from error
     if found is None:
-        raise InputError(f"--executor dask={where}: module {module} has no {name}")
+        raise InputError(f"{option('executor', f'dask={where}')}: module {module} has no {name}")
     try:
         return found() if callable(found) else found
     except Exception as error:
         why = one_line(f"{type(error).__name__}: {error}", 300)
         raise NoSchedulerError(
-            f"--executor dask={where}: {name}() made no cluster ({why})"
+            f"{option('executor', f'dask={where}')}: {name}() made no cluster ({why})"
         ) from error
 
 

@@ -21,6 +21,7 @@ from bench_core.results.records import (
     Job,
     Outcome,
     Status,
+    TrialSpec,
     Verdict,
 )
 from bench_core.results.store import Store
@@ -29,7 +30,7 @@ from bench_core.results.store_files import states_folder
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.execution.executors import InlineExecutor, LocalExecutor
+    from bench_core.execution.executors import Executor, LocalExecutor
     from bench_core.results.writer import Writer
 
 
@@ -76,8 +77,8 @@ class RunResult:
 
 @dataclass(slots=True)
 class Kept:
-    """What this process keeps from one part of a run to the next: idle workers, plugins, and the
-    names of data that were compared and of learners that were compiled."""
+    """State reused between parts of a run: idle workers, plugins, and the names of data that were
+    compared and of learners that were compiled."""
 
     executor: LocalExecutor | None = None
     registry: Registry | None = None
@@ -111,72 +112,82 @@ def carry_out(
     writer: Writer,
     emit: OnEvent,
     warm_up: Callable[[Iterable[str]], None],
-    *,
-    about: Mapping[str, Any] | None = None,
-    listed: Sequence[str] = (),
-    here: Callable[[Job], Job] = lambda job: job,
-    kept: Kept | None = None,
+    executor: Executor | None = None,
 ) -> RunResult:
     """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
 
     ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
-    must neither be paid by each worker nor count in a fit's seconds. Where the plan is a part of a
-    run, ``about`` and ``listed`` are what is kept of the whole and the keys of all its trials.
+    must neither be paid by each worker nor count in a fit's seconds. ``executor``: other than the
+    request's.
+    """
+    jobs = _jobs(plan)
+    writer.costs(plan.costs)
+    writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
+    done, total = len(plan.finished), len(plan.trials)
+    emit(Event("plan", plan.run, done=done, total=total, jobs_total=len(jobs)))
+    for trial, reason in trials_skipped(plan):
+        writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
+    said = RunResult(plan.run, writer.path, {}, len(plan.finished))
+    said = replace(said, notes=plan.notes, warnings=plan.warnings)
+    cores = plan.workers, plan.threads
+    return do_jobs(jobs, said, request, cores, writer, emit, warm_up, executor=executor)
+
+
+def do_jobs(
+    jobs: Sequence[Job],
+    said: RunResult,
+    request: RunRequest,
+    cores: tuple[int, int],
+    writer: Writer,
+    emit: OnEvent,
+    warm_up: Callable[[Iterable[str]], None] = lambda learners: None,
+    *,
+    here: Callable[[Job], Job] = lambda job: job,
+    kept: Kept | None = None,
+    executor: Executor | None = None,
+) -> RunResult:
+    """Do jobs of a run that the store knows, keep each outcome, and return what was ``said`` of the
+    run with how its trials ended. Raises ``Interrupted`` on Ctrl-C.
+
     ``here`` gives a job the places of its files on this machine; they are not kept. What ``kept``
-    holds is used, and stays for the next part.
+    holds is used, and stays for the next part of the run. ``executor``: other than the request's.
     """
     started = time.perf_counter()
+    planned = {job.key: job for job in jobs}
 
-    def keep(outcome: Outcome, tried: bool = True) -> None:
-        outcome = replace(outcome, job=planned.get(outcome.job.key, outcome.job))
+    def keep(outcome: Outcome) -> None:
+        outcome = replace(outcome, job=planned[outcome.job.key])
         spec = outcome.job.spec
         with writer.transaction():
-            if tried:
-                writer.attempt(plan.run, outcome)
+            writer.attempt(said.run, outcome)
             if isinstance(spec, FitSpec):
                 writer.fit(outcome)
             else:
                 writer.trial(spec, outcome)
 
-    writer.costs(plan.costs)
-    whole = about or about_run(plan, request)
-    writer.begin(plan.run, whole, listed or [t.key for t in plan.trials])
-    jobs = _jobs(plan)
-    planned = {job.key: job for job in jobs}
-    there = (len(plan.finished), len(plan.trials))
-    emit(Event("plan", plan.run, done=there[0], total=there[1], jobs_total=len(jobs)))
+    def result() -> RunResult:
+        ended = Store(writer.path).ended(said.run)
+        return replace(
+            said,
+            counts=Counter(t.status for t in ended),
+            audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
+            failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
+            seconds=said.seconds + time.perf_counter() - started,
+        )
+
     try:
-        for trial, reason in trials_skipped(plan):
-            keep(Outcome(Job("score", trial), Status.SKIPPED, reason), tried=False)
-        jobs = list(map(here, jobs))
-        known = kept or Kept()
-        if jobs and (learners := known.new(job.learner for job in jobs if job.kind == "fit")):
-            warm_up(learners)
-        _perform(jobs, request, (plan.workers, plan.threads), emit, keep, kept)
+        if executor is None:
+            jobs, known = list(map(here, jobs)), kept or Kept()
+            if learners := known.new(job.learner for job in jobs if job.kind == "fit"):
+                warm_up(learners)
+        _perform(jobs, request, cores, emit, keep, kept, executor)
     except BaseException as error:
-        writer.end(plan.run, "interrupted")
+        writer.end(said.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(result_of(plan, writer.path, started, interrupted=True)) from None
+            raise Interrupted(replace(result(), interrupted=True)) from None
         raise
-    writer.end(plan.run, "finished")
-    return result_of(plan, writer.path, started)
-
-
-def result_of(plan: Plan, path: Path, started: float, interrupted: bool = False) -> RunResult:
-    """How the trials of a run stand in the store at ``path``."""
-    ended = Store(path).ended(plan.run)
-    return RunResult(
-        run=plan.run,
-        store=path,
-        counts=Counter(t.status for t in ended),
-        reused=len(plan.finished),
-        audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
-        notes=plan.notes,
-        warnings=plan.warnings,
-        seconds=time.perf_counter() - started,
-        interrupted=interrupted,
-        failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
-    )
+    writer.end(said.run, "finished")
+    return result()
 
 
 def _jobs(plan: Plan) -> list[Job]:
@@ -187,20 +198,19 @@ def _jobs(plan: Plan) -> list[Job]:
     left = fits_left(plan)
     needed = {key for fit in left for key in fit.needs.values()}
 
-    def rank(fit: FitSpec) -> int:
-        return early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
-
     def place(fit: FitSpec) -> tuple[int, float]:
-        return rank(fit), -plan.expected.get(fit.key, 0.0)
+        rank = early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
+        return rank, -plan.expected.get(fit.key, 0.0)
 
-    jobs = []
-    for fit in sorted(left, key=place):
-        needs = tuple(f"fit:{key}" for key in fit.needs.values())
-        jobs.append(Job("fit", replace(fit, threads=plan.threads), needs))
-    for trial in trials_left(plan):
-        spec = replace(trial, threads=plan.threads, workers=plan.workers)
-        jobs.append(Job("score", spec, (f"fit:{trial.fit}",)))
-    return jobs
+    fits = [replace(fit, threads=plan.threads) for fit in sorted(left, key=place)]
+    cores: dict[str, Any] = {"threads": plan.threads, "workers": plan.workers}
+    return jobs_of(fits, [replace(trial, **cores) for trial in trials_left(plan)])
+
+
+def jobs_of(fits: Iterable[FitSpec], trials: Iterable[TrialSpec]) -> list[Job]:
+    """Fits and trials as jobs that need each other."""
+    jobs = [Job("fit", fit, tuple(f"fit:{key}" for key in fit.needs.values())) for fit in fits]
+    return jobs + [Job("score", trial, (f"fit:{trial.fit}",)) for trial in trials]
 
 
 def carry_out_audit(
@@ -274,6 +284,7 @@ def _perform(
     emit: OnEvent,
     keep: Callable[[Outcome], None],
     kept: Kept | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
     idle workers that are ``kept``."""
@@ -284,8 +295,10 @@ def _perform(
     def count(event: Event) -> None:
         emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
 
-    if request.executor == "inline":
-        executor: InlineExecutor | LocalExecutor = InlineExecutor(count)
+    if executor is not None:
+        pass
+    elif request.executor == "inline":
+        executor = InlineExecutor(count)
         if request.timeout not in (0.0, DAY) or request.memory:
             line = "limits on time and memory do not hold inline: nothing can be killed there"
             count(Event("note", line, warning=True))
@@ -298,7 +311,8 @@ def _perform(
         executor = LocalExecutor(*cores, count, request.timeout, limit, most)
     try:
         for outcome in run_jobs(jobs, executor, request.retries):
-            keep(outcome)
+            if not outcome.stored:
+                keep(outcome)
             ended.add(outcome.job.key)
             texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
             seconds, status = outcome.seconds, str(outcome.status)
@@ -310,9 +324,7 @@ def _perform(
             executor.close()
 
 
-def run_jobs(
-    jobs: Sequence[Job], executor: InlineExecutor | LocalExecutor, retries: int = 0
-) -> Iterator[Outcome]:
+def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Iterator[Outcome]:
     """Run all jobs and yield how each ended, as they end; one whose need failed is skipped. One
     that failed is tried again up to ``retries`` times, and every attempt is yielded.
 

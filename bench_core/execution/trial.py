@@ -1,36 +1,24 @@
-"""One fit and one trial as pure functions of a JSON specification.
+"""One trial as a pure function of a JSON specification.
 
-``run_fit`` learns and saves the model's state; ``run_trial`` loads it, predicts the splits in
-blocks, meters, scores and audits. Both run in a worker process or in the caller's.
+``run_trial`` loads a fitted model, predicts the splits in blocks, meters, scores and audits, in a
+worker process or in the caller's.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench_core._io.digests import canonical, import_key
-from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-from bench_core.arrays import Array
-from bench_core.class_names import decode, encode, trust
-from bench_core.datasets.cache import SHARED, open_prepared
-from bench_core.errors import UsageError
+from bench_core.class_names import trust
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
-from bench_core.execution.context import Build, Context, Progress, context
 from bench_core.execution.contract import ContractError, plain_marks
-from bench_core.execution.loading import loading
+from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.predict import PredictedPath, predict_split
 from bench_core.execution.score import points_to_keep, score_split, stored_values
-from bench_core.metrics import parse_metric
-from bench_core.protocols import Marked, Metric, Staged
+from bench_core.protocols import Marked, Staged
 from bench_core.results.records import (
-    FitResult,
     FitSpec,
     Job,
     Result,
@@ -39,8 +27,8 @@ from bench_core.results.records import (
     Trial,
     TrialSpec,
 )
-from bench_core.results.store_files import costs_path, load_model, save_model, state_path
-from bench_core.splits import SPLITS, Splits
+from bench_core.results.store_files import load_model, state_path
+from bench_core.splits import Splits
 
 
 def perform(job: Job, progress: Progress) -> Result:
@@ -49,52 +37,6 @@ def perform(job: Job, progress: Progress) -> Result:
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
     return run_trial(job.spec, progress)
-
-
-def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
-    """Fit one learner and save its state; what is raised on the way is the caller's to report."""
-    reset_peak_rss()
-    learner = decode(spec.learner)
-    splits = open_splits(spec, ("train", "valid"))
-    with fit_context(spec, splits, progress) as offered, loading() as spent:
-        started = time.perf_counter()
-        model = learner.fit(splits.train, splits.valid, splits.prices, offered)
-        seconds = time.perf_counter() - started
-    save_model(state_path(spec.states, spec.key), model, spec.needs.values())
-    return FitResult(max(0.0, seconds - spent.seconds), peak_rss_mb())
-
-
-def fit_context(
-    spec: FitSpec, splits: Splits, progress: Progress
-) -> AbstractContextManager[Context]:
-    """What the learner of a fit gets to ask."""
-
-    def fitted(learner: Any) -> Any:
-        key = spec.needs.get(canonical(encode(learner)))
-        if key is None:
-            raise KeyError(f"{learner} is not among needs() of {spec.learner_name}")
-        return load_model(state_path(spec.states, key))
-
-    def shared(name: str, module: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, module, build)
-
-    metric = find_metric(spec.metric, spec.plugins)
-    return context(splits, metric, spec.seed, spec.threads, fitted, shared, progress)
-
-
-def _kept_beside(data: Path, name: str, module: str, build: Build) -> Mapping[str, Array]:
-    """Arrays of the training data, kept beside it until the code of ``module`` changes.
-
-    Where somebody else's prepared data may be read and not written they are not kept.
-    """
-    code = import_key(module)
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    folder = data / SHARED
-    path = folder / f"{safe}-{code[:16]}"
-    place = folder if folder.is_dir() else folder.parent
-    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
-        return build()
-    return shared_arrays(path, build)
 
 
 def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
@@ -188,26 +130,3 @@ def sensors_of(splits: Splits) -> Sensors:
 def _short_list(names: Iterable[str]) -> str:
     first, more = [*names][:3], len([*names]) - 3
     return ", ".join(first) + (f" and {more} more" if more > 0 else "")
-
-
-def open_splits(
-    spec: FitSpec | TrialSpec,
-    rows: Sequence[str] = SPLITS,
-    labels: Sequence[str] = SPLITS,
-) -> Splits:
-    """Prepared data as memory maps (``open_prepared``), under the cost model that the specification
-    names."""
-    splits = open_prepared(Path(spec.data), rows, labels)
-    if not spec.costs:
-        return splits
-    return splits.under(load_model(costs_path(spec.states, spec.costs)))
-
-
-def find_metric(name: str, plugins: tuple[str, ...]) -> Metric:
-    """A metric by its spelling; plugins are imported for one that is not built in."""
-    try:
-        return parse_metric(name)
-    except UsageError:
-        from bench_core.plugins import load_registry
-
-        return parse_metric(name, load_registry(plugins).metrics)

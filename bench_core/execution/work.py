@@ -6,11 +6,11 @@ done again, so a job that was killed is done by starting it again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
@@ -19,17 +19,16 @@ from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import add_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.loading import loading
-from bench_core.execution.runner import Kept, RunResult, carry_out, result_of
+from bench_core.execution.runner import Kept, RunResult, do_jobs, jobs_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
-from bench_core.planning.plan import Plan, usable_fits
-from bench_core.planning.request import read_settings
+from bench_core.planning.plan import usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
+from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry, load_registry
-from bench_core.results.records import Job, RunRecord, with_tuples
+from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
@@ -44,9 +43,8 @@ def warming(
         def say(line: str) -> None:
             emit(Event("note", line))
 
-        with loading():
-            registry.warm_up(learners, say)
-            warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
+        registry.warm_up(learners, say)
+        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
 
     return warm_up
 
@@ -59,52 +57,50 @@ def work(
     plugins: Sequence[str] = (),
     kept: Kept | None = None,
 ) -> RunResult:
-    """Do what the shard lacks of a job. Raises ``Interrupted`` on Ctrl-C, InputError
-    where data, code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
-    started = time.perf_counter()
+    """Do what the shard lacks of a job. Raises ``Interrupted`` on Ctrl-C, InputError where data,
+    code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
     planned = job.request.data_dir
     data_dir = data_dir or (planned if is_url(planned) else "")
     registry = kept.registry if kept else None
     if registry is None:
-        named = tuple(dict.fromkeys([*job.request.plugins, *plugins]))
-        registry = load_registry(named)
+        registry = load_registry(dict.fromkeys([*job.request.plugins, *plugins]))
         add_own_data(registry, data_folder(data_dir or None))
     if kept:
         kept.registry = registry
     check_job(job)
-    if check_store(shard):
-        plan = _plan(job, shard)
-        if len(plan.finished) == len(job.trials):
-            return result_of(plan, shard, started)
     places = {place.path: _data(place, job, registry, emit, data_dir) for place in job.data}
     states = str(states_folder(shard).absolute())
 
     def here(each: Job) -> Job:
         return replace(each, spec=replace(each.spec, data=places[each.spec.data], states=states))
 
-    asked = replace(job.request, store=str(shard), data_dir=data_dir)
-    with open_writer(shard) as writer:
-        plan = _plan(job, shard)
-        given = plan, asked, writer, emit, warming(registry, plan.metrics, emit)
-        return carry_out(*given, about=job.about, listed=job.listed, here=here, kept=kept)
-
-
-def _plan(job: JobFile, shard: Path) -> Plan:
-    """The job as a plan, with what its shard holds already."""
-    finished, fitted = Store(shard).finished()
-    record = {f.name: job.about[f.name] for f in fields(RunRecord)}
-    return Plan(
-        **with_tuples(record),
-        run=job.run,
-        fits=job.fits,
-        trials=(*job.trials, *(trial for trial, _ in job.skipped)),
-        costs={key: from_json(costs) for key, costs in job.costs.items()},
-        finished=finished & {trial.key for trial in job.trials},
-        finished_fits=usable_fits(job.fits, fitted, states_folder(shard), fitted),
-        skipped=tuple((trial.key, reason) for trial, reason in job.skipped),
-        workers=job.workers,
-        threads=job.threads,
+    done, fitted = Store(shard).finished() if check_store(shard) else (frozenset(), frozenset())
+    done &= {trial.key for trial in job.trials}
+    usable = usable_fits(job.fits, fitted, states_folder(shard), fitted)
+    cores: dict[str, Any] = {"threads": job.threads}
+    jobs = jobs_of(
+        [replace(fit, **cores) for fit in job.fits if fit.key not in usable],
+        [replace(t, workers=job.workers, **cores) for t in job.trials if t.key not in done],
     )
+    metrics = job.about["metrics"]
+    with open_writer(shard) as writer:
+        writer.costs({key: from_json(costs) for key, costs in job.costs.items()})
+        writer.begin(job.run, job.about, job.listed)
+        total = len(job.trials) + len(job.skipped)
+        emit(Event("plan", job.run, done=len(done), total=total, jobs_total=len(jobs)))
+        for trial, reason in job.skipped:
+            writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
+        return do_jobs(
+            jobs,
+            RunResult(job.run, shard, {}, reused=len(done)),
+            replace(job.request, store=str(shard), data_dir=data_dir),
+            (job.workers, job.threads),
+            writer,
+            emit,
+            warming(registry, metrics, emit),
+            here=here,
+            kept=kept,
+        )
 
 
 def _data(place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:

@@ -1,6 +1,6 @@
 """A worker process: takes jobs from its standard input until that ends, and answers each.
 
-It never outlives its parent: on Linux its guard ends it, and everywhere a thread that waits for
+It never outlives its parent: on Linux the system ends it, and everywhere a thread that waits for
 more input does when the pipe closes.
 """
 
@@ -15,7 +15,10 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
+
 from bench_core._io.machine import limit_memory, reset_peak_rss
+from bench_core._io.processes import die_with, end_all, has_children
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
 from bench_core.execution.trial import perform
@@ -24,11 +27,12 @@ from bench_core.results.records import Status
 PROGRESS_SECONDS = 0.1
 
 
-def main(memory: int) -> None:
+def main(parent: int, memory: int) -> None:
     """Serve jobs. ``memory``: bytes that may be allocated, or 0."""
+    die_with(parent)
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = private_pipes()
+    source, sink = _private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -41,7 +45,7 @@ def main(memory: int) -> None:
         _serve(jobs.get(), sink)
 
 
-def private_pipes() -> tuple[BinaryIO, BinaryIO]:
+def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The two pipes to the parent, out of the way of anything a learner prints or reads."""
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
@@ -57,15 +61,14 @@ def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
     with contextlib.suppress(EOFError, OSError):
         while True:
             jobs.put(receive(source)[0])
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(os.getpgrp(), signal.SIGKILL)
+    for child in psutil.Process().children():
+        end_all(child)
     os._exit(1)
 
 
 def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
-    about = {"token": message.pop("token")}
-    process = os.getpid()
-    send(sink, {**about, "event": "started"})
+    process, writing = os.getpid(), threading.Lock()
+    send(sink, {"event": "started"})
     last = time.perf_counter()
 
     def progress(done: int, total: int) -> None:
@@ -73,18 +76,20 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
         now = time.perf_counter()
         if now - last >= PROGRESS_SECONDS:
             last = now
-            send(sink, {**about, "event": "progress", "done": int(done), "total": int(total)})
+            with writing:  # a learner may report from several threads
+                send(sink, {"event": "progress", "done": int(done), "total": int(total)})
 
     arrays: dict[str, Any] = {}
+    answer: dict[str, Any] = {"event": "done", "status": Status.OK}
     try:
-        result, arrays = result_to_wire(perform(job_from_json(message), progress))
-        answer = {**about, "event": "done", "status": Status.OK, "result": result}
+        answer["result"], arrays = result_to_wire(perform(job_from_json(message), progress))
     except BaseException as error:
         status, line, trace = failure(error)
-        answer = {**about, "event": "done", "status": status, "error": line, "trace": trace}
+        answer |= {"status": status, "error": line, "trace": trace}
     if os.getpid() != process:  # the learner forked and both came back
         os._exit(1)
     with contextlib.suppress(Exception):  # the job may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()
-    send(sink, answer, arrays)
+    with writing:
+        send(sink, answer | {"children": has_children()}, arrays)

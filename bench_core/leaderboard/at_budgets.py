@@ -1,4 +1,4 @@
-"""What papers print of a data set: quality at each budget, with intervals and ties."""
+"""A table for papers: quality at each budget, with intervals and ties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def saves(self) -> bool:
-        """Whether some learner has a saving."""
+        """True if some learner has a saving."""
         return any(row.cheap for row in self.board.rows)
 
     def best(self) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ on test, and stands as it is."""
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where on its path (``point``) and with which parameters a learner was chosen by ``repeats``
+    """The ``point`` on its path and the parameters at which a learner was chosen by ``repeats``
     of ``of`` repeats. ``varied`` names the parameters that differ within the run."""
 
     point: Mapping[str, object]
@@ -118,7 +118,7 @@ class Standings:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """How sure a row's saving is: its 95% ``interval``, its 99% one (``wide``), and tie tier and
+    """Certainty of a row's saving: its 95% ``interval``, its 99% one (``wide``), and tie tier and
     ranks among those that keep the quality. A draw in which the learner does not reach the quality
     counts as no saving, 1x. ``lost``: the point is certainly below ``LOST`` on test; tier 0."""
 
@@ -188,7 +188,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand beside every
+    """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand next to every
     number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
     are compared at. ``certified`` adds the ``standings`` at these budgets, ``unlimited`` those
     without a limit, ``costs``, the range that areas are taken over, and how many ``draws``

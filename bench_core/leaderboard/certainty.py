@@ -1,4 +1,4 @@
-"""How sure a board is: intervals, tie tiers, the order of rows, and one number for each curve.
+"""Certainty of a board: intervals, tie tiers, the order of rows, and one number for each curve.
 
 The draws of one bootstrap serve all of them; see ``standings``.
 """
@@ -103,8 +103,8 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 
 
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
-    """Those that keep the quality first, by tiers of the saving, in a tier by what they surely
-    save; then the others by tiers of their best quality. Baselines come last, alike."""
+    """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
+    lower end of its interval; then the others by tiers of their best quality; baselines last."""
     if row.cheap and row.saved and not row.saved.lost:
         sure = -round(row.saved.interval.low, 1)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
@@ -127,7 +127,7 @@ class Curves:
 
     @classmethod
     def read(cls, board: Board, names: Sequence[str] | None = None) -> Curves | None:
-        """Those of a board; None where it has none. Without ``names`` all learners compete."""
+        """The curves of a board; None where it has none. Without ``names`` all learners compete."""
         grid, higher = grid_of(board), board.higher_is_better
         read = {row.learner: _read(row, grid) for row in board.rows if row.curve}
         names = [name for name in read if names is None or name in names]
@@ -186,16 +186,13 @@ class Drawn:
         asks = [Ask(kept, priced=1), Ask(choices_within(tails, higher), tails=True, priced=0)]
         asks = asks if tails else asks[:1]
 
-        def drawn(one: bootstrap_data.Unread) -> tuple[bootstrap_data.Drawn, FloatArray | None]:
-            of = bootstrap_data.drawn_once(one, asks, resamples)
-            at = of[0].quality[_KEPT : _KEPT + len(grid)]
+        areas, repeats = [], []
+        for of in bootstrap_data.draws(found, asks, resamples):
+            if curves:
+                areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
-            return joined._replace(cost=of[0].cost), curves.areas(at, names) if curves else None
-
-        made = [drawn(one) for one in found]
-        areas = [area for _, area in made if area is not None]
-        repeats = [one for one, _ in made]
+            repeats.append(joined._replace(cost=of[0].cost))
         return cls(names, repeats, areas, reference, [*means, *tails]) if repeats else None
 
     @property
@@ -253,8 +250,8 @@ _FREE = 1e6  # a saving where nothing is paid any more
 
 
 def _log_savings(cost: Draws, reference: int) -> FloatArray:
-    """What the reference pays for the quality over what each learner pays for it; where one does
-    not have it, the reference is needed and nothing is saved."""
+    """Logarithm of the reference's cost of the quality over each learner's; where one does not have
+    it, the reference is needed and nothing is saved."""
     whole = cost[0, reference]
     paid = np.maximum(cost[0], whole / _FREE)
     saved: FloatArray = np.log(np.maximum(whole, 1e-300) / np.maximum(paid, 1e-300))
@@ -301,7 +298,7 @@ def _with_areas(rows: Sequence[Row], board: Board, drawn: Drawn | None) -> list[
 
 
 def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
-    """What the curve lacks to the known optimum, a mean over the same costs."""
+    """Mean distance of the curve to the known optimum, over the same costs."""
     if not board.optimum:
         return None
     corners = np.array(board.optimum)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count
 

@@ -8,10 +8,10 @@ and all learners share its draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,17 +28,16 @@ from bench_core.results.marks import paths_of
 from bench_core.results.operating_points import Criterion
 from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.blocks import effort
+from bench_core.statistics.bootstrap import Candidates
 from bench_core.statistics.bootstrap_data import (
     Ask,
     Drawn,
     Repeat,
-    Unread,
     bounds,
     by_repeat,
     draws,
     over_repeats,
     repeats,
-    unread,
 )
 from bench_core.statistics.comparison import (
     better_than,
@@ -148,22 +147,17 @@ class Values:
 
     def repeats(
         self, resamples: int, within: Budget | None = None
-    ) -> tuple[list[str], list[Unread], int]:
+    ) -> tuple[list[str], Iterator[Repeat], int]:
         """The learners that have finished in every repeat, the repeats on their units, each read
-        when it is asked for (those of a large run do not fit into memory together), and how many
-        ``resamples`` at most are worth their time."""
+        when it is asked for, and how many ``resamples`` at most are worth their time."""
         if self.store is None:
-            return [], [], resamples
+            return [], iter(()), resamples
         found = self.store.valued(self.run, "valid", self.dataset, within=within)
         names, parts = by_repeat(
             [one for one in found if (one.learner, one.fold, one.seed, one.params) in self.trials]
         )
         blocks, resamples = effort(max(map(len, parts), default=0), resamples)
-        reads = (
-            ((part[0].fold, part[0].fingerprint), partial(self._read, names, part, within, blocks))
-            for part in parts
-        )
-        return names, unread(reads), resamples
+        return names, (self._read(names, part, within, blocks) for part in parts), resamples
 
     def _read(
         self,
@@ -172,18 +166,15 @@ class Values:
         within: Budget | None,
         blocks: int,
     ) -> Repeat:
-        """One repeat, learner by learner."""
+        """One repeat, learner by learner: as blocks its values take less room."""
         assert self.store is not None
-        ordered = sorted(trials, key=lambda one: names.index(one.learner))
-        valid, test = (
-            groupby(self.store.values_of(ordered, split, within), lambda one: one.learner)
-            for split in ("valid", "test")
-        )
-        made = []
-        for (name, own), (_, shown) in zip(valid, test, strict=True):
-            made += repeats(own, shown, [name], blocks)
-        every = {name: one for part in made for name, one in part.candidates.items()}
-        return replace(made[0], candidates=every)
+        every: dict[str, Candidates] = {}
+        for name in names:
+            own = [one for one in trials if one.learner == name]
+            valid, test = (self.store.values_of(own, of, within) for of in ("valid", "test"))
+            (repeat,) = repeats(valid, test, [name], blocks)
+            every |= repeat.candidates
+        return replace(repeat, candidates=every)
 
     def levels(self, budgets: Sequence[Budget | None], resamples: int) -> list[Named | None]:
         """The level of quality at each budget, None without values."""
@@ -226,8 +217,8 @@ def named(names: Sequence[str], drawn: Sequence[Drawn], place: int) -> Named:
 
 
 def _limit(budget: Budget | None) -> float:
-    """What a chosen point may cost in a draw. The cost of 95% of rows is the same in all draws, but
-    for the rounding of their sums."""
+    """Limit on the cost of a chosen point in a draw. The cost of 95% of rows is the same in all
+    draws, except for rounding."""
     if budget is None or budget.kind == "cap":
         return math.inf
     return budget.amount * (1 + 1e-5 * (budget.kind == "p95"))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from bench_core.results.merge import copy_fits
 from bench_core.results.records import FitSpec, TrialSpec, with_tuples
 from bench_core.results.store_files import store_path
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class JobFile:
     """One piece of a plan.
 
     ``listed`` are the keys of all trials of the run, ``trials`` those to be done here, ``fits`` in
-    an order in which each follows those it stands on, ``code`` digests of the learners' sources by
-    class, and ``modules`` those that each begins with. ``skipped``: trial specifications that
-    cannot be done, each with the reason.
+    an order in which each follows those it stands on, of which the shard begins with those that are
+    ``ready``. ``code`` are digests of the learners' sources by class, and ``modules`` those that
+    each begins with. ``skipped``: trial specifications that cannot be done, each with the reason.
     """
 
     bench: str
@@ -67,24 +67,16 @@ class JobFile:
     timeout: float
     memory: int
     seconds: float
+    ready: tuple[str, ...] = ()
     skipped: tuple[tuple[TrialSpec, str], ...] = ()
 
     @property
     def request(self) -> RunRequest:
         """The request of the run, with the limits of this job."""
-        known = {f.name for f in fields(RunRequest)}
-        asked = {k: v for k, v in self.about["request"].items() if k in known}
-        limits = {"timeout": self.timeout, "memory": self.memory}
+        asked = self.about["request"]
         executor = "inline" if asked.get("executor") == "inline" else "local"
-        return RunRequest(**with_tuples(asked) | limits | {"executor": executor})
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A job, and the keys of the finished fits that its shard begins with."""
-
-    job: JobFile
-    ready: tuple[str, ...]
+        limits = {"timeout": self.timeout, "memory": self.memory}
+        return RunRequest.of(asked, executor=executor, **limits)
 
 
 def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:
@@ -96,37 +88,42 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
     """
     if next(folder.glob("*.json"), None):
         raise UsageError(f"-o {folder}: there are job files already; name another folder")
-    pieces = cut(plan, request, count)
-    if not pieces:
+    jobs = cut(plan, request, count)
+    if not jobs:
         raise UsageError("nothing to do: the store has all trials of this plan; see bench report")
-    for number, piece in enumerate(pieces, start=1):
+    for number, job in enumerate(jobs, start=1):
         with atomic_file(folder / f"{number}.json") as new:
-            new.write_text(job_text(piece.job), encoding="utf-8")
-        begin_shard(piece, shard_path(folder / str(number)), store_path(request.store))
-    return [piece.job.seconds for piece in pieces]
+            new.write_text(job_text(job), encoding="utf-8")
+        begin_shard(job, shard_path(folder / str(number)), store_path(request.store))
+    return [job.seconds for job in jobs]
 
 
-def cut(plan: Plan, request: RunRequest, count: int) -> list[Piece]:
-    """What is left of a plan in at most ``count`` pieces, the longest first."""
+def cut(plan: Plan, request: RunRequest, count: int) -> list[JobFile]:
+    """What is left of a plan in at most ``count`` jobs, the longest first."""
     cutter = Cutter(plan, request, [trial.key for trial in plan.trials])
-    pieces: list[Piece] = []
-    for _, held in _dealt(groups_of(plan), count):
-        keys = {fit.key for group in held for fit in group.fits}
-        trials = [trial for group in held for trial in group.trials]
-        pieces.append(cutter.piece(keys, trials, plan.finished_fits))
-    if pieces and (skipped := tuple(trials_skipped(plan))):
-        pieces[0] = replace(pieces[0], job=replace(pieces[0].job, skipped=skipped))
-    return pieces
+    jobs = [
+        cutter.job(
+            [fit for group in held for fit in group.fits],
+            [trial for group in held for trial in group.trials],
+            plan.finished_fits,
+        )
+        for held in _dealt(groups_of(plan), count)
+    ]
+    if jobs and (skipped := tuple(trials_skipped(plan))):
+        jobs[0] = replace(jobs[0], skipped=skipped)
+    return jobs
 
 
 class Cutter:
-    """Makes pieces of a plan; ``listed`` are the keys of the trials that each says its run has."""
+    """Makes job files of a plan; ``listed`` are the keys of the trials that each says its run
+    has."""
 
     def __init__(self, plan: Plan, request: RunRequest, listed: Iterable[str] = ()) -> None:
-        self.fits = {fit.key: fit for fit in plan.fits}
         self._plan = plan
-        self._place = {key: number for number, key in enumerate(self.fits)}
+        self._fits = {fit.key: fit for fit in plan.fits}
         self._seconds = expected_seconds(plan)
+        self._places = _places(plan)
+        self._code = learners_code(plan.modules)
         self._same: dict[str, Any] = {
             "bench": __version__,
             "scoring": SCORING,
@@ -139,49 +136,45 @@ class Cutter:
             "memory": request.memory,
         }
 
-    def piece(self, keys: Set[str], trials: Sequence[TrialSpec], finished: Set[str]) -> Piece:
-        """The fits of these ``keys`` and ``trials``, which stand on them and on ``finished``
-        ones."""
-        ready = self._ready(keys, trials, finished)
-        expected = self._seconds
-        modules = self._modules(self.fits[key].learner for key in keys)
-        job = JobFile(
+    def job(
+        self, fits: Sequence[FitSpec], trials: Sequence[TrialSpec], finished: Set[str]
+    ) -> JobFile:
+        """A job of these fits and trials, which stand on them and on ``finished`` ones."""
+        ready = self._ready(fits, trials, finished)
+        wanted = {fit.key for fit in fits} | ready
+        specs: list[FitSpec | TrialSpec] = [*fits, *trials]
+        kept = tuple(fit for fit in self._plan.fits if fit.key in wanted)
+        classes = {name for fit in kept for name in _classes(fit.learner)}
+        return JobFile(
             **self._same,
-            fits=tuple(self.fits[k] for k in sorted(keys | ready, key=self._place.__getitem__)),
+            code={name: self._code[name] for name in classes},
+            modules={name: self._plan.modules[name] for name in classes},
+            fits=kept,
             trials=tuple(trials),
-            data=_places(self._plan, trials),
-            costs={t.costs: to_json(self._plan.costs[t.costs]) for t in trials if t.costs},
-            code=learners_code(modules),
-            modules=modules,
-            seconds=sum(expected[key] for key in (*keys, *(t.key for t in trials))),
+            ready=tuple(sorted(ready)),
+            data=tuple(self._places[data] for data in dict.fromkeys(s.data for s in specs)),
+            costs={s.costs: to_json(self._plan.costs[s.costs]) for s in specs if s.costs},
+            seconds=sum(self._seconds[spec.key] for spec in specs),
         )
-        return Piece(job, tuple(sorted(ready)))
 
-    def _modules(self, learners: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-        """By class, also of the learners inside these, the modules that its source begins with."""
-        due, found = [*learners], {}
-        while due:
-            spec = due.pop()
-            due += [v for v in spec["fields"].values() if isinstance(v, Mapping) and "class" in v]
-            found[spec["class"]] = self._plan.modules[spec["class"]]
-        return found
-
-    def _ready(self, keys: Set[str], trials: Iterable[TrialSpec], finished: Set[str]) -> set[str]:
-        """The finished fits that a piece stands on, with those whose arrays they may share."""
-        due = [t.fit for t in trials] + [n for k in keys for n in self.fits[k].needs.values()]
+    def _ready(
+        self, fits: Iterable[FitSpec], trials: Iterable[TrialSpec], finished: Set[str]
+    ) -> set[str]:
+        """The finished fits that a job stands on, with those whose arrays they may share."""
+        due = [t.fit for t in trials] + [need for fit in fits for need in fit.needs.values()]
         ready: set[str] = set()
         while due:
             key = due.pop()
             if key in finished and key not in ready:
                 ready.add(key)
-                due += self.fits[key].needs.values()
+                due += self._fits[key].needs.values()
         return ready
 
 
-def begin_shard(piece: Piece, shard: Path, store: Path) -> None:
-    """Put the finished fits that a piece stands on into its shard."""
-    if piece.ready:
-        copy_fits(shard, store, piece.ready)
+def begin_shard(job: JobFile, shard: Path, store: Path) -> None:
+    """Put the finished fits that a job stands on into its shard."""
+    if job.ready:
+        copy_fits(shard, store, job.ready)
 
 
 @dataclass(slots=True)
@@ -229,8 +222,9 @@ def groups_of(plan: Plan) -> list[Group]:
     return list(groups.values())
 
 
-def _dealt(groups: list[Group], count: int) -> list[tuple[float, list[Group]]]:
-    """The groups of each job with its seconds: the longest first, to the one that has least."""
+def _dealt(groups: list[Group], count: int) -> list[list[Group]]:
+    """The groups of each job, the longest job first: the longest group to the job that has least
+    to do so far."""
     jobs: list[tuple[float, int, list[Group]]] = [
         (0.0, number, []) for number in range(min(count, len(groups)))
     ]
@@ -238,24 +232,26 @@ def _dealt(groups: list[Group], count: int) -> list[tuple[float, list[Group]]]:
         taken, number, held = jobs[0]
         held.append(group)
         heapq.heapreplace(jobs, (taken + group.seconds, number, held))
-    longest = sorted(jobs, key=lambda job: (-job[0], job[1]))
-    return [(taken, held) for taken, _, held in longest]
+    return [held for _, _, held in sorted(jobs, key=lambda job: (-job[0], job[1]))]
 
 
-def _places(plan: Plan, trials: Iterable[TrialSpec]) -> tuple[DataPlace, ...]:
+def _classes(learner: Mapping[str, Any]) -> Iterator[str]:
+    """The class of an encoded learner, and those of the learners inside it."""
+    yield learner["class"]
+    for value in learner["fields"].values():
+        if isinstance(value, Mapping) and "class" in value:
+            yield from _classes(value)
+
+
+def _places(plan: Plan) -> dict[str, DataPlace]:
+    """The prepared data of a plan by their folders."""
     sizes = {(use.name, use.fold, use.seed): use.size for use in plan.datasets}
-    places = {
+    return {
         t.data: DataPlace(
-            t.data,
-            t.dataset,
-            t.fold,
-            t.seed,
-            sizes[t.dataset, t.fold, t.seed],
-            t.fingerprint,
+            t.data, t.dataset, t.fold, t.seed, sizes[t.dataset, t.fold, t.seed], t.fingerprint
         )
-        for t in trials
+        for t in plan.trials
     }
-    return tuple(places.values())
 
 
 def learners_code(modules: Mapping[str, Iterable[str]]) -> dict[str, str]:

@@ -9,15 +9,19 @@ change a result. Nor does the machine, but for learners that declare ``numerics`
 those libraries, and the features of the processor.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench_core._io.digests import canonical, code_key, text_digest
-from bench_core.class_names import spelled
+from bench_core._io.digests import canonical, code_key, code_modules, digest, text_digest
+from bench_core._io.machine import versions
+from bench_core.class_names import encode, spelled
+from bench_core.contracts import learner_of
 from bench_core.costs.model import costs_key
 from bench_core.metrics import parse_metric
-from bench_core.planning.facts import Facts
+from bench_core.parameters import is_learner, parameters
 from bench_core.planning.plan import DatasetUse
 from bench_core.planning.request import RunRequest, modules_of
 from bench_core.planning.resolve_learners import ChosenLearner
@@ -31,11 +35,6 @@ SCORING = 12
 
 CHEAP_TRAINING_ROWS = 50_000
 """Up to so many training rows the reference learner is scored on them too."""
-
-
-def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
-    """Everything about a learner that decides what it computes, as JSON."""
-    return Facts.of(learner).key(version)
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -67,6 +66,105 @@ def judged(
     return canonical(how + ([["caps", *caps]] if caps else []))[1:-1]
 
 
+@dataclass(frozen=True, slots=True)
+class DescribedLearner:
+    """A learner with its parameters, as a plan needs to know it.
+
+    ``version`` is the class's own, ``encoded`` as by ``class_names.encode``, ``code`` a digest of
+    its source and ``modules`` those that the source begins with. ``inner`` are the learners among
+    its parameters, ``needs`` those that it stands on.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    version: str
+    encoded: Mapping[str, Any]
+    code: str
+    modules: tuple[str, ...]
+    stamp: str
+    numerics: tuple[str, ...]
+    inner: Mapping[str, DescribedLearner]
+    needs: tuple[DescribedLearner, ...]
+
+    @classmethod
+    def of(cls, learner: Any) -> DescribedLearner:
+        """The description of an instance."""
+        kind: Any = type(learner)
+        own = learner_of(learner)
+        held = {p.name: getattr(learner, p.name) for p in parameters(kind)}
+        return cls(
+            name=kind.name,
+            tasks=tuple(sorted(map(str, own.tasks))),
+            version=str(own.version),
+            encoded=encode(learner),
+            code=code_key(kind),
+            modules=tuple(code_modules(kind)),
+            stamp=own.stamp(),
+            numerics=tuple(own.numerics),
+            inner={name: cls.of(value) for name, value in held.items() if is_learner(value)},
+            needs=tuple(map(cls.of, own.needs())),
+        )
+
+    @property
+    def spelling(self) -> str:
+        """Module and name of its class."""
+        return str(self.encoded["class"])
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Its parameters, as ``parameters.as_json``."""
+        return {
+            name: {"learner": inner.name, **inner.params}
+            if (inner := self.inner.get(name))
+            else value
+            for name, value in self.encoded["fields"].items()
+        }
+
+    def with_inner(self) -> Iterator[DescribedLearner]:
+        """It and the learners that it holds."""
+        yield self
+        for inner in self.inner.values():
+            yield from inner.with_inner()
+
+    def key(self, version: str = "") -> dict[str, Any]:
+        """Everything that decides what it computes, as JSON."""
+        decides = versions(*self.numerics)
+        return {
+            "name": self.name,
+            "version": version,
+            "code": self.code,
+            "params": self.params,
+            "inner": [inner.key() for inner in self.inner.values()],
+            **({"stamp": self.stamp} if self.stamp else {}),
+            **({"numerics": decides} if decides else {}),
+        }
+
+    @property
+    def row_code(self) -> str:
+        """A digest of its code and of that of the learners that it holds, for rows: 16 digits."""
+        return digest([each.code for each in self.with_inner()])[:16]
+
+    @property
+    def libraries(self) -> str:
+        """What decides beside code, of it and those that it holds: their stamps and numerics."""
+        texts = [t for one in self.with_inner() for t in (one.stamp, versions(*one.numerics)) if t]
+        return ", ".join(dict.fromkeys(texts))
+
+    def unsuited(self, task: str, data: str) -> str:
+        """Why it cannot work on data of a task, or nothing."""
+        if task not in self.tasks:
+            return f"{self.name} does {', '.join(self.tasks)}, {data} is {task}"
+        for need in self.needs:
+            if reason := need.unsuited(task, data):
+                return f"{self.name} stands on {reason.replace(' does ', ', which does ', 1)}"
+        return ""
+
+
+def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
+    """Everything about a learner that decides what it computes, as JSON."""
+    return DescribedLearner.of(learner).key(version)
+
+
 _OF_USE = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
 
 
@@ -88,12 +186,12 @@ class Ground:
 
 @dataclass(slots=True, eq=False)
 class _About:
-    """What of a learner is the same on all data: worked out once, as there may be hundreds."""
+    """All of a learner that is the same on all data: worked out once, as there may be hundreds."""
 
-    learner: Any
-    facts: Facts
-    key: str  # canonical JSON of its ``learner_key``
-    needs: list[tuple[str, Facts]]  # by the canonical JSON of each, encoded
+    held: Any  # so that no other learner takes its identity
+    learner: DescribedLearner
+    key: str  # canonical JSON of its ``DescribedLearner.key``
+    needs: list[tuple[str, DescribedLearner]]  # by the canonical JSON of each, encoded
     libraries: str
     fit: dict[str, Any]  # fields of the specifications of its fits
     trial: dict[str, Any]  # and of its trials
@@ -162,14 +260,14 @@ class Specifications:
         left_out = []
         use, audit = on.use, self.request.audit
         splits: tuple[str, ...] = ("valid", "test")
-        reference = self._about(chosen.instances[0]).facts.name == self.reference
+        reference = self._about(chosen.instances[0]).learner.name == self.reference
         if reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         how = judged(use.name, on.billed, on.metrics, use.accounting, audit, splits, use.caps)
         common = on.trial | {"splits": splits}
         for instance, varied in zip(chosen.instances, chosen.varied, strict=True):
             about = self._about(instance)
-            reason = about.facts.unsuited(use.task, use.name)
+            reason = about.learner.unsuited(use.task, use.name)
             if reason and not chosen.named:
                 left_out.append(reason)
                 continue
@@ -201,34 +299,35 @@ class Specifications:
         return text_digest(f'["fit",{about.key},{canonical([*needs])},{on.fit_ends}]')
 
     def _about(self, learner: Any) -> _About:
-        """What is known of a learner, an instance or its facts; it is held, so that no other has
-        its identity."""
+        """What is known of a learner, given as an instance or described."""
         if id(learner) not in self._known:
-            facts = learner if isinstance(learner, Facts) else Facts.of(learner)
-            version = self._version(facts)
-            self.modules |= {one.spelling: one.modules for one in facts.with_inner()}
+            known = (
+                learner if isinstance(learner, DescribedLearner) else DescribedLearner.of(learner)
+            )
+            version = self._version(known)
+            self.modules |= {one.spelling: one.modules for one in known.with_inner()}
             self._known[id(learner)] = _About(
-                learner=learner,
-                facts=facts,
-                key=canonical(facts.key(version)),
-                needs=[(canonical(need.encoded), need) for need in facts.needs],
-                libraries=facts.libraries,
+                held=learner,
+                learner=known,
+                key=canonical(known.key(version)),
+                needs=[(canonical(need.encoded), need) for need in known.needs],
+                libraries=known.libraries,
                 fit={
-                    "learner": facts.encoded,
-                    "learner_name": facts.name,
+                    "learner": known.encoded,
+                    "learner_name": known.name,
                 },
                 trial={
-                    "learner": facts.name,
+                    "learner": known.name,
                     "learner_version": version,
-                    "params": facts.params,
-                    "code": facts.row_code,
+                    "params": known.params,
+                    "code": known.row_code,
                 },
             )
         return self._known[id(learner)]
 
-    def _version(self, facts: Facts) -> str:
+    def _version(self, learner: DescribedLearner) -> str:
         """The version of the distribution that registered a learner, or its own."""
-        known: Any = self.registry.learners.get(facts.name)
-        if known is None or spelled(known) != facts.spelling:
-            return facts.version
-        return self.registry.origin["learner", facts.name].version or facts.version
+        registered = self.registry.learners.get(learner.name)
+        if registered is None or spelled(registered) != learner.spelling:
+            return learner.version
+        return self.registry.origin["learner", learner.name].version or learner.version

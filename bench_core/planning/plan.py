@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bench_core.costs.model import CostModel
-from bench_core.planning.commands import FROM_PYTHON
 from bench_core.planning.duration import NOTHING_TO_DO, Estimate
+from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store_files import is_whole, state_path

@@ -8,13 +8,14 @@ from itertools import product
 
 from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
+from bench_core.contracts import dataset_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
 from bench_core.datasets.user_data import CUT
-from bench_core.errors import UsageError, blaming
+from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
 from bench_core.planning.duration import estimate, job_seconds, median_seconds
 from bench_core.planning.keys import Specifications
@@ -30,19 +31,20 @@ from bench_core.planning.request import (
     EXECUTORS,
     PROFILES,
     RunRequest,
-    check_owners,
-    check_request,
     cores_for,
-    read_settings,
-    without_repeats,
 )
 from bench_core.planning.resolve_datasets import (
     ChosenDataset,
     check_fold,
     choose_datasets,
 )
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, default_reference
-from bench_core.planning.respell import respelt
+from bench_core.planning.resolve_learners import (
+    ChosenLearner,
+    choose_learners,
+    default_reference,
+    with_registered_names,
+)
+from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Metric, Source
@@ -65,7 +67,7 @@ def make_plan(
     store.
     """
     look_again()  # modules are rewritten between two runs of one session
-    return _Planner(without_repeats(request), registry, notify, say).plan()
+    return _Planner(request, registry, notify, say).plan()
 
 
 @dataclass(slots=True, eq=False)
@@ -82,12 +84,12 @@ class _Planner:
 
     def plan(self) -> Plan:
         request, registry = self.request, self.registry
-        check_request(request)
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
-        request, self.suite = respelt(request, self.suite, registry)
-        request = self.request = self.placed(request)
+        request, self.suite = with_registered_names(request, self.suite, registry)
+        executor = request.executor or self.suite.executor or EXECUTORS[0]
+        request = self.request = replace(request, executor=executor)
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -102,7 +104,8 @@ class _Planner:
         self.check_metrics()
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
-            raise UsageError(f"--costs holds for one data set, not for {labels}: choose by --data")
+            costs = f"{option('costs')} holds for one data set, not for {labels}"
+            raise UsageError(f"{costs}: choose by {option('data')}")
         specs = Specifications(
             request,
             registry,
@@ -111,7 +114,7 @@ class _Planner:
             or (self.suite.reference if self.suite.name else default_reference(learners)),
         )
         for chosen in datasets:
-            name, folds = chosen.replaces or chosen.dataset.name, chosen.dataset.folds
+            name, folds = chosen.replaces or chosen.dataset.name, dataset_of(chosen.dataset).folds
             here = on.get(name, learners)
             # the folds asked for, or those of the suite's that the data set has
             there = tuple(fold for fold in profile.folds if fold < folds) or profile.folds
@@ -124,15 +127,6 @@ class _Planner:
         baselines = tuple(x.name for x in learners if x.role == "baseline")
         return self.finish(specs, baselines, absent)
 
-    def placed(self, request: RunRequest) -> RunRequest:
-        """The request with the executor that it names, or else that of the suite, or local."""
-        if request.executor:
-            return request
-        found = replace(request, executor=self.suite.executor or EXECUTORS[0])
-        with blaming(f"{self.suite.place}, key 'executor'"):
-            check_request(found)
-        return found
-
     def note(self, line: str, warning: bool = False) -> None:
         """Emit a message once: a warning now, a note after planning has succeeded."""
         kept = self.warnings if warning else self.notes
@@ -143,7 +137,7 @@ class _Planner:
 
     def check_metrics(self) -> None:
         """Refuse a misspelt metric before any data is read."""
-        with blaming("--metric"):
+        with blaming(option("metric")):
             self.parsed(self.request.metrics)
         with blaming(f"{self.suite.place}, key 'metrics'"):
             self.parsed(self.suite.metrics)
@@ -163,7 +157,7 @@ class _Planner:
         for metric in asked:
             if reason := _unsuited(metric, splits, label):
                 raise UsageError(
-                    f"--metric: metric {metric.name} {reason}: take for example "
+                    f"{option('metric')}: metric {metric.name} {reason}: take for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
         listed = asked or self.parsed(self.suite.metrics or USUAL[task])
@@ -306,7 +300,7 @@ def _flattered(splits: Splits, learners: Sequence[ChosenLearner]) -> Iterator[st
     if own and any(note.startswith(CUT) for note in splits.notes):
         yield (
             f"{own[0]} is flattered by validation and test rows that it was trained on: give rows "
-            "that it has not seen with --valid and --test"
+            f"that it has not seen with {option('valid')} and {option('test')}"
         )
 
 
@@ -323,7 +317,7 @@ def _use(
     parts = {name: getattr(splits, name) for name in SPLITS}
     return DatasetUse(
         name=chosen.label,
-        title=chosen.dataset.title or chosen.label,
+        title=dataset_of(chosen.dataset).title or chosen.label,
         task=str(splits.task),
         stand_in=bool(splits.stand_in),
         stand_in_for=chosen.replaces if splits.stand_in else "",
@@ -338,6 +332,6 @@ def _use(
         price_of_everything=splits.prices.everything,
         unit=splits.costs.unit,
         metrics=metrics,
-        optimum=dict(chosen.dataset.optimum) if own_prices else {},
+        optimum=dict(dataset_of(chosen.dataset).optimum) if own_prices else {},
         ends={x.name: x.ends for x in learners},
     )

@@ -10,7 +10,7 @@ from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.pricing import costs_for, same_sensors
-from bench_core.errors import InputError, UsageError, unknown
+from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.keys import judged, metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
 from bench_core.planning.request import RunRequest, cores_for
@@ -37,11 +37,9 @@ def plan_reprice(
     request = _request_of(info.request, request, store)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     billed = _Billed(costs, registry, states, as_caps(request.caps))
-    note = f"billed anew from run {info.number} under {costs}: learners trained on that run's costs"
-    trusted: dict[str, Any] = {
-        "plugins": request.plugins,
-        "modules": (),
-    }  # not what the store names
+    before = "learners trained on that run's costs"
+    note = f"billed again from run {info.number} under {costs}: {before}"
+    trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}  # not the store's
     trials = [
         billed.anew(replace(spec, **trusted))
         for spec in store.specs(info.run)
@@ -76,7 +74,7 @@ def _chosen(data: Sequence[str], info: RunInfo) -> Sequence[str]:
     known = list(dict.fromkeys(use["name"] for use in info.datasets))
     for name in data:
         if name not in known:
-            raise UsageError(f"--data: {unknown('data set of this run', name, known)}")
+            raise UsageError(f"{option('data')}: {unknown('data set of this run', name, known)}")
     return data or known
 
 
@@ -100,7 +98,8 @@ class _Billed:
     def anew(self, spec: TrialSpec) -> TrialSpec:
         """The same trial under the new costs, its state where the store is now."""
         if not state_path(self.states, spec.fit).is_file():
-            raise InputError(f"the fitted model of {spec.title} is gone; run again --fresh")
+            again = f"run again with {option('fresh', True)}"
+            raise InputError(f"the fitted model of {spec.title} is gone; {again}")
         splits, trained = self._open(spec.data, spec.costs)
         self._by_use[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
@@ -128,8 +127,8 @@ class _Billed:
         costs = costs_for(splits, self.costs, self.registry.cost_models)
         if not same_sensors(costs, splits.costs):
             raise InputError(
-                f"{self.costs}: its features share other measurements than in the run, whose "
-                f"models bill {splits.costs.sensors} sensors; run anew with --costs {self.costs}"
+                f"{self.costs}: its features share other measurements than in the run: its models "
+                f"bill {splits.costs.sensors} sensors; run again with {option('costs', self.costs)}"
             )
         return splits.under(costs), costs_key(splits.prices)
 
@@ -150,8 +149,6 @@ class _Billed:
 
 def _request_of(kept: Any, given: RunRequest, store: Store) -> RunRequest:
     """The request of the run, carried out as the user asks for now."""
-    known = {f.name for f in fields(RunRequest)}
     named = ("costs", "caps", "plugins", "workers", "executor")
     now = {name: getattr(given, name) for name in named}
-    asked = with_tuples({k: v for k, v in kept.items() if k in known})
-    return RunRequest(**asked | now | {"store": str(store.path)})
+    return RunRequest.of(kept, **now, store=str(store.path))

@@ -1,170 +1,457 @@
-"""The options of a run, checked before any data is read, and those of its learners (``--set``)."""
+"""The request of a run: every option of ``bench run`` and of ``bench_core.run``, declared once."""
 
 import os
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from bench_core._io.text import toml_fault
-from bench_core.class_names import importable
-from bench_core.contracts import name_of
-from bench_core.costs.cost_file import CostFile
-from bench_core.costs.model import CostModel
-from bench_core.data import Task
-from bench_core.errors import UsageError, blaming, one_line, unknown
-from bench_core.plugins import Registry
-from bench_core.results.budgets import as_caps
+from bench_core.errors import UsageError, blaming, option, unknown
+from bench_core.planning.option import (
+    FLAG,
+    NAMES,
+    TEXT,
+    TEXTS,
+    Form,
+    Option,
+    choice,
+    options_of,
+    quantity,
+    short,
+    whole,
+    whole_numbers,
+)
+from bench_core.results.budgets import COMMAS, as_caps, parse_budgets
+
+if TYPE_CHECKING:
+    from bench_core.costs.cost_file import CostFile
+    from bench_core.costs.model import CostModel
 
 PROFILES = ("quick", "standard", "paper")
+AUDITS = ("sample", "full", "off")
+TASKS = ("ranking", "regression", "binary", "multiclass")
+EXECUTORS = ("local", "inline", "dask")
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
 MOST_CONFIGS = 1000
+MOST_FOLDS = 100
 DAY = 86_400.0
 """Seconds that a job may take unless the request says otherwise."""
-EXECUTORS = ("local", "inline", "dask")
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"": 1, "b": 1} | {
+    prefix + end: base**power
+    for power, prefix in enumerate("kmgt", start=1)
+    for end, base in (("", 1024), ("ib", 1024), ("b", 1000))
+}
+DURATION = quantity("a duration", float, _SECONDS, "for example 90s, 10m or 2h")
+MEMORY = quantity("an amount of memory", int, _BYTES, "for example 500MiB or 4GiB")
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """The options of ``bench run``, all optional.
-
-    Give ``suite`` or ``data`` (registered names, files or data-set instances; with a suite it
-    restricts it). ``costs`` is a file, the name of a cost model, or its content or instance.
-    ``learners`` holds registered names, ``"all"`` or learner instances, ``settings`` texts as
-    ``"miser.trees=300"``, ``plugins`` modules. ``reference`` names the learner that savings are
-    measured against and puts it on the board; "": the suite's, without a suite the one of that
-    role. So many ``configs`` are tried of each learner; 0: the suite's grids. ``caps`` are costs
-    that no row may exceed: each is enforced at prediction and measured besides the rest. ``seeds``
-    and ``folds`` None: as the suite's profile says. ``test`` to ``task`` and ``index_base`` belong
-    to a file in ``data``. ``drop`` leaves columns of a file out, those of one of the ``groups``
-    (``"a,b:5"``) share one sensor, ``cv`` folds or ``share`` (of validation and test) divide it,
-    ``unit`` is what its costs count. ``workers`` and ``threads`` 0: chosen from the cores at hand.
-    ``executor`` is ``"local"`` (processes that can be killed), ``"inline"`` or ``"dask"``, which
-    may name a scheduler or a cluster (``"dask=tcp://host:8786"``, ``"dask=module:cluster"``); "":
-    the suite's, else local.
-    ``timeout`` in seconds (0 is no limit) and ``memory`` in bytes (0: 80% of the machine's, shared
-    by the ``workers``) hold for each job; one that does not end well is tried again up to
-    ``retries`` times. ``audit`` is ``"off"``, ``"sample"`` or ``"full"``. ``fresh`` does everything
-    anew, ``strict_data`` refuses stand-ins.
-    What is "" is as the command's default.
-    """
-
-    suite: str = ""
-    data: tuple[Any, ...] = ()
-    test: str = ""
-    valid: str = ""
-    label: str = ""
-    query: str = ""
-    split: str = ""
-    task: str = ""
-    metrics: tuple[str, ...] = ()
-    caps: tuple[float, ...] = ()
-    index_base: int = 1
-    costs: str | CostFile | CostModel = ""
-    learners: tuple[Any, ...] = ()
-    reference: str = ""
-    profile: str = ""
-    settings: tuple[str, ...] = ()
-    configs: int = 0
-    seeds: tuple[int, ...] | None = None
-    folds: tuple[int, ...] | None = None
-    workers: int = 0
-    threads: int = 0
-    executor: str = ""
-    timeout: float = DAY
-    memory: int = 0
-    retries: int = 0
-    audit: str = "sample"
-    fresh: bool = False
-    strict_data: bool = False
-    data_dir: str = ""
-    store: str = ""
-    plugins: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    cv: int = 0
-    share: tuple[float, ...] = ()
-    unit: str = ""
+def _caps(text: str) -> tuple[float, ...]:
+    return as_caps(parse_budgets(text, "cap"), COMMAS)
 
 
-def without_repeats(request: RunRequest) -> RunRequest:
-    """The same request; what it names twice is meant once."""
-    distinct: dict[str, Any] = {
-        name: tuple(dict.fromkeys(given))
-        for name in ("data", "seeds", "folds")
-        if (given := getattr(request, name))
-    }
-    return replace(request, **distinct)
+def _cap_fault(value: Any) -> str:
+    try:
+        as_caps([value])
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
-def modules_of(request: RunRequest) -> tuple[str, ...]:
-    """The modules of the objects in a request that another process can import."""
-    given = [x for x in (*request.learners, *request.data, request.costs) if not isinstance(x, str)]
-    return tuple(dict.fromkeys(type(x).__module__ for x in given if importable(type(x))))
+def _shares(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part)
+    except ValueError:
+        message = f"{text!r} is not a comma-separated list of fractions: write 0.2,0.2"
+        raise ValueError(message) from None
 
 
-_TEXTS = ("drop", "groups", "metrics", "settings", "plugins")
+SHARES_WANTED = "give the parts of validation and test as 0.2,0.2, in all below 1"
 
 
-def check_request(request: RunRequest) -> None:
-    """Refuse values that no data is needed to refuse."""
-    for f in fields(request):
-        value = getattr(request, f.name)
-        kinds = (str, CostFile, CostModel) if f.name == "costs" else (str,)
-        if isinstance(f.default, str) and not isinstance(value, kinds):
-            raise UsageError(f"{f.name} must be text, not {_short(value)}")
-        if f.name in _TEXTS and not all(isinstance(text, str) and text for text in value):
-            raise UsageError(f"{f.name} must be names or texts, not {_short([*value])}")
-    for value in request.data:
-        if not (isinstance(value, str) and value) and not is_dataset(value):
-            raise UsageError(f"--data: {_short(value)} is no name, file or instance of a data set")
-    for name, value, known in (
-        ("--audit", request.audit, ("off", "sample", "full")),
-        ("--task", request.task or "ranking", tuple(Task)),
-    ):
-        if value not in known:
-            raise UsageError(f"{name}: {unknown('value', value, known)}")
-    with blaming("--executor"):
-        check_executor(request.executor or EXECUTORS[0])
-    if not request.suite and request.profile not in ("", *PROFILES):
-        raise UsageError(f"--profile: {unknown('profile', request.profile, PROFILES)}")
-    if not isinstance(request.configs, int) or not 0 <= request.configs <= MOST_CONFIGS:
-        raise UsageError(f"--configs: {request.configs!r} is not a number from 1 to {MOST_CONFIGS}")
-    for name in ("workers", "threads", "timeout", "memory", "retries"):
-        value = getattr(request, name)
-        if not isinstance(value, int | float) or not value >= 0:
-            raise UsageError(f"--{name} must be a number >= 0, not {value!r}")
-    for name in ("seeds", "folds"):
-        for number in getattr(request, name) or ():
-            if not isinstance(number, int) or not 0 <= number <= MOST_SEED:
-                raise UsageError(f"--{name}: {number} is not a whole number from 0 to {MOST_SEED}")
-    with blaming("--caps"):
-        as_caps(request.caps)
-    if request.index_base not in (0, 1):
-        raise UsageError("--index-base is 0 or 1")
+def _share_fault(value: Any) -> str:
+    fits = isinstance(value, int | float) and 0 < value < 1
+    return "" if fits else SHARES_WANTED
 
 
-def check_executor(text: str) -> None:
-    """Refuse what is no executor, before anything is imported or asked for."""
-    kind, equals, where = text.partition("=")
+def _data_fault(value: Any) -> str:
+    fits = bool(value) if isinstance(value, str) else is_dataset(value)
+    return "" if fits else f"{short(value)} is no name, file or instance of a data set"
+
+
+def _costs_fault(value: Any) -> str:
+    from bench_core.costs.cost_file import CostFile
+    from bench_core.costs.model import CostModel
+
+    fits = isinstance(value, str | CostFile | CostModel)
+    return "" if fits else f"must be text, not {short(value)}"
+
+
+def executor_fault(value: Any) -> str:
+    """Why a text names no executor, before anything is imported or asked for; or ""."""
+    if not isinstance(value, str):
+        return f"must be text, not {short(value)}"
+    kind, equals, where = value.partition("=")
     if kind not in EXECUTORS:
-        raise UsageError(unknown("value", kind, EXECUTORS))
+        return unknown("value", kind, EXECUTORS)
     module, _, name = where.partition(":")
     named = all(part.isidentifier() for part in (*module.split("."), name))
     if equals and not (kind == "dask" and (named or "://" in where)):
         ways = "local, inline, dask, dask=tcp://HOST:PORT or dask=MODULE:CLUSTER"
-        raise UsageError(f"{_short(text)} names no cluster: write {ways}")
+        return f"{short(value)} names no cluster: write {ways}"
+    return ""
+
+
+def _anything(value: Any) -> str:
+    return ""
+
+
+LEARNERS = Form(NAMES.read, _anything, many=True)  # checked where they are looked up
+DATA = Form(NAMES.read, _data_fault, many=True)
+CAPS = Form(_caps, _cap_fault, many=True)
+SHARES = Form(_shares, _share_fault, many=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The options of a run. All are optional; a request that is made has been checked.
+
+    An option is added here, in one field, and used where it matters: the command, Python, their
+    documentation and the command that repeats a run read these declarations.
+    """
+
+    suite: Annotated[
+        str,
+        Option(
+            "The suite to run: 'bench list suites'.",
+            TEXT,
+            flags=("-s", "--suite"),
+            metavar="NAME",
+            complete="suite_files",
+        ),
+    ] = ""
+    data: Annotated[
+        tuple[Any, ...],
+        Option(
+            "Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that "
+            "has a data set's name). With {suite}, those of its data sets to use.",
+            DATA,
+            "Or instances of data sets.",
+            flags=("-d", "--data"),
+            complete="data",
+        ),
+    ] = ()
+    valid: Annotated[
+        str,
+        Option(
+            "Validation file; without one a part of {data}.",
+            TEXT,
+            "With X the pair (X, y), or (X, y, queries).",
+            metavar="FILE",
+        ),
+    ] = ""
+    test: Annotated[
+        str,
+        Option(
+            "Test file; without one a part of {data}.",
+            TEXT,
+            "With X the pair (X, y), or (X, y, queries).",
+            metavar="FILE",
+        ),
+    ] = ""
+    label: Annotated[
+        str, Option("Column of the label, for CSV and Parquet.", TEXT, metavar="COLUMN")
+    ] = ""
+    query: Annotated[
+        str, Option("Column of the query, for CSV and Parquet.", TEXT, metavar="COLUMN")
+    ] = ""
+    split: Annotated[
+        str,
+        Option(
+            "Column with the values train, valid and test.",
+            TEXT,
+            "With X also these values, one for each row.",
+            metavar="COLUMN",
+        ),
+    ] = ""
+    task: Annotated[
+        str,
+        Option(
+            "ranking, regression, binary or multiclass; else the labels decide.",
+            choice("", *TASKS),
+            metavar="TASK",
+        ),
+    ] = ""
+    drop: Annotated[
+        tuple[str, ...], Option("Columns of the file to leave out.", NAMES, metavar="COLUMNS")
+    ] = ()
+    groups: Annotated[
+        tuple[str, ...],
+        Option(
+            "Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
+            TEXTS,
+            flags=("--group",),
+            metavar="COLUMNS:COST",
+        ),
+    ] = ()
+    cv: Annotated[
+        int,
+        Option(
+            "K-fold cross-validation of one file, queries kept whole.",
+            whole(3, MOST_FOLDS),
+            metavar="K",
+        ),
+    ] = 0
+    share: Annotated[
+        tuple[float, ...],
+        Option(
+            "Parts of one file for validation and test; default: 0.2,0.2.",
+            SHARES,
+            metavar="VALID,TEST",
+        ),
+    ] = ()
+    unit: Annotated[
+        str, Option("What the costs of a file count, such as ms.", TEXT, metavar="WORD")
+    ] = ""
+    metrics: Annotated[
+        tuple[str, ...],
+        Option(
+            "Metrics, the primary one first: 'bench list metrics'.",
+            NAMES,
+            flags=("-m", "--metric"),
+            complete="metrics",
+        ),
+    ] = ()
+    costs: Annotated[
+        "str | CostFile | CostModel",
+        Option(
+            "Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: "
+            "the data set's own, for files 1 each.",
+            Form(str, _costs_fault),
+            "Also a mapping or series of costs by feature, one cost for each feature in order, a "
+            "cost model, or the content of a cost file.",
+            metavar="FILE",
+        ),
+    ] = ""
+    caps: Annotated[
+        tuple[float, ...],
+        Option(
+            "Costs that no row may exceed, enforced row by row: learners are also measured under "
+            "each.",
+            CAPS,
+            metavar="COST,...",
+        ),
+    ] = ()
+    index_base: Annotated[
+        int,
+        Option(
+            "Number of the first feature in SVMlight files.",
+            whole(0, 1),
+            usual="1",
+            metavar="NUMBER",
+        ),
+    ] = 1
+    learners: Annotated[
+        tuple[Any, ...],
+        Option(
+            "Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a "
+            "suite five for a first board. To run a learner that a suite leaves out on a data "
+            "set, name it and the data set in {data}.",
+            LEARNERS,
+            "Or instances, or a mapping of names to parameters, in which lists are grids.",
+            flags=("-l", "--learners"),
+            complete="learners",
+        ),
+    ] = ()
+    reference: Annotated[
+        str,
+        Option(
+            "The learner that savings are measured against, put on every board. Default: the "
+            "suite's; without a suite an imported model or gbrt, if it takes part, else none.",
+            TEXT,
+            metavar="NAME",
+            complete="learners",
+        ),
+    ] = ""
+    profile: Annotated[
+        str,
+        Option(
+            "quick (the default), standard or paper.", TEXT, metavar="NAME", complete="profiles"
+        ),
+    ] = ""
+    settings: Annotated[
+        tuple[str, ...],
+        Option(
+            "A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
+            TEXTS,
+            "Or a mapping of such names to values.",
+            flags=("--set",),
+            metavar="LEARNER.FIELD=VALUE",
+            complete="settings",
+        ),
+    ] = ()
+    configs: Annotated[
+        int,
+        Option(
+            "Try N settings of each learner instead of grids: its default and N-1 from the ranges "
+            "that it declares. Validation chooses.",
+            whole(1, MOST_CONFIGS),
+            metavar="N",
+        ),
+    ] = 0
+    seeds: Annotated[
+        tuple[int, ...] | None,
+        Option("Seeds, as 0,1,2 or 0-2.", whole_numbers(MOST_SEED), metavar="NUMBERS"),
+    ] = None
+    folds: Annotated[
+        tuple[int, ...] | None,
+        Option(
+            "Folds of the data sets, as 0,1,2 or 0-2.", whole_numbers(MOST_SEED), metavar="NUMBERS"
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        Option(
+            "Jobs at the same time.",
+            whole(1),
+            flags=("-w", "--workers"),
+            metavar="N",
+            decides=False,
+        ),
+    ] = 0
+    threads: Annotated[
+        int,
+        Option(
+            "Threads of each job.",
+            whole(1),
+            flags=("-t", "--threads"),
+            metavar="N",
+            decides=False,
+        ),
+    ] = 0
+    executor: Annotated[
+        str,
+        Option(
+            "local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
+            "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
+            Form(str, executor_fault),
+            usual="the suite's, else local",
+            metavar="WHERE",
+            decides=False,
+        ),
+    ] = ""
+    timeout: Annotated[
+        float,
+        Option(
+            "Limit of each job, start of its process left out: 90s, 10m, 2h; seconds without a "
+            "unit. Default: 24h.",
+            DURATION,
+            metavar="TIME",
+            decides=False,
+        ),
+    ] = DAY
+    memory: Annotated[
+        int,
+        Option(
+            "Memory limit per job, child processes included: 500MiB, 4GiB. Default: 80% of the "
+            "machine's memory, shared by the workers.",
+            MEMORY,
+            metavar="SIZE",
+            decides=False,
+        ),
+    ] = 0
+    retries: Annotated[
+        int,
+        Option(
+            "Try a job that does not end well up to N times more; 'bench log' has every attempt.",
+            whole(0, 100),
+            metavar="N",
+            decides=False,
+        ),
+    ] = 0
+    audit: Annotated[
+        str,
+        Option(
+            "Replay a sample of the queries, all of them (full), or none (off), to check the "
+            "declared costs.",
+            choice(*AUDITS),
+            usual="sample",
+            metavar="HOW",
+        ),
+    ] = "sample"
+    fresh: Annotated[
+        bool, Option("Do all work again instead of reusing results.", FLAG, decides=False)
+    ] = False
+    strict_data: Annotated[
+        bool, Option("Fail instead of falling back to generated data.", FLAG)
+    ] = False
+    data_dir: Annotated[
+        str,
+        Option(
+            "Where the files of data sets and datasets.toml lie; may be a URL.",
+            TEXT,
+            metavar="FOLDER",
+            variable="BENCH_DATA",
+            decides=False,
+        ),
+    ] = ""
+    store: Annotated[
+        str,
+        Option(
+            "Where results are kept.",
+            TEXT,
+            metavar="FILE",
+            variable="BENCH_STORE",
+            decides=False,
+        ),
+    ] = ""
+    plugins: Annotated[
+        tuple[str, ...],
+        Option(
+            "Load a plugin module of the current folder or the environment that is not installed "
+            "as a plugin.",
+            NAMES,
+            flags=("-p", "--plugin"),
+            metavar="MODULE",
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("data", "seeds", "folds"):  # named twice is meant once
+            if given := getattr(self, name):
+                object.__setattr__(self, name, tuple(dict.fromkeys(given)))
+        for field in options_of(type(self)).values():
+            if fault := field.fault(getattr(self, field.name)):
+                raise UsageError(fault)
+        if not self.suite and self.profile not in ("", *PROFILES):
+            with blaming(option("profile")):
+                raise UsageError(unknown("profile", self.profile, PROFILES))
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any], **changes: Any) -> Self:
+        """The request that a store kept as JSON, with changes; fields of other versions are left
+        out."""
+        from bench_core.results.records import with_tuples
+
+        known = {field.name for field in fields(cls)}
+        return cls(**with_tuples({k: v for k, v in kept.items() if k in known}) | changes)
 
 
 def is_dataset(value: Any) -> bool:
-    """Whether a value, which is no text, can be used as a data set."""
+    """Whether an object can be used as a data set."""
+    from bench_core.contracts import name_of
+
     return hasattr(value, "prepare") and not isinstance(value, type) and bool(name_of(value))
 
 
-def _short(value: Any) -> str:
-    return one_line(repr(value), 80)
+def modules_of(request: RunRequest) -> tuple[str, ...]:
+    """The modules of the objects in a request that another process can import."""
+    from bench_core.class_names import importable
+
+    given = [x for x in (*request.learners, *request.data, request.costs) if not isinstance(x, str)]
+    return tuple(dict.fromkeys(type(x).__module__ for x in given if importable(type(x))))
 
 
 def available_cores() -> int:
@@ -180,84 +467,3 @@ def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
         return 1, request.threads or cores
     workers = request.workers or max(1, min(cores // (request.threads or 1), jobs))
     return workers, request.threads or max(1, cores // workers)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """``--set owner.path=value`` taken apart."""
-
-    owner: str
-    path: tuple[str, ...]
-    value: Any
-    text: str
-
-
-def parse_setting(text: str) -> Setting:
-    """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
-    name, equals, value = text.partition("=")
-    owner, *path = [part.strip() for part in name.split(".")]
-    if not equals or not owner or not path or not all(path):
-        raise UsageError(f"--set {text}: write it as LEARNER.PARAMETER=VALUE, as miser.trees=300")
-    return Setting(owner, tuple(path), _literal(value.strip()), text)
-
-
-def _literal(text: str) -> Any:
-    try:
-        read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"--set {text[:20]}...: {toml_fault(error)}; correct it") from error
-    return read["value"] if set(read) == {"value"} else text
-
-
-def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A copy of a table in which the value at a (nested) path is replaced."""
-    key, *rest = path
-    if not rest:
-        return {**table, key: value}
-    inner = table.get(key, {})
-    if isinstance(inner, str):
-        inner = {"learner": inner}
-    if isinstance(inner, list):  # a grid of learners: the setting holds for each
-        changed: Any = [with_setting({key: one}, path, value)[key] for one in inner]
-        return {**table, key: changed}
-    if not isinstance(inner, Mapping):
-        raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
-    return {**table, key: with_setting(inner, tuple(rest), value)}
-
-
-def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...]:
-    """The ``--set`` options of a request; UsageError for an owner that is neither a learner nor a
-    data set."""
-    settings = tuple(_spelt(parse_setting(text), registry) for text in request.settings)
-    instances = {name_of(x) for x in request.learners if not isinstance(x, str)}
-    known = [*registry.learners, *registry.datasets, *instances]
-    for owner, text in ((setting.owner, setting.text) for setting in settings):
-        if owner not in known:
-            raise UsageError(f"--set {text}: {unknown('learner or data set', owner, known)}")
-    return settings
-
-
-def _spelt(setting: Setting, registry: Registry) -> Setting:
-    """The same with its owner as the registry spells it."""
-    with blaming(f"--set {setting.text}"):
-        return replace(setting, owner=registry.learner_name(setting.owner))
-
-
-def check_owners(
-    settings: Sequence[Setting], learners: Sequence[str], datasets: Iterable[str]
-) -> None:
-    """Refuse a ``--set`` for a learner or data set that is not in the run."""
-    used = {*learners, *datasets}
-    for setting in settings:
-        if setting.owner in used:
-            continue
-        what = f"--set {setting.text}: {setting.owner!r} is not in this run"
-        for other in settings:
-            if other.value == setting.owner:  # early-exit.base=imported: set what stands there
-                place = other.text.partition("=")[0].strip().removesuffix(".learner")
-                rest = setting.text.partition(".")[2]
-                raise UsageError(f"{what} by itself: write --set {place}.{rest}")
-        listed = f"(learners: {', '.join(learners)})"
-        raise UsageError(f"{what} {listed}. Add it with --learners, or drop the option")

@@ -8,11 +8,12 @@ from typing import Any
 from bench_core._io.text import is_url
 from bench_core.contracts import dataset_of
 from bench_core.datasets.user_arrays import InMemory
-from bench_core.datasets.user_datasets import MOST_FOLDS
-from bench_core.errors import InputError, UsageError, blaming, unknown
+from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
+from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.request import SHARES_WANTED, RunRequest
+from bench_core.planning.settings import Setting, with_setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
@@ -48,20 +49,20 @@ def choose_datasets(
     absent: dict[str, tuple[str, ...]] = {}
     for entry in suite.datasets:
         with blaming(f"{suite.place}, key 'datasets'"):
-            listed = registry.dataset(entry.name)
+            cls = listed = registry.dataset(entry.name)
+            files = registry.about_dataset(entry.name).files
         replacements = _replacements(entry.name, registry)
         if request.data and not {entry.name, *replacements} & {*request.data}:
             continue
-        cls = listed
         if wanted := [name for name in replacements if name in request.data]:
             cls = registry.dataset(wanted[0])
-        elif replacements and suite.stand_ins and listed.files and not source.has(listed.files[0]):
+        elif replacements and suite.stand_ins and files and not source.has(files[0]):
             if request.strict_data:
-                missing = _missing({entry.name: listed.files}, source)
-                raise InputError(f"--strict-data: no stand-ins, and {missing}")
+                missing = _missing({entry.name: files}, source)
+                raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
             cls = registry.dataset(replacements[0])
             notify(
-                f"STAND-IN: {listed.files[0]} of {entry.name} is not there, so {cls.name} takes "
+                f"STAND-IN: {files[0]} of {entry.name} is not there, so {cls.name} takes "
                 "its place; a stand-in proves that the chain works, never that a method does",
                 True,
             )
@@ -71,8 +72,8 @@ def choose_datasets(
         label, dataset = _instance(cls, options, settings, registry, where, entry.name)
         replaces = "" if cls is listed else entry.name
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
-        if optional and not dataset.complete(source):
-            absent[entry.name] = dataset.files
+        if optional and not dataset_of(dataset).complete(source):
+            absent[entry.name] = tuple(dataset_of(dataset).files)
         else:
             chosen.append(ChosenDataset(label, dataset, replaces))
     if absent:
@@ -89,7 +90,7 @@ def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
     known += [n for e in suite.datasets for n in _replacements(e.name, registry)]
     for name in request.data:
         if name not in known:
-            place = f"--data with suite {suite.name} restricts it"
+            place = f"{option('data')} with suite {suite.name} restricts it"
             raise UsageError(f"{place}: {unknown('data set', name, known)}")
 
 
@@ -108,7 +109,7 @@ def _first(files: Sequence[str]) -> str:
 
 
 def _replacements(name: str, registry: Registry) -> list[str]:
-    return [n for n, c in sorted(registry.datasets.items()) if c.stand_in_for == name]
+    return [n for n in sorted(registry.datasets) if registry.about_dataset(n).stand_in_for == name]
 
 
 def _own_data(
@@ -120,30 +121,34 @@ def _own_data(
     files = [name for name in names if name not in known]
     made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
     chosen = [ChosenDataset(*labelled) for labelled in made]
-    chosen += [ChosenDataset(_label(x, registry), dataset_of(x)) for x in given]
+    chosen += [ChosenDataset(_label(x, registry), x) for x in given]
     in_memory = request.data and all(isinstance(x, InMemory) for x in request.data)
     if not files and not in_memory:
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not is_url(name) and not Path(name).exists():
             if Path(name).suffix or len(Path(name).parts) > 1:
-                raise UsageError(f"--data {name}: no such file in {Path.cwd()}; check the name")
+                raise UsageError(
+                    f"{option('data', name)}: no such file in {Path.cwd()}; check the name"
+                )
             what = registry.unknown("data set or file", name, registry.datasets)
-            raise UsageError(f"--data: {what}")
+            raise UsageError(f"{option('data')}: {what}")
     if len(files) > 1 or (files and chosen):
         raise UsageError(
-            f"--data: {', '.join(names)}: give one file (with --valid and --test), "
-            "or registered data sets"
+            f"{option('data')}: {', '.join(names)}: give one file (with {option('valid')} and "
+            f"{option('test')}), or registered data sets"
         )
     if files:
         from bench_core.datasets.user_files import FileData
 
         options = {option: getattr(request, option) for option in _FIELDS}
-        options |= division(request)
+        apart = [name for name in ("split", "valid", "test") if getattr(request, name)]
+        options |= division(request, apart)
         dataset = FileData(train=files[0], index_base=request.index_base, **options)
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
-        raise UsageError("nothing to run: give --suite NAME or --data NAME_OR_FILE")
+        suite, data = option("suite", like="NAME"), option("data", like="NAME_OR_FILE")
+        raise UsageError(f"nothing to run: give {suite} or {data}")
     return chosen
 
 
@@ -159,36 +164,31 @@ def _label(dataset: Any, registry: Registry) -> str:
 
 _FIELDS = ("test", "valid", "label", "query", "split", "task", "drop", "groups")
 _FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
-_SPELT = {"groups": "group"}
 
 
-def division(request: RunRequest) -> dict[str, Any]:
-    """How one file is divided: folds, and the shares of training, validation and test."""
-    given = [name for name in ("cv", "share", "split") if getattr(request, name)]
-    if not {"cv", "share"} & {*given}:
+def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
+    """How one file is divided: folds, and the shares of training, validation and test. Other
+    options that take it ``apart`` contradict."""
+    given = [name for name in ("cv", "share") if getattr(request, name)]
+    if not given:
         return {}
-    if len(given) > 1 or request.valid or request.test:
-        raise UsageError(
-            f"--{given[0]} divides one file: leave out --cv, --share, --split, --valid "
-            "and --test beside it"
-        )
+    if len(given) + len(apart) > 1:
+        others = " or ".join(option(name) for name in ("cv", "share", "split", "valid", "test"))
+        raise UsageError(f"{option(given[0])} divides one file: give one of {others}")
     if request.cv:
-        if not 3 <= request.cv <= MOST_FOLDS:
-            raise UsageError(f"--cv {request.cv}: from 3 to {MOST_FOLDS} folds are possible")
         return {"folds": request.cv, "shares": (1 - 2 / request.cv, *[1 / request.cv] * 2)}
     held = request.share * 2 if len(request.share) == 1 else request.share
-    if len(held) != 2 or not all(0 < part < 1 for part in held) or sum(held) >= 1:
-        raise UsageError(
-            "--share: give the parts of validation and test as 0.2,0.2, in all below 1"
-        )
+    if len(held) != 2 or sum(held) >= 1:
+        raise UsageError(f"{option('share')}: {SHARES_WANTED}")
     return {"shares": (1 - sum(held), *held)}
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
-    for option in _FILE_OPTIONS:
-        if getattr(request, option):
-            option = _SPELT.get(option, option)
-            raise UsageError(f"--{option} means nothing {why}: it belongs to --data FILE")
+    for name in _FILE_OPTIONS:
+        if getattr(request, name):
+            field = options_of(RunRequest)[name]
+            file = option("data", like="FILE")
+            raise UsageError(f"{field.text} means nothing {why}: it belongs to {file}")
 
 
 def _instance(
@@ -210,13 +210,15 @@ def _instance(
     made = expand(cls, table, registry, where)
     if len(made) != 1:
         raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
-    inside = ",".join(f"{k}={v}" for k, v in sorted(table.items()) if k not in cls.places)
+    inside = ",".join(
+        f"{k}={v}" for k, v in sorted(table.items()) if k not in dataset_of(cls).places
+    )
     return (f"{cls.name}({inside})" if inside else cls.name), made[0]
 
 
 def check_fold(dataset: Any, label: str, fold: int) -> None:
     """Refuse a fold that a data set does not have."""
-    count = dataset.folds
+    count = dataset_of(dataset).folds
     if not 0 <= fold < count:
         has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
-        raise UsageError(f"data set {label} has {has}, not {fold}: choose by --folds")
+        raise UsageError(f"data set {label} has {has}, not {fold}: choose by {option('folds')}")

@@ -1,16 +1,17 @@
 """Which learners a request means, each with the instances that its grid spans."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from bench_core.contracts import check_name, learner_of, name_of
-from bench_core.errors import BenchError, UsageError, blaming
+from bench_core.errors import BenchError, UsageError, blaming, option
 from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, Setting, with_setting
+from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
+from bench_core.planning.settings import Setting, with_setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 
@@ -84,7 +85,10 @@ def choose_learners(
         if own is False:
             line = f"suite {suite.name} leaves {name} out on {dataset}"
             if name in named and not request.data:
-                notify(f"{line}: name the data set too (--data {dataset}) to run it there", True)
+                notify(
+                    f"{line}: name the data set too ({option('data', dataset)}) to run it there",
+                    True,
+                )
             if name not in named or not request.data:
                 continue
             notify(f"{line}; it was asked for there, so it runs", True)
@@ -104,6 +108,38 @@ def choose_learners(
     return [*chosen, *_instances(asked, [c.name for c in chosen], settings, registry)]
 
 
+def with_registered_names(
+    request: RunRequest, suite: Suite, registry: Registry
+) -> tuple[RunRequest, Suite]:
+    """Both with learners' names as the registry spells them: ``package:name`` tells learners of one
+    name apart. UsageError for a name that several packages have; unknown names stay."""
+
+    def names(given: Any) -> tuple[Any, ...]:
+        return tuple(registry.learner_name(x) if isinstance(x, str) else x for x in given)
+
+    def keys(tables: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(zip(names(tables), tables.values(), strict=True))
+
+    with blaming(option("learners")):
+        request = replace(request, learners=names(request.learners))
+    with blaming(option("reference")):
+        request = replace(request, reference=registry.learner_name(request.reference))
+    if not suite.place:
+        return request, suite
+    with blaming(suite.place):
+        return request, replace(
+            suite,
+            learners=keys(suite.learners),
+            baselines=names(suite.baselines),
+            reference=registry.learner_name(suite.reference),
+            on={name: keys(tables) for name, tables in suite.on.items()},
+            profiles={
+                name: replace(profile, learners=keys(profile.learners))
+                for name, profile in suite.profiles.items()
+            },
+        )
+
+
 def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
     """``FIRST``, learners of ``-p`` modules and those that a setting is for; all learners where
     none of these is registered."""
@@ -111,7 +147,10 @@ def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify
     wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
     if not (found := [name for name in wanted if name in registry.learners]):
         return [ALL]
-    notify(f"learners: {', '.join(found)} (a first board); --learners all: every one", False)
+    notify(
+        f"learners: {', '.join(found)} (a first board); {option('learners', 'all')}: every one",
+        False,
+    )
     return found
 
 
@@ -150,9 +189,9 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
 def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:
     """Where a learner's name was read."""
     if name == request.reference and name not in request.learners:
-        return "--reference"
+        return option("reference")
     if not suite.place or name in named:
-        return "--learners"
+        return option("learners")
     if name == suite.reference:
         return f"{suite.place}, key 'reference'"
     key = "key 'baselines'" if name in suite.baselines else f"[learners.{name}]"
@@ -172,11 +211,11 @@ def instances_of(
     fixed: dict[str, Any] = {}
     own = [setting for setting in settings if setting.owner == cls.name]
     for setting in own:
-        with blaming(f"--set {setting.text}"):
+        with blaming(setting.given):
             table = with_setting(table, setting.path, setting.value)
             fixed = with_setting(fixed, setting.path, setting.value)
     if own:
-        where = " ".join(f"--set {setting.text}" for setting in own)
+        where = " ".join(setting.given for setting in own)
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
     return expand(cls, {**default_grid(cls), **table}, registry, where)
@@ -207,12 +246,12 @@ def _instances(
         if name in names:
             raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
         try:
-            given.setdefault(name, []).append(resolved(learner_of(learner), registry.learner))
+            given.setdefault(name, []).append(resolved(learner, registry.learner))
         except ValueError as error:
             raise UsageError(f"learner {name}: {error}") from error
     for setting in settings:
         if setting.owner in given:
-            raise UsageError(f"--set {setting.text}: {setting.owner} was given as an object")
+            raise UsageError(f"{setting.given}: {setting.owner} was given as an object")
     return [ChosenLearner(name, tuple(made), True) for name, made in given.items()]
 
 

@@ -31,7 +31,7 @@ from typing import Any
 from bench_core._io.text import parse_toml, read_settings
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES, check_executor
+from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES, executor_fault
 from bench_core.plugins import Registry
 from bench_core.protocols import SuiteKey
 from bench_core.results.budgets import Budget, as_budgets, as_caps
@@ -186,10 +186,8 @@ class _Reader:
 
     def executor(self, table: Mapping[str, Any]) -> str:
         given = self.text(table.get("executor", ""), "executor")
-        try:
-            check_executor(given) if "executor" in table else None
-        except UsageError as error:
-            self.check(False, "executor", str(error))
+        fault = executor_fault(given) if "executor" in table else ""
+        self.check(not fault, "executor", fault)
         return given
 
     def budgets(

@@ -12,17 +12,17 @@ CAP = "cap"
 """The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
 
 COUNT = 5
-"""How many budgets are shown where none are named."""
+"""Number of budgets shown where none are named."""
 
 COMMAS = " with commas, as 5,10,20"
 LISTED = ", as 10 or [5, 10, 20]"
-"""How several are written: on the command line, and in Python and in suites."""
+"""The form of several budgets: on the command line, and in Python and in suites."""
 
 _WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"}
 
 
 class Budget(NamedTuple):
-    """What a row may cost, in the unit of the data set's prices.
+    """A limit on the cost of a row, in the unit of the data set's prices.
 
     ``kind``: ``mean`` bounds the mean cost, ``p95`` the cost of 95% of rows, both when a point is
     chosen on validation; ``cap`` bounds every row's own cost, and is enforced at prediction.
@@ -71,7 +71,7 @@ def as_budgets(
 def as_caps(
     values: float | str | Iterable[float | str | Budget], written: str = LISTED
 ) -> tuple[float, ...]:
-    """What no row may cost, from one or several numbers or texts, rising. Raises UsageError, which
+    """Caps from one or several numbers or texts, in ascending order. Raises UsageError, which
     says how several are ``written``."""
     found = as_budgets(values, "cap")
     for budget in found:

@@ -1,4 +1,4 @@
-"""What differs between two results of one trial: in a store, done again, or in another store."""
+"""Differences between two results of one trial: in a store, repeated, or in another store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench_core._io.digests import canonical
 from bench_core.results.records import COSTS, VALUE_ARRAYS, OperatingPoint, StoredValues, Trial
 
 TOLERANCE = 1e-9
-"""How far numbers of one model may be apart between processors, relative to their size."""
+"""Relative difference allowed between results of one model on two processors."""
 
 
 class Unlike(NamedTuple):
@@ -24,7 +24,7 @@ class Unlike(NamedTuple):
 
 
 def differences(then: Trial, now: Trial, tolerance: float = 0.0) -> Iterator[Unlike]:
-    """What differs in the points and values of two results; NaN is NaN."""
+    """Differences in the points and values of two results; NaN equals NaN."""
     before, after = ({(p.split, canonical(p.point)): p for p in t.points} for t in (then, now))
     for key in {**before, **after}:
         where = " at ".join(key)

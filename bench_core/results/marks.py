@@ -1,4 +1,4 @@
-"""What the chosen points say about the search: does more of it promise better ones?
+"""Marks of chosen points that suggest a longer or wider search.
 
 - ``not converged``: the last trees of the setting that was chosen still helped (``growing``).
 - ``at edge: NAME``: its value of a parameter ends the range that was searched, and the parameter
@@ -130,7 +130,7 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
 
 
 def growing(path: pd.DataFrame, higher: bool) -> bool | None:
-    """Whether the last tenth of the trees on the path of one fit raised its best validation quality
+    """True if the last tenth of the trees on the path of one fit raised its best validation quality
     by more than a thousandth; None where not all its points tell their trees.
 
     Boosting that ended before it had all its trees found nothing more to gain.

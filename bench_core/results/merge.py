@@ -56,7 +56,7 @@ UPDATE run SET state = iif(EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge brought: finished trials and fits that the store did not have, and its runs."""
+    """Result of a merge: the number of new finished trials and fits, and the names of its runs."""
 
     trials: int
     fits: int
@@ -111,7 +111,7 @@ def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
 
 
 def _finished(db: sqlite3.Connection) -> list[int]:
-    """How many trials and fits are."""
+    """Number of finished trials and fits."""
     count = "SELECT count(*) FROM main.{} WHERE status = 'ok'"
     return [db.execute(count.format(table)).fetchone()[0] for table in ("trial", "fit")]
 

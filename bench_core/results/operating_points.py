@@ -146,7 +146,7 @@ def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame
 
 
 def frontier_rows(points: pd.DataFrame, higher: bool) -> IntArray:
-    """Which rows are on a frontier, in the order of ``curve``."""
+    """The rows that are on a frontier, in the order of ``curve``."""
     return _picked(points, lambda cost, quality: frontier(cost, quality, higher))
 
 
@@ -189,7 +189,7 @@ def mean_path(chosen: pd.DataFrame) -> tuple[dict[str, Any], IntArray]:
 def savings(
     points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
 ) -> pd.DataFrame:
-    """What each learner saves against the reference learner, repeat by repeat.
+    """The saving of each learner against the reference learner, repeat by repeat.
 
     The target is ``share`` of the reference's best validation quality (for a metric that is
     better when lower: at most that quality / share). Each learner, the reference too, takes its
@@ -247,7 +247,7 @@ def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:
 
 
 def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows are of a model that is marked so."""
+    """True for rows of a model with this mark."""
     if "marks" not in rows.columns:
         return rows["learner"].isna()
     words = rows["marks"].dropna().unique()

@@ -29,7 +29,7 @@ _sorted_json = json.JSONEncoder(sort_keys=True).encode
 
 
 class Status(StrEnum):
-    """How a fit or trial ended. Only ``ok`` is final: the others are tried again."""
+    """Status of a fit or trial. Only ``ok`` is final: the others are tried again."""
 
     OK = "ok"
     FAILED = "failed"
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What the store keeps about a run: fields that its plan and its row share.
+    """Fields of a run that its plan and its stored row share.
 
     ``metrics`` holds all of the run, ``metrics`` in ``datasets`` those that suit a data set, the
     primary one first. ``absent`` are data sets of the suite whose files were not there.
@@ -133,8 +133,8 @@ class TrialSpec:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What a fit cost: wall-clock seconds of ``fit`` alone, without those that passed while modules
-    or kernels were loaded, and the peak of resident memory."""
+    """Wall-clock seconds of ``fit`` alone, without loading of modules and kernels, and the peak of
+    resident memory."""
 
     seconds: float
     peak_rss_mb: float
@@ -173,15 +173,15 @@ class Verdict:
 
 
 class Sensors(NamedTuple):
-    """What could be bought: of each sensor the features that need it, and its additive price."""
+    """The sensors that could be bought: the features that need each, and its additive price."""
 
     names: tuple[str, ...] = ()
     price: tuple[float, ...] = ()
 
 
 class Stages(NamedTuple):
-    """What a model's rows go through (``protocols.StageTree``), and by operating point that values
-    are kept of the share of test rows that ``reached`` each stage."""
+    """The stages of a model (``protocols.StageTree``), and by kept operating point the share of
+    test rows that ``reached`` each stage."""
 
     parent: tuple[int, ...] = ()
     sensors: tuple[int, ...] = ()
@@ -295,9 +295,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How a job ended: ``error`` is one line, of a fit that is ok about threads that it was not to
+    """Outcome of a job: ``error`` is one line, of a fit that is ok about threads that it was not to
     have; ``trace`` a traceback where there is one, ``output`` the end of what the job wrote to
-    stdout and stderr; of its ``seconds`` it ``waited`` for a processor (``waited_seconds``)."""
+    stdout and stderr. ``stored``: the store has it already, from the shard of a task."""
 
     job: Job
     status: Status
@@ -306,7 +306,7 @@ class Outcome:
     result: Result = None
     seconds: float = 0.0
     output: str = ""
-    waited: float = 0.0
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,13 +328,13 @@ class RunInfo(RunRecord):
 
     @property
     def stand_in(self) -> bool:
-        """Whether any of its data sets is a stand-in."""
+        """True if any of its data sets is a stand-in."""
         return any(d["stand_in"] for d in self.datasets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bought:
-    """What rows buy at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
+    """Purchases at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
     rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them;
     ``trial`` as in the export."""
 
@@ -351,7 +351,7 @@ class Bought:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a trial of a run ended."""
+    """Status of a trial of a run."""
 
     title: str
     status: str
@@ -364,8 +364,7 @@ class Attempt:
     """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
 
     ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
-    the end of what was written to stdout and stderr; each is empty where there is none. Of its
-    ``seconds`` it ``waited`` while others had the processor, as far as the system says (Linux).
+    the end of what was written to stdout and stderr; each is empty where there is none.
     """
 
     run: str
@@ -377,7 +376,6 @@ class Attempt:
     trace: str
     output: str
     seconds: float
-    waited: float
     created_at: str
     machine: str
     attempt: int = field(default=0, metadata=_ELSEWHERE)

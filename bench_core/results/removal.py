@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from bench_core.results.writer import open_writer
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What goes with some runs: ``trials`` by key that no other run has, and the files of fitted
-    models ``fits`` that nothing left needs."""
+    """Everything removed with some runs: ``trials`` by key that no other run has, and the files of
+    fitted models ``fits`` that nothing left needs."""
 
     runs: tuple[str, ...]
     trials: tuple[str, ...]
@@ -27,7 +27,7 @@ class Removal:
 
 
 def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
-    """What can be removed with these runs; ``fits_alone``: their fitted models, results are kept.
+    """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
 
     A model stays if a trial of another run was made with it, if such a model shares arrays with it,
     or if others of its data may stand on it. Raises InputError for a damaged store.
@@ -75,8 +75,3 @@ def remove(store: Store, what: Removal, *, fits_alone: bool = False) -> None:
         writer.remove(() if fits_alone else what.runs, what.trials, keys)
         for path in what.fits:
             path.unlink(missing_ok=True)
-
-
-def fits_of(store: Store) -> Iterator[Path]:
-    """The files of all fitted models of a store."""
-    yield from sorted(states_folder(store.path).glob("[0-9a-f]*/*.npz"))

@@ -1,7 +1,7 @@
 """Results in one SQLite file: many readers, one writer (``writer.py``).
 
 The tables are those of ``tables.py``; docs/store.md describes them for other programs. Fitted
-models and cost models are files beside the store (``store_files.py``).
+models and cost models are files next to the store (``store_files.py``).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Store:
                 yield values_of(db, trial, split, within)
 
     def bought(self, run: str = "last", *, dataset: str, learner: str = "") -> list[Bought]:
-        """What the kept operating points of each trial buy on test, those under caps too."""
+        """Purchases of each trial on test at its kept operating points, those under caps too."""
         run = self.resolve(run)
         found: list[Bought] = []
         sensors: dict[str, Sensors] = {}
@@ -231,7 +231,7 @@ class Store:
         return found
 
     def ended(self, run: str = "last") -> list[Ended]:
-        """How the trials of a run that have ended did so, in order."""
+        """Status of the trials of a run that have ended, in order."""
         run = self.resolve(run)
         with self._read() as db:
             names = ", ".join(field.name for field in fields(Ended))
@@ -309,7 +309,7 @@ class Store:
         Times are of whole jobs, imports included and waits for a processor not, where logged."""
         taken = defaultdict(list)
         with self._read() as db:
-            logged = "SELECT key, seconds - waited FROM attempt WHERE kind != 'audit'"
+            logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit'"
             whole = dict(db.execute(f"{logged} AND status = 'ok'").fetchall())
             for row in select(db, "SELECT * FROM trial WHERE status = 'ok'"):
                 fit, trial = row["fit_seconds"] or 0.0, row["seconds"]
@@ -339,7 +339,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _stages(trial: Trial, kept: tuple[int, ...]) -> Stages | None:
-    """What a trial's rows go through, ``reached`` by place among the points ``kept``."""
+    """The stages of a trial, ``reached`` by place among the points ``kept``."""
     if not trial.stages:
         return None
     found = Stages(**with_tuples(trial.stages))

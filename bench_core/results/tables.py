@@ -59,7 +59,7 @@ class Column(NamedTuple):
         return _SQL.get(self.kind, "TEXT")
 
     def cell(self, value: Any) -> Any:
-        """What the column keeps of a value."""
+        """The cell that stands for a value."""
         if self.to_text:
             value = self.to_text(value)
         elif self.kind is np.ndarray:
@@ -71,7 +71,7 @@ class Column(NamedTuple):
         return value
 
     def value(self, cell: Any) -> Any:
-        """What a cell was made of; arrays are flat."""
+        """The value that a cell stands for; arrays are flat."""
         if self.of_text:
             return self.of_text(cell)
         if self.kind is np.ndarray:

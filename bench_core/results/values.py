@@ -39,7 +39,7 @@ class TrialValues(StoredValues):
 
 
 class ValuedTrial(NamedTuple):
-    """What names a trial that has stored values: ``trial`` is its key, ``params`` are JSON."""
+    """A trial that has stored values: ``trial`` is its key, ``params`` are JSON."""
 
     trial: str
     learner: str
@@ -157,7 +157,7 @@ def trial_of(db: sqlite3.Connection, key: str, schema: str = "main") -> Trial:
 
 
 def _within(budget: Budget | None) -> tuple[str, list[float]]:
-    """What holds for the points within a budget, in SQL, and the numbers in it."""
+    """A condition in SQL on the points within a budget, and the numbers in it."""
     if budget is None or budget.kind == "mean":
         return "cap IS NULL", []
     if budget.kind == CAP:

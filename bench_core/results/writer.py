@@ -15,7 +15,7 @@ from typing import Any
 from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import Place, installed, this_place
 from bench_core.costs.model import CostModel
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
     MORE_THREADS,
@@ -86,7 +86,9 @@ def check_writable(path: Path) -> None:
     while not place.exists() and place != place.parent:
         place = place.parent
     if (place != path and not place.is_dir()) or not os.access(place, os.W_OK):
-        raise InputError(f"{path}: cannot write there ({place}); name another with --store")
+        raise InputError(
+            f"{path}: cannot write there ({place}); name another with {option('store')}"
+        )
 
 
 @contextmanager
@@ -105,20 +107,21 @@ def _alone(path: Path) -> Iterator[None]:
                     time.sleep(0.05)
         except OSError as error:
             fault = f"cannot write there ({error.strerror})"
-            raise InputError(f"{path}: {fault}; name another store with --store") from error
+            raise InputError(
+                f"{path}: {fault}; name another store with {option('store')}"
+            ) from error
         yield
 
 
 def _occupied(path: Path) -> str:
-    return (
-        f"{path}: another run is writing to this store; wait for it, or name another with --store"
-    )
+    what = "another run is writing to this store"
+    return f"{path}: {what}; wait for it, or name another with {option('store')}"
 
 
 def _create(path: Path) -> None:
     """Make an empty store.
 
-    What a killed run left beside a store that was deleted since would be read into the new one.
+    The log that a killed run left next to a deleted store would be read into the new one.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
@@ -181,7 +184,6 @@ class Writer:
             trace=outcome.trace,
             output=outcome.output,
             seconds=outcome.seconds,
-            waited=outcome.waited,
             created_at=now(),
             machine=": ".join(at or self._here),
         )
@@ -189,7 +191,7 @@ class Writer:
             put(db, "attempt", row_of(attempt))
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
-        """Keep cost models by their keys, each once, beside the fitted models."""
+        """Keep cost models by their keys, each once, next to the fitted models."""
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():

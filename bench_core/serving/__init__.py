@@ -1,7 +1,9 @@
 """Fitted models at one operating point, served: they ask for features and tell what they spent.
 
-``load(folder)`` opens what ``bench model export`` wrote. Nothing here imports more than numpy, and
-no learner's code: every model is a ``Program``, steps over trees and columns.
+``load(folder)`` opens what ``bench model export`` wrote. Every model is a ``Program``, steps over
+trees and columns, and no learner's code is imported. Three walks give the same answers:
+``naive_walk`` needs numpy alone and serves every program; ``row_walk`` (numba) serves single rows;
+``block_walk`` takes many rows at hand through the walker of ``bench_trees``.
 """
 
 from bench_core.serving.folder import Folder, write_folder

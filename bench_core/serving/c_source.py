@@ -19,9 +19,9 @@ from bench_core.arrays import IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
-from bench_core.serving.packed import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Kernel, Program
-from bench_core.serving.rows import Catalogue, prices_of
+from bench_core.serving.row_state import FeatureNeeds, prices_of
+from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 
 HEADER, SOURCE = "bench_model.h", "bench_model.c"
 _ENGINE = Path(__file__).with_name("scorer.c")
@@ -125,7 +125,7 @@ def source(folder: Folder) -> str:
     tables = [
         *_constants(folder, prices, packed),
         _TYPES,
-        *_needs(Catalogue(program, folder.costs), prices),
+        *_needs(FeatureNeeds(program, folder.costs), prices),
         *_tables(program, packed),
         f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};",
     ]
@@ -206,7 +206,7 @@ def _entry(*values: Any) -> str:
     return "{" + ", ".join(v if isinstance(v, str) else str(int(v)) for v in values) + "}"
 
 
-def _needs(known: Catalogue, prices: SensorPrices) -> list[str]:
+def _needs(known: FeatureNeeds, prices: SensorPrices) -> list[str]:
     place = {f: c for c, f in enumerate(known.features)}
     needs = [known.sensors[f] for f in known.features]
     mates = [sorted(place[m] for m in known.mates[f]) for f in known.features]

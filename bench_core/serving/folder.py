@@ -29,6 +29,7 @@ INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
 _TREES = tuple(f.name for f in fields(Trees))
+_STEP = ("carry", "combine", "gate", "k")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -181,10 +182,7 @@ def program_state(program: Program) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _plain(step: Step) -> dict[str, Any]:
     return {
-        "carry": step.carry,
-        "combine": step.combine,
-        "gate": step.gate,
-        "k": step.k,
+        **{name: getattr(step, name) for name in _STEP},
         "finish": None if step.finish is None else asdict(step.finish),
         "tile": None if step.kernel is None else step.kernel.tile,
         "sentinel": None if step.sentinel is None else step.sentinel_base,
@@ -198,22 +196,19 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program:
     steps = []
     for k, about in enumerate(index["steps"]):
         then, otherwise = arrays["steps.onward"][k].tolist()
-        sentinel = _inside(f"sentinel{k}.", arrays)
+        kernel, sentinel = (_inside(f"{part}{k}.", arrays) for part in ("kernel", "sentinel"))
         step = Step(
             trees=uses[0][k],
             weights=uses[1][k],
             fresh=uses[2][k],
             bias=arrays["steps.bias"][k],
             columns=Columns(*(part[k] for part in columns)),
-            carry=about["carry"],
-            combine=about["combine"],
-            gate=about["gate"],
-            k=about["k"],
+            **{name: about[name] for name in _STEP},
             value=float(arrays["steps.value"][k]),
             then=then,
             otherwise=otherwise,
             finish=_finish(about["finish"]),
-            kernel=_kernel(_inside(f"kernel{k}.", arrays), about["tile"]),
+            kernel=Kernel(**kernel, tile=about["tile"]) if kernel else None,
             sentinel=Trees(**sentinel) if sentinel else None,
             sentinel_base=about["sentinel"] or 0.0,
         )
@@ -235,10 +230,6 @@ def _finish(about: Mapping[str, Any] | None) -> Finish | None:
         return None
     onward = _finish(about.get("onward"))
     return Finish(**{**about, "base": tuple(about["base"]), "onward": onward})
-
-
-def _kernel(arrays: Arrays, tile: int | None) -> Kernel | None:
-    return None if tile is None else Kernel(**arrays, tile=tile)
 
 
 def _parts(arrays: Arrays, part: str, name: str) -> Sequence[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.serving.program import END, Columns, Finish, Kernel, Program, Step, Trees
-from bench_core.serving.rows import REJECTED, Rows
+from bench_core.serving.row_state import REJECTED, Rows
 
 LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
 

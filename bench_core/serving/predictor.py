@@ -21,12 +21,12 @@ from bench_core.data import Queries
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
+from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.program import Program
-from bench_core.serving.rows import CAPPED, HOW, Catalogue, bill
-from bench_core.serving.walk import Lists, Walk
+from bench_core.serving.row_state import CAPPED, HOW, FeatureNeeds, bill
 
 if TYPE_CHECKING:
-    from bench_core.serving.batch import Batch
+    from bench_core.serving.block_walk import BlockWalk
     from bench_core.serving.row_walk import End, RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any]]
@@ -99,7 +99,7 @@ class Predictor:
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
         self._row_walk: RowWalk | None = None
-        self._batch: Batch | None = None
+        self._block_walk: BlockWalk | None = None
         self._walked = 0
 
     def compile(self) -> bool:
@@ -108,13 +108,13 @@ class Predictor:
         For the start of a service: it loads numba, and compiles once per machine. False where the
         model, its costs or this machine allow the plain walk only.
         """
-        if self._row_walk is None and self._catalogue.prices is not None:
+        if self._row_walk is None and self._needs.prices is not None:
             try:
                 from bench_core.serving.row_walk import RowWalk, compilable
             except ImportError:  # no numba here
                 return False
             if compilable(self.program):
-                walk = RowWalk(self.program, self._catalogue)
+                walk = RowWalk(self.program, self._needs)
                 next(walk.way(None), None)
                 self._row_walk = walk
         return self._row_walk is not None
@@ -122,7 +122,7 @@ class Predictor:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features that it may ask for."""
-        return tuple(self.names[f] for f in self._catalogue.features)
+        return tuple(self.names[f] for f in self._needs.features)
 
     def predict(self, acquire: Acquire, *, cap: float | None = None) -> Answer:
         """One row. ``acquire(names)`` returns the values of features, None or NaN where missing.
@@ -258,25 +258,25 @@ class Predictor:
                 asks = None
         scores = answers(self.program, walk.rows, walk.boundaries)
         spent, found = self._bill(walk), []
-        for i, basket in enumerate(walk.baskets):
+        for i, bought in enumerate(walk.purchases):
             score = scores[i].copy() if scores.ndim > 1 else float(scores[i])
-            bought = np.array(list(basket.features), dtype=np.int64)
+            asked = np.array(list(bought.features), dtype=np.int64)
             step, how = int(walk.rows.final_step[i]), HOW[walk.rows.how[i]]
-            found.append(Answer(score, float(spent[i]), bought, step, how))
+            found.append(Answer(score, float(spent[i]), asked, step, how))
         return found
 
-    def _begin(self, count: int, grouped: bool, cap: float | None) -> Walk:
-        return Walk(self.program, self._lists, self._catalogue, count, grouped=grouped, cap=cap)
+    def _begin(self, count: int, grouped: bool, cap: float | None) -> NaiveWalk:
+        return NaiveWalk(self.program, self._lists, self._needs, count, grouped=grouped, cap=cap)
 
-    def _bill(self, walk: Walk) -> FloatArray:
+    def _bill(self, walk: NaiveWalk) -> FloatArray:
         """What rows pay: as a cap compares it, where each pays a sum of prices by itself."""
-        rows, prices = walk.rows, self._catalogue.prices
+        rows, prices = walk.rows, self._needs.prices
         if prices is not None and (walk.boundaries is None or self._by_row):
-            price = np.array([basket.price for basket in walk.baskets])
+            price = np.array([bought.price for bought in walk.purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)
         queries = Queries(walk.boundaries) if walk.boundaries is not None else None
-        bits = [basket.bits for basket in walk.baskets]
-        return self._catalogue.bill(bits, rows.splits, rows.trees, queries)
+        bits = [bought.bits for bought in walk.purchases]
+        return self._needs.bill(bits, rows.splits, rows.trees, queries)
 
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
@@ -287,8 +287,8 @@ class Predictor:
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         cells, limit = narrow(cells), self._limit(cap)
         bounds = None if queries is None else queries.boundaries
-        if limit is None and (batch := self._block_walk(len(cells))) is not None:
-            rows, acquired = batch.run(cells, bounds)
+        if limit is None and (walk := self._worth_loading(len(cells))) is not None:
+            rows, acquired = walk.run(cells, bounds)
             scores = answers(self.program, rows, bounds)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
@@ -302,7 +302,7 @@ class Predictor:
 
     def _joined(self, found: list[Answer]) -> Answers:
         mask = np.zeros((len(found), self.costs.sensors), dtype=bool)
-        single, sensors = self._catalogue.single, self._catalogue.sensors
+        single, sensors = self._needs.single, self._needs.sensors
         for own, answer in zip(mask, found, strict=True):
             if single is not None:
                 own[single[answer.bought]] = True
@@ -317,19 +317,19 @@ class Predictor:
             capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
         )
 
-    def _block_walk(self, rows: int) -> Batch | None:
+    def _worth_loading(self, rows: int) -> BlockWalk | None:
         """The block walker, where so many rows are worth loading it."""
         if self._row_walk is not None and rows < MANY:
             return None
         self._walked += rows * sum(len(step.trees) for step in self.program.steps)
-        if self._batch is None and (self._walked >= WORTH or self._row_walk is not None):
+        if self._block_walk is None and (self._walked >= WORTH or self._row_walk is not None):
             try:
-                from bench_core.serving.batch import Batch
+                from bench_core.serving.block_walk import BlockWalk
 
-                self._batch = Batch(self.program, self.costs)
+                self._block_walk = BlockWalk(self.program, self.costs)
             except ImportError:  # no numba here
                 self._walked = 0
-        return self._batch
+        return self._block_walk
 
     def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
         """Probabilities of the classes (n, K) of rows at hand. UsageError for other tasks."""
@@ -345,8 +345,8 @@ class Predictor:
         return np.array(self.names, dtype=object)
 
     @cached_property
-    def _catalogue(self) -> Catalogue:
-        return Catalogue(self.program, self.costs)
+    def _needs(self) -> FeatureNeeds:
+        return FeatureNeeds(self.program, self.costs)
 
     @cached_property
     def _lists(self) -> Lists:

@@ -1,4 +1,4 @@
-"""How sure a board is: one hierarchical paired bootstrap, and what is read off its draws.
+"""Certainty of a board: one hierarchical paired bootstrap, and statistics of its draws.
 
 ``bootstrap`` draws units and repeats the choice of the operating point on every draw; ``levels``
 joins repeats and data sets; ``comparison`` gives intervals, p-values, tie tiers and rank intervals.

@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 BLOCKS, FEW = 512, 128
-"""How many blocks are drawn at most, and of very many settings."""
+"""Most blocks that are drawn, and the same with very many settings."""
 
 MANY, FEW_DRAWS = 250, 399
 """Settings of all learners in one repeat, from which on time and memory matter more, and how many
@@ -24,14 +24,14 @@ draws there are then: the 10th and the 390th are the ends of a 95% interval."""
 
 
 class Effort(NamedTuple):
-    """How many blocks are drawn at most, and how often."""
+    """Most blocks that are drawn, and the number of draws."""
 
     blocks: int
     resamples: int
 
 
 def effort(settings: int, resamples: int) -> Effort:
-    """What the draws of a board take, with so many ``settings`` in one repeat."""
+    """Blocks and draws of a board with so many ``settings`` in one repeat."""
     few = Effort(FEW, min(resamples, FEW_DRAWS))
     return few if settings >= MANY else Effort(BLOCKS, resamples)
 

@@ -119,7 +119,7 @@ class _Sums(NamedTuple):
     weights: Float32Array
 
     def only(self, points: Sequence[IntArray]) -> _Sums:
-        """Those of these points of each learner."""
+        """The sums of these points of each learner."""
         some = [sums[own] for sums, own in zip(self.sums, points, strict=True)]
         return _Sums(some, self.weights)
 
@@ -145,7 +145,7 @@ def _sums(units: Sequence[Units]) -> tuple[_Sums, _Sums]:
 
 @lru_cache(2)
 def _counts(blocks: int, draws: int, seed: int, split: int) -> Float32Array:
-    """How often each draw takes each block (draws, blocks); the first is the data as they are. Many
+    """Counts of each block in each draw (draws, blocks); the first is the data as they are. Many
     repeats and data sets of a run have the same."""
     rng = np.random.default_rng(seed).spawn(2)[split]
     counts = np.empty((draws, blocks), dtype=np.float32)

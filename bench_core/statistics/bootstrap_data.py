@@ -122,8 +122,7 @@ def levels(
     """For each way to choose, the levels of quality and cost over all repeats, learners in the
     order of the repeats'. All share their draws, as do repeats on the same rows (seeds on one
     split), which are joined before the others."""
-    every = unread(((one.fold, one.fingerprint), lambda one=one: one) for one in found)  # type: ignore[misc]
-    drawn = [one for (one,) in draws(every, [Ask(choices)], resamples)]
+    drawn = [one for (one,) in draws(found, [Ask(choices)], resamples)]
     return [
         (
             over_repeats(drawn, [one.quality[k] for one in drawn]),
@@ -133,32 +132,16 @@ def levels(
     ]
 
 
-class Unread(NamedTuple):
-    """A repeat on these ``rows``, read when it is asked for: those of a large run do not fit into
-    memory together. Repeats on the same rows have the same ``seed``, and so draw the same units."""
-
-    rows: tuple[int, str]
-    seed: int
-    read: Callable[[], Repeat]
-
-
-def unread(reads: Iterable[tuple[tuple[int, str], Callable[[], Repeat]]]) -> list[Unread]:
-    """Repeats by their rows and by what reads them."""
+def draws(found: Iterable[Repeat], asks: Sequence[Ask], resamples: int) -> Iterator[list[Drawn]]:
+    """Repeat by repeat the draws of each ask. ``found`` may read repeats as they are asked for:
+    those of a large run do not fit into memory together."""
     seeds: dict[tuple[int, str], int] = {}
-    return [Unread(rows, seeds.setdefault(rows, len(seeds)), read) for rows, read in reads]
-
-
-def draws(found: Iterable[Unread], asks: Sequence[Ask], resamples: int) -> Iterator[list[Drawn]]:
-    """Repeat by repeat the draws of each ask; no two repeats are looked at together."""
     for one in found:
-        yield drawn_once(one, asks, resamples)
-
-
-def drawn_once(one: Unread, asks: Sequence[Ask], resamples: int) -> list[Drawn]:
-    """The draws of each ask from one repeat."""
-    of = [*one.read().candidates.values()]
-    about = one.rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
-    return [Drawn(*about, *_draw(of, ask, resamples, one.seed)) for ask in asks]
+        rows = one.fold, one.fingerprint
+        seed = seeds.setdefault(rows, len(seeds))  # the same rows draw the same units
+        of = [*one.candidates.values()]
+        about = rows, min(len(of[0].test.weights), BLOCKS), _bounds(of)
+        yield [Drawn(*about, *_draw(of, ask, resamples, seed)) for ask in asks]
 
 
 def _draw(

@@ -98,7 +98,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
-    """Which learner (row) is better than which (column) with joint certainty ``share``.
+    """True where a row's learner is better than a column's, with joint certainty ``share``.
 
     Step-down maximum-t test over all pairs (Westfall and Young 1993): the chance that any entry is
     wrong is at most 1 - ``share``.

@@ -1,4 +1,4 @@
-"""Pairs of learners at matched cost: who is better, how surely, where, and at what price."""
+"""Pairs of learners at matched cost: difference in quality, its certainty, and the cost ratio."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def compare(
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
-    """What is paid over what the other pays; infinite where it never gets there."""
+    """Ratio of two costs; infinite where the other learner never reaches the quality."""
     free = np.where(cost > 0, np.inf, 1.0)
     found = np.divide(cost, other, out=free, where=other > 0)
     return np.where(np.isnan(cost), np.inf, found)

@@ -132,8 +132,8 @@ def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
 
     if name not in registry.datasets:
         return False
-    dataset = registry.dataset(name)()
-    return not dataset.files or is_there(dataset, DataFolder(data_dir))
+    files = registry.about_dataset(name).files
+    return not files or is_there(registry.dataset(name)(), DataFolder(data_dir))
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:

@@ -5,12 +5,13 @@ training, 4000 for validation, 4000 for testing; every feature costs 1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, InputError, Prices, Source, Splits, Task, param, provide_datasets
+from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core.arrays import FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import take
@@ -27,9 +28,8 @@ COUNTS = (  # A to Z, as its publisher gives them
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Letters:
-    """Letters A..M against N..Z, or all 26."""
+    """Letters A..M (label 0) against N..Z (label 1), as in the papers."""
 
     name: ClassVar[str] = "letters"
     task: ClassVar[Task] = Task.BINARY
@@ -45,8 +45,6 @@ class Letters:
     facts: ClassVar[Facts] = Facts(
         ROWS, 16, labels={0.0: sum(COUNTS[:13]), 1.0: sum(COUNTS[13:])}, low=0, high=15
     )
-
-    classes: Literal[2, 26] = param(2, "2: N..Z (label 1) against A..M, as in the papers; or 26")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the three consecutive splits; every size is the whole set."""
@@ -64,15 +62,17 @@ class Letters:
                 "get the file again"
             )
         number = np.array([ord(c) - ord("A") for c in letter], dtype=np.float64)
-        y = number if self.classes == 26 else (number >= ord("N") - ord("A")).astype(np.float64)
         return Splits(
-            *take(X, y, np.split(np.arange(len(X)), np.cumsum(ROWS)[:-1])),
+            *take(X, self.labels(number), np.split(np.arange(len(X)), np.cumsum(ROWS)[:-1])),
             Prices.additive(np.ones(len(NAMES))),
             feature_names=NAMES,
         )
 
+    def labels(self, number: FloatArray) -> FloatArray:
+        """Labels (n,) from the letters' numbers, A is 0."""
+        return (number >= ord("N") - ord("A")).astype(np.float64)
 
-@dataclass(frozen=True)
+
 class Letters26(Letters):
     """The 26 letters as classes."""
 
@@ -83,7 +83,9 @@ class Letters26(Letters):
         Letters.facts, labels={float(k): count for k, count in enumerate(COUNTS)}
     )
 
-    classes: Literal[2, 26] = param(26, "2: N..Z (label 1) against A..M, as in the papers; or 26")
+    def labels(self, number: FloatArray) -> FloatArray:
+        """Each letter is a class."""
+        return number
 
 
 bench_datasets = provide_datasets(Letters, Letters26)

@@ -19,7 +19,7 @@ from bench_trees.settings import Settings
 from bench_trees.threads import workers
 
 ROUNDING = 1e-9
-"""By this share a mean loss may be above another that it equals."""
+"""Relative rounding error of a mean loss."""
 
 
 def boost(
@@ -92,9 +92,9 @@ def boost(
 def _iterations(
     grower: Grower, loss: Loss, data: Labels, base: Float64Array
 ) -> tuple[Callable[[int], list[GrownTree]], Callable[[], bool]]:
-    """What grows one tree per output, for one or up to so many iterations, none at all if no root
-    is split; and whether the training loss is then above the constant's, which squared loss at a
-    learning rate up to 1 never is."""
+    """Two functions. The first grows one tree per output for up to so many iterations, and none if
+    no root is split. The second tells if the training loss is then above the constant's; squared
+    loss at a learning rate up to 1 never is."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
@@ -123,7 +123,7 @@ class _Descent:
         return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
-        """Whether the mean loss is above the constant's, where that can be known.
+        """True if the mean loss is above the constant's, where that can be known.
 
         A convex loss l has l(base) >= l(f) + <its gradient at f, base - f>: where the latter is
         not negative, l(f) is not above l(base), and the next iteration needs that gradient anyway.
@@ -147,8 +147,7 @@ class _Descent:
         return self.loss.gradients(self.scores, self.data, self.grower.crew)
 
     def _slope_from_base(self, gradient: Float64Array) -> float:
-        """How fast the summed loss rises at the scores in the direction that leads from the base to
-        them."""
+        """Directional derivative of the summed loss at the scores, from the base towards them."""
         copies = self.data.multiplicity
         if copies is not None:
             gradient = gradient * copies

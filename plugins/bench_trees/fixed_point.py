@@ -8,7 +8,7 @@ feature::
 
 Integer sums are associative: the result has the same bits for any number of threads, and a
 parent minus its smaller child is exactly the other child. Hessians that differ between rows
-travel in a second integer beside it, round(h * 2^hessian_exp).
+travel in a second integer, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
 most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
@@ -71,7 +71,7 @@ def sum_bits(count_bits: int) -> int:
 
 
 def room(bits: int, total: int) -> float:
-    """What a sum of so many bits may reach: rounding adds at most 1/2 per copy."""
+    """The largest sum of so many bits: rounding adds at most 1/2 per copy."""
     return max(2.0**bits - total, 2.0 ** (bits - 1))
 
 
@@ -92,7 +92,7 @@ class Residuals:
 
     @property
     def unit(self) -> float:
-        """What an integer gradient counts."""
+        """The unit of integer gradients."""
         return float(self.fixed.units[0])
 
     @property
@@ -109,7 +109,7 @@ class Residuals:
         return math.exp2(2 * bound + 1e-6) / self.total
 
     def refine(self) -> bool:
-        """Go to a finer unit if there is room for one; whether there was."""
+        """Go to a finer unit if there is room for one; true if there was."""
         if self.squares <= 0 or self._finest() <= self.exponent:
             return False
         g = self.packed >> self.count_bits

@@ -55,12 +55,12 @@ from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
-PIECES = 4  # of each thread, as some words take longer than others
+PIECES = 2  # of each thread, as some words take longer than others
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
-WORTH = 1_000_000
-"""Cells from which on several threads score leaves: some 0.4 ms of one thread, where handing a
-piece to another one takes some 0.05 ms."""
+WORTH = 2_000_000
+"""Cells from which on several threads score leaves: some 0.7 ms of one thread. Handing the leaves
+to two threads takes 0.12 ms."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0))
@@ -145,7 +145,7 @@ class Grower:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
         where a root is not split.
 
-        Their values are whole multiples of the residuals' unit. To be called with the same
+        Their values are integer multiples of the residuals' unit. Pass the same
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
@@ -157,7 +157,8 @@ class Grower:
         return trees
 
     def _at_once(self) -> int:
-        """How many trees one call may grow: none that changes what the next one owes."""
+        """Number of trees that one call may grow. A tree that changes what the next one owes is
+        grown by itself."""
         if self.account.lazy or self.account.per_node:
             return 1
         return max(1, CELLS // (len(self.rows) * max(1, len(self.pool.features))))
@@ -196,7 +197,7 @@ class Grower:
         return self._grown()
 
     def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
-        """What ``tree.grow`` asks for when it can go no further by itself."""
+        """Grow as far as the kernel can by itself; return what it asks for."""
         most, n = self.settings.max_leaves, len(self.rows)
         self.buffers = self._buffers(newton)
         alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
@@ -208,7 +209,7 @@ class Grower:
         buffers, words = self.buffers, len(self.pool.groups)
 
         def piece(start: int, stop: int) -> None:
-            # its own highest gains: what other threads have found would only be left out sooner
+            # each thread has its own highest gains, so that no result depends on another thread
             tree = buffers.tree._replace(reached=np.empty(len(buffers.tree.reached)))
             score(buffers._replace(tree=tree), start, stop, np.zeros(SCRATCH, np.int64))
 
@@ -263,9 +264,9 @@ class Grower:
         self.pool.reserve(0, nodes)
 
     def _any_order(self) -> bool:
-        """Whether best-first growth makes the same splits in any order: there is room for all,
-        and no split changes what another leaf owes. Then a level is split and scored at a time,
-        while what its leaves share of the rows' words is near."""
+        """True if best-first growth makes the same splits in any order: there is room for all of
+        them, and no split changes what another leaf owes. Then whole levels are split and scored,
+        because their leaves share cache lines of the rows' words."""
         s = self.settings
         if s.order != "best" or s.max_depth is None:
             return False

@@ -1,4 +1,4 @@
-"""What boosting minimises: gradients and hessians per copy of a row.
+"""Losses that boosting minimises: gradients and hessians per copy of a row.
 
 A loss is a small value; ``Loss`` is the shape a custom one must have, ``Measured`` what one may
 have besides, so that boosting sees where it diverges. Scores are (K, n). All
@@ -18,13 +18,14 @@ from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
 NEAR = 1 << 16  # numbers of several arrays that stay in the cache of a processor
+FEW_ROWS = 8192
 HIGHEST = 700.0  # exponent of e, beyond which the logistic function is as good as 0
 TINY = 1e-15  # keeps logarithms of shares finite
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What is to be fitted: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
+    """Targets of a fit: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
 
     ``memory``: what a loss makes of these labels once, by the loss.
     """
@@ -236,13 +237,15 @@ class LambdaRank:
             _rank_long(f, ranking, start, stop)
             lambdas(f, ranking, (start, stop), settings, gradient, hessian)
 
-        # a few pieces for each thread, as queries of one length stand together
-        most = -(-len(ranking.lengths) // (4 * crew.threads))
-        crew.run(piece, len(ranking.lengths), max(16, -(-most // LANES)) * LANES)
+        # a few pieces for each thread, as queries of one length stand together; less than FEW_ROWS,
+        # some 0.2 ms, are not worth a thread
+        pieces = max(1, min(4 * crew.threads, len(f) // FEW_ROWS))
+        blocks = -(-len(ranking.lengths) // LANES)
+        crew.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
         return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:
-        """What no score changes: lengths of queries, discounts, and ideal DCG."""
+        """Constants of the fit: lengths of queries, discounts, and ideal DCG."""
         queries, n = np.array(labels.queries, np.int64), len(labels.y)
         copies = np.ones(n, np.int64) if labels.multiplicity is None else labels.multiplicity
         each = np.arange(len(queries) - 1).repeat(np.diff(queries))  # the query of each row
@@ -267,7 +270,7 @@ class LambdaRank:
 
 
 def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None:
-    """Positions by falling score, ties in row order, of queries that stand beside a long one."""
+    """Positions by falling score, ties in row order, of queries in a block with a long one."""
     queries = ranking.by_length[start:stop]
     if ranking.lengths[queries[-1]] <= LONG:
         return

@@ -59,7 +59,7 @@ class Penalty:
 
     @property
     def free(self) -> bool:
-        """Whether no price is above zero."""
+        """True if no price is above zero."""
         return not (self.coupled.any() or self.lazy.any() or self.split.any())
 
     def of(self, feature: int) -> Int32Array:
@@ -95,7 +95,7 @@ class Penalty:
 
 
 class Ledger:
-    """What has been bought so far, over all trees that share it."""
+    """Purchases so far, over all trees that share it."""
 
     def __init__(self, penalty: Penalty, rows: int, multiplicity: Int64Array | None = None) -> None:
         self.penalty = penalty
@@ -117,7 +117,7 @@ class Ledger:
         return self._per_feature(self.penalty.lazy * unpaid)  # eq. 13
 
     def buy(self, *features: int) -> bool:
-        """Pay the features' coupled sensors; whether that changes what is owed."""
+        """Pay the features' coupled sensors; true if that changes what is owed."""
         sensors = np.concatenate([self.penalty.of(feature) for feature in features])
         new = sensors[~self.bought[sensors]]
         self.bought[new] = True
@@ -157,7 +157,7 @@ class Account:
         self.bought |= new
 
     def pay(self, node: int, feature: int, rows: UInt32Array) -> bool:
-        """Charge a split of the node with these rows; whether other leaves now owe less."""
+        """Charge a split of the node with these rows; true if other leaves now owe less."""
         refunded = False
         if not self.per_node and feature not in self.bought:
             self.bought.add(feature)

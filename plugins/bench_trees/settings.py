@@ -1,4 +1,4 @@
-"""How trees are grown."""
+"""Hyper-parameters of boosting."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -14,7 +14,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.report import finished
 from bench_core.errors import printable
-from bench_core.planning.commands import (
+from bench_core.planning.invocation import (
     given_from_python,
     python_call,
     shell_line,
@@ -122,7 +122,7 @@ def answer(
 ) -> tuple[Table | None, list[str]]:
     """For one data set: who can be afforded, and the winner with the command that trains it."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
-    from bench_core.leaderboard.purchases import chosen_within, purchases, sentences
+    from bench_core.leaderboard.bought_sensors import chosen_within, purchases, sentences
     from bench_core.results.store import Store
 
     judge = primary_metric(info, name, metric or "")
@@ -204,7 +204,7 @@ def certain(
 def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
     """The meaning of ± and *, and the rule by which points are taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield "±: half the 95% interval; *: tier 1, none is certainly better"
+        yield "±: half the 95% interval; *: statistically tied for best"
         yield "each learner at its single best point within the budget, chosen on validation"
     else:
         yield f"±: not known, as values per row are kept of {primary} by finished trials alone"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line, unknown
-from bench_core.planning.commands import given_from_python, python_call, shell_line, words
+from bench_core.planning.invocation import given_from_python, python_call, shell_line, words
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.complete import names_of
+from bench_core.cli.completion import names_of
 from bench_core.cli.report import finished
 from bench_core.errors import UsageError, no_formula, one_line, printable, unknown
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text, written

@@ -20,8 +20,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.about import varied_parameters
-from bench_core.leaderboard.assembly import uses_of
+from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Setting
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget

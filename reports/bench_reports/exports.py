@@ -15,7 +15,7 @@ from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.methods import paragraph
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bench_core.terminal.tables import Table, check_output, console, deliver, sh
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
-    from bench_core.leaderboard.purchases import Purchase
+    from bench_core.leaderboard.bought_sensors import Purchase
     from bench_core.results.budgets import Budget
 
 NAMED = 30
@@ -55,7 +55,7 @@ def command(
     store: Path,
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
-    from bench_core.leaderboard.purchases import Purchase, chosen_within, purchases
+    from bench_core.leaderboard.bought_sensors import Purchase, chosen_within, purchases
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
     from bench_reports.budgets import costs_in, named_datasets, unaffordable
@@ -81,7 +81,7 @@ def command(
 
 
 def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], unit: str) -> None:
-    from bench_core.leaderboard.purchases import NEVER, sentences
+    from bench_core.leaderboard.bought_sensors import NEVER, sentences
 
     within = "at its best" if math.isinf(budget.amount) else f"within {budget.words}"
     rows = [
@@ -97,7 +97,7 @@ def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], u
 
 def _droppable(bought: Sequence[Purchase]) -> Iterator[str]:
     """The features that no row buys, by name."""
-    from bench_core.leaderboard.purchases import NEVER
+    from bench_core.leaderboard.bought_sensors import NEVER
 
     names = [one.features for one in bought if one.share == NEVER]
     if names:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, notes_of, notice
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import count, counted
 from bench_reports import page_tables
@@ -193,9 +193,9 @@ def _sources(info: RunInfo) -> list[str]:
     """The addresses of the data, of the data sets whose plugins are here and name one."""
     from bench_core.plugins import load_registry
 
-    known = load_registry(without=["bench_methods"]).datasets
+    known = load_registry(without=["bench_methods"])
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
-    there = ((name, known[name].homepage) for name in names if name in known)
+    there = ((n, known.about_dataset(n).homepage) for n in names if n in known.datasets)
     return [f"{name} {where}" for name, where in there if where]
 
 

@@ -36,8 +36,8 @@ class Content:
 
     views: Mapping[str, Sequence[View]]
     shares: Sequence[float]
-    pairs: Mapping[str, Any]
-    bought: Mapping[str, Any]
+    pairs: dict[str, Any]
+    bought: dict[str, Any]
 
     @property
     def learners(self) -> list[str]:
@@ -60,7 +60,6 @@ def content(
     """
     of = {board.dataset: views(info, board, frame) for board in boards}
     found = Content(of, slider(list(of.values())), {}, {})
-    pairs, bought = dict(found.pairs), dict(found.bought)
     sure = list(boards)
     for k, board in enumerate(boards):
         own = of[board.dataset]
@@ -68,12 +67,12 @@ def content(
             continue
         sure[k] = certify(info, store, board, frame, own, found.shares)
         amounts = own[0].amounts(found.shares)
-        pairs[board.dataset] = pairwise(info, store, board, own[0], found.learners, amounts)
+        found.pairs[board.dataset] = pairwise(info, store, board, own[0], found.learners, amounts)
         names = found.learners if found.few else followed(own[0], board.reference, amounts)
-        bought[board.dataset] = purchases(
+        found.bought[board.dataset] = purchases(
             store, info.run, board.dataset, own[0], found.learners, amounts, names
         )
-    return sure, Content(of, found.shares, pairs, bought)
+    return sure, found
 
 
 def page_data(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str, Any]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
 
-TEMPLATES = Path(__file__).parent / "templates"
 STATE = "published.json"
 FILES = {"page": "index.html", "CSV": "board.csv", "JSON": "board.json"}
 
@@ -142,17 +141,16 @@ def index(
     changed: Sequence[str],
 ) -> str:
     """The first page of the site: one line for each run, and what changed."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from bench_reports.page import environment, source
 
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("publish.html").render(
-        runs=[_line(info, state[info.run]) for info in runs], changed=list(map(one_line, changed))
+    return str(
+        environment()
+        .get_template("publish.html")
+        .render(
+            runs=[_line(info, state[info.run]) for info in runs],
+            changed=list(map(one_line, changed)),
+            style=source("page.css"),
+        )
     )
 
 

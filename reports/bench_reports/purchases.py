@@ -16,7 +16,7 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.purchases import EVERY, NEVER
+from bench_core.leaderboard.bought_sensors import EVERY, NEVER
 from bench_core.terminal.wording import cost, count
 from bench_reports.curves import Curve, Pick, View, exact, thinned
 

@@ -138,8 +138,8 @@ def _over_datasets(boards: Sequence[Board], width: int) -> Iterator[tuple[str, s
     if made.titles[3] != names[0]:
         yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
     yield (
-        "mean: over data sets; rank: what Nemenyi's test leaves; *: tier 1, none is certainly "
-        "better. Only learners with a result on every data set.",
+        "mean: over data sets; rank: what Nemenyi's test leaves; *: statistically tied for best. "
+        "Only learners with a result on every data set.",
         "dim",
     )
 
@@ -287,13 +287,14 @@ def _certainty_lines(board: Board) -> list[str]:
         return [f"order: by cost where {PERCENT} is kept, then by quality; {notes.pop()}."]
     if not any(row.standing for row in board.rows):
         return []
-    first = f"those that keep {PERCENT} by tiers of the saving, in a tier by what they surely save;"
+    first = (
+        f"those that keep {PERCENT} by tiers of the saving, ties by the lower end of its interval;"
+    )
     return [
         f"±: half the 95% interval{of_few_draws(board)}; rank: the ranks that the data leave a "
-        "learner; *: tier 1, none is certainly better; 95%: interval of the saving, 1.0 where a "
-        "draw misses the quality.",
-        f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}: what "
-        "may be chance does not decide.",
+        "learner; *: statistically tied for best; 95%: interval of the saving, 1.0 where a draw "
+        "misses the quality.",
+        f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}.",
     ]
 
 

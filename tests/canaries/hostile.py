@@ -7,8 +7,6 @@ may cost its own trial and no other, and leaves no process behind.
 from __future__ import annotations
 
 import ctypes
-import json
-import mmap
 import os
 import resource
 import signal
@@ -64,19 +62,6 @@ def _deaf(number: int) -> None:
     time.sleep(number)
 
 
-def _stop_guard() -> None:
-    os.kill(os.getppid(), signal.SIGSTOP)
-    time.sleep(LONG)
-
-
-def _map_shared() -> None:
-    held = []
-    for _ in range(30):
-        held.append(mmap.mmap(-1, GIB // 8))
-        held[-1].write(b"x" * (GIB // 8))
-    time.sleep(LONG)
-
-
 def _children(number: int, each: int) -> None:
     for _ in range(number):
         if os.fork() == 0:
@@ -127,33 +112,6 @@ def _write_to_pipes(content: bytes) -> None:
         except OSError:  # the one that is read from
             continue
     time.sleep(0.5)
-
-
-def _message(**header: Any) -> bytes:
-    text = json.dumps({"arrays": [], **header}).encode()
-    return len(text).to_bytes(8, "little") + text
-
-
-def _forged() -> bytes:
-    result = {"type": "FitResult", "seconds": 0.0, "peak_rss_mb": 0.0}
-    return _message(event="done", status="ok", token="0" * 32, result=result)
-
-
-def _own_token() -> str:
-    frame: Any = sys._getframe()
-    while frame and "about" not in frame.f_locals:
-        frame = frame.f_back
-    return str(frame.f_locals["about"]["token"])
-
-
-def _forge(**message: Any) -> Callable[[], None]:
-    """With the token of the job itself."""
-    return lambda: _write_to_pipes(_message(token=_own_token(), **message))
-
-
-def _fitted(seconds: float) -> dict[str, Any]:
-    result = {"type": "FitResult", "seconds": seconds, "peak_rss_mb": 0.0}
-    return {"event": "done", "status": "ok", "result": result}
 
 
 def _lose_files() -> None:
@@ -220,9 +178,7 @@ FIT: dict[str, Way] = {
     "hang-import": (_hang_import, "timeout", "and was ended"),
     "hang-lock": (lambda: [threading.Lock().acquire() for _ in "x"] and _stuck(), "timeout", ""),
     "stop-itself": (lambda: os.kill(os.getpid(), signal.SIGSTOP), "timeout", "and was ended"),
-    "stop-guard": (_stop_guard, "timeout", "and was ended"),
     "kill-itself": (lambda: os.kill(os.getpid(), signal.SIGKILL), "crashed", "SIGKILL"),
-    "kill-guard": (lambda: os.kill(os.getppid(), signal.SIGKILL), "crashed", "SIGKILL"),
     "terminate": (lambda: os.kill(os.getpid(), signal.SIGTERM), "crashed", "SIGTERM"),
     "alarm": (_alarm, "crashed", "SIGALRM"),
     "segfault": (lambda: ctypes.string_at(0), "crashed", "SIGSEGV"),
@@ -231,30 +187,13 @@ FIT: dict[str, Way] = {
     "exit-3": (lambda: os._exit(3), "crashed", "ended with status 3"),
     "memory-heap": (_grow, "out-of-memory", "memory"),
     "memory-at-once": (lambda: np.ones(1 << 42), "out-of-memory", "memory"),
-    "memory-shared": (_map_shared, "out-of-memory", "more than 1024 MiB"),
     "memory-children": (lambda: _children(4, 400 << 20), "out-of-memory", "more than 1024 MiB"),
     "memory-detached": (_detached_eater, "out-of-memory", "more than 1024 MiB"),
     "close-pipes": (lambda: [os.close(fd) for fd in _pipes()], "crashed", ""),
     "close-all": (lambda: os.closerange(0, 256), "crashed", ""),
     "lose-files": (_lose_files, "failed", "Too many open files"),
-    "garbage": (lambda: _write_to_pipes(b"\xff" * 4096), "crashed", "is no answer to its job"),
-    "garbage-text": (lambda: _write_to_pipes(b"hello" * 99), "crashed", "is no answer"),
-    "forge-result": (lambda: _write_to_pipes(_forged()), "crashed", "is no answer to its job"),
-    "forge-nothing": (lambda: _write_to_pipes(_message()), "crashed", "is no answer to its job"),
-    "forge-huge": (
-        lambda: _write_to_pipes(_message(arrays=[["x", "<f8", [1 << 50]]])),
-        *("crashed", "is no answer to its job"),
-    ),
-    **{
-        f"forge-{how}": (_forge(**message), "crashed", "is no answer to its job")
-        for how, message in {
-            "endless": {"event": "progress", "done": float("inf"), "total": 1},
-            "long": {"event": "progress", "done": 10**4000, "total": 1},
-            "below": {"event": "progress", "done": 1, "total": -1},
-            "nan": _fitted(float("nan")),
-            "infinite": _fitted(float("inf")),
-        }.items()
-    },
+    "garbage": (lambda: _write_to_pipes(b"\xff" * 4096), "crashed", "invalid reply"),
+    "garbage-text": (lambda: _write_to_pipes(b"hello" * 99), "crashed", "invalid reply"),
     "return-none": (lambda: None, "failed", ""),
     "fork": (lambda: _children_left(3), "ok", ""),
     "fork-both-return": (os.fork, "ok", ""),
@@ -285,14 +224,12 @@ PREDICT: dict[str, tuple[str, str]] = {
     name: FIT[name][1:]
     for name in (
         *("raise", "raise-base", "recurse", "hang", "hang-busy", "segfault", "exit-0"),
-        *("memory-heap", "memory-shared", "forge-result", "fork-both-return", "detach"),
+        *("memory-heap", "garbage", "fork-both-return", "detach"),
     )
 }
-PREDICT["forge-result"] = "ok", ""  # the model's process has no pipe of results
-PREDICT["fork-both-return"] = "failed", "breaks the contract"  # both answer for the model
-"""The same in ``predict_path``, which runs in a process of its own."""
+"""The same in ``predict_path``."""
 
-FEW = ("raise-base", "raise-long", "exit-0", "forge-result", "detach")
+FEW = ("raise-base", "raise-long", "exit-0", "garbage", "detach")
 """Those of the default test run."""
 
 

@@ -15,7 +15,7 @@ from helpers.commands import Ended, Run
 from bench_core import UsageError, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.cli.report import report_for
-from bench_core.contracts import check_name
+from bench_core.contracts import check_name, learner_of
 from bench_core.metrics import families
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner
@@ -152,7 +152,8 @@ def test_an_invalid_plugin_is_a_row_and_everything_else_is_as_without_it(
     assert (row.origin, row.version) == ("zz-theirs", "1.5")
     assert after.origin == before.origin
     after.plugins.remove(row)
-    for kind in fields(Registry):
+    assert not after.manager.has_plugin("zz-theirs:zz-theirs")
+    for kind in fields(Registry)[:-1]:  # all but the manager
         assert list(getattr(after, kind.name)) == list(getattr(before, kind.name))
 
 
@@ -299,9 +300,9 @@ def test_a_data_set_of_name_task_and_prepare_is_complete(
 
 def test_a_learner_of_name_tasks_and_fit_is_complete(install: Install) -> None:
     install("theirs", "gives('bench_learners', Learner)")
-    learner = load_registry().learner("theirs")
+    learner = learner_of(load_registry().learner("theirs")())
     assert (learner.code, learner.role, learner.version) == ((), "", "")
-    assert (learner().needs(), learner().stamp()) == ((), "")
+    assert (learner.needs(), learner.stamp()) == ((), "")
 
 
 VERB = """
@@ -406,3 +407,27 @@ def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) 
     contract = getattr(protocols, name)
     assert isinstance(values[name], contract)
     assert not isinstance(3, contract)
+
+
+def test_one_manager_has_all_plugins_and_blocks_and_traces_them(install: Install) -> None:
+    install("zz-theirs", "gives('bench_learners', Learner)")
+    registry, asked = load_registry(), []
+    assert registry.manager.has_plugin("zz-theirs:zz-theirs")
+    assert len(registry.manager.get_plugins()) == len(registry.plugins)
+    manager = plugins.new_manager()
+    manager.set_blocked("zz-theirs:zz-theirs")
+    manager.add_hookcall_monitoring(
+        lambda name, implementations, given: asked.append(name), lambda *ended: None
+    )
+    blocked = load_registry(manager=manager)
+    assert registry.learners.keys() - blocked.learners.keys() == {"theirs"}
+    assert "bench_learners" in asked
+
+
+def test_nothing_is_written_into_the_classes_of_plugins(install: Install) -> None:
+    install("zz-theirs", "gives('bench_learners', Learner)")
+    cls = load_registry().learners["theirs"]
+    assert not hasattr(cls, "role")
+    assert learner_of(cls).role == ""
+    assert learner_of(cls()).needs() == ()
+    assert not hasattr(learner_of(cls), "nothing")

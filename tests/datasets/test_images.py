@@ -80,15 +80,6 @@ def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) 
 # --- descriptors ---------------------------------------------------------------------------------
 
 
-def test_regions_are_the_whole_its_quadrants_and_three_bands() -> None:
-    seen = np.zeros((8, 10, 10), dtype=int)
-    for k, part in enumerate(regions(10).values()):
-        seen[k][part] += 1
-    assert seen[0].all()
-    assert (seen[1:5].sum(axis=0) == 1).all()
-    assert (seen[5:].sum(axis=0) == 1).all()
-
-
 @pytest.mark.parametrize("name", DESCRIPTORS)
 def test_each_descriptor_is_finite_not_negative_and_the_same_again(name: str) -> None:
     rng = np.random.default_rng(3)

@@ -173,13 +173,3 @@ def test_bundled_sets_hold_every_row_once_split_60_20_20(
         share = np.bincount(part.y.astype(int)) / len(part)
         np.testing.assert_allclose(share, np.bincount(y) / len(y), atol=0.01)
     assert splits.prices.everything == X.shape[1]
-
-
-def test_every_data_set_says_what_it_needs(tmp_path: Path) -> None:
-    for dataset in (Letters(), Forest(), Thyroid()):
-        with pytest.raises(InputError) as caught:
-            prepared(dataset, tmp_path)
-        message = str(caught.value)
-        assert "\n" not in message
-        assert dataset.files[0].removesuffix(".gz") in message
-        assert str(tmp_path) in message

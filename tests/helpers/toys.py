@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -150,7 +152,7 @@ class Broken:
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS
     code: ClassVar[tuple[str, ...]] = ()
 
-    how: str = param("raise", "raise, hang, memory, crash, exit or state")
+    how: str = param("raise", "raise, hang, memory, children, crash, exit or state")
     megabytes: int = param(4000, "how much memory to ask for")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -167,6 +169,10 @@ class Broken:
         if self.how == "memory":
             held = np.ones(self.megabytes << 17)
             raise AssertionError(f"{held.sum()} should not fit")
+        if self.how == "children":
+            hold = f"held = bytearray({self.megabytes} << 20); input()"
+            many = [subprocess.Popen([sys.executable, "-c", hold], stdin=-1) for _ in range(2)]
+            many[0].wait()
         if self.how == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.how == "exit":

@@ -91,15 +91,6 @@ def test_it_writes_a_cost_file_with_spread_and_machine(bench: Run, kit: Path) ->
     assert "cores" in told["machine"]
 
 
-def test_a_clock_of_large_steps_is_mentioned(
-    bench: Run, kit: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "the clock moves" not in measured(bench, "my_kit:extractors").out
-    monkeypatch.setattr("bench_core.costs.timing._step", lambda clock: 0.002)
-    said = "the clock moves by 2 ms, so prices are right to 5%; --clock wall is finer"
-    assert measured(bench, "my_kit:extractors").out.splitlines()[-1] == said
-
-
 def test_a_run_takes_the_file(bench: Run, material: Path, kit: Path) -> None:
     (kit / "abc.py").write_text("")
     (kit / "my_columns.py").write_text(

@@ -137,7 +137,7 @@ def test_many_rows_at_once_are_served_as_one_by_one(name: str, task: Task, folde
     one, many = (Predictor(exported(model, splits, last)) for _ in range(2))
     many._walked = 10**9
     expected, found = (served.predict_rows(test.X, test.queries) for served in (one, many))
-    assert many._batch is not None
+    assert many._block_walk is not None
     assert np.allclose(found.scores, expected.scores, **EXACT)
     assert np.allclose(found.spent, expected.spent, **EXACT)
     assert np.array_equal(found.bought, expected.bought)

@@ -11,7 +11,7 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
-from bench_core.leaderboard.purchases import natural
+from bench_core.leaderboard.bought_sensors import natural
 
 __all__ = ["bench", "elsewhere", "material", "shell"]
 
@@ -63,7 +63,7 @@ def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> N
         low, high = map(float, half[learner][5:7])
         assert float(width) == pytest.approx((high - low) / 2, abs=1e-4)
         assert value.endswith("*") == (half[learner][2] == "1")
-    assert "±: half the 95% interval; *: tier 1" in said
+    assert "±: half the 95% interval; *: statistically tied for best" in said
     parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
     assert sum(map(int, parts.values())) == 3
 

@@ -24,7 +24,7 @@ from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.at_budgets import summaries
 from bench_core.leaderboard.certainty import certified
 from bench_core.leaderboard.methods import paragraph
-from bench_core.planning.commands import command
+from bench_core.planning.invocation import command
 from bench_core.terminal.wording import times
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from io import StringIO
@@ -44,7 +44,7 @@ def of_example() -> list[Board]:
     return boards(example.info(), example.frame())
 
 
-def text(verbose: bool = False) -> list[str]:
+def lines_of(verbose: bool = False) -> list[str]:
     return text_boards(example.info(), of_example(), verbose=verbose).splitlines()
 
 
@@ -56,20 +56,20 @@ def screen(width: int) -> str:
 
 
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
-    (line, _) = [line for line in text() if line.startswith("yahoo-sim  miser")]
+    (line, _) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
     told = "yahoo-sim miser - - 0.7990 - - 5000 0.7950 3000 2.1x - - - - - - - sampled"
     assert line.split() == f"{told} stand-in, not converged".split()
 
 
 def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
-    lines = text()
+    lines = lines_of()
     (at,) = [i for i, line in enumerate(lines) if line.startswith("notice: yahoo is not here")]
     (first, _) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
     assert at < first
 
 
 def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
-    lines = text()
+    lines = lines_of()
     at = lines.index("ndcg@5 within a cost per row of:")
     # cegb begins at 500, gbrt's best is at 9000: 500 18^(k/4), rounded up
     found = [" ".join(line.split()) for line in lines[at + 1 : at + 5]]
@@ -89,9 +89,9 @@ def test_a_board_without_budgets_has_no_table_of_them() -> None:
 
 
 def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
-    (line,) = [line for line in text() if line.startswith(f"failed: {example.HOSTILE}")]
+    (line,) = [line for line in lines_of() if line.startswith(f"failed: {example.HOSTILE}")]
     assert "second line" in line
-    assert "\x1b" not in "".join(text())
+    assert "\x1b" not in "".join(lines_of())
 
 
 def test_a_skipped_trial_did_not_fail() -> None:
@@ -125,8 +125,8 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
 
 
 def test_verbose_adds_the_settings_of_every_row() -> None:
-    assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in text(verbose=True)
-    assert not any(line.startswith("miser: ") for line in text())
+    assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in lines_of(verbose=True)
+    assert not any(line.startswith("miser: ") for line in lines_of())
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -296,42 +296,28 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("words", "value", "text"),
     [
-        (0.79904, "0.7990"),
-        (-1.5, "-1.5000"),
-        (123.456, "123.5"),
-        (math.nan, "-"),
-        (0.0, "0.0000"),
-        (-0.0, "0.0000"),  # the least regret in an error
-        (2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
-        (0.001, "0.0010"),
+        (quality, 0.79904, "0.7990"),
+        (quality, -1.5, "-1.5000"),
+        (quality, 123.456, "123.5"),
+        (quality, math.nan, "-"),
+        (quality, -0.0, "0.0000"),  # the least regret in an error
+        (quality, 2.07e-5, "2.1e-05"),  # two of such errors were both 0.0000, in different tiers
+        (quality, 0.001, "0.0010"),
+        (cost, 16948.2, "16948"),
+        (cost, 99.994, "99.99"),
+        (cost, 0.0, "0.00"),
+        (cost, 0.00123, "0.0012"),
+        (cost, math.nan, "-"),
+        (times, 3.44, "3.4x"),
+        (times, 250.4, "250x"),
+        (times, math.inf, "free"),
+        (times, math.nan, "-"),
     ],
 )
-def test_qualities_in_words(value: float, words: str) -> None:
-    assert quality(value) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (16948.2, "16948"),
-        (99.994, "99.99"),
-        (0.0, "0.00"),
-        (0.00123, "0.0012"),
-        (math.nan, "-"),
-    ],
-)
-def test_costs_in_words(value: float, words: str) -> None:
-    assert cost(value) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(3.44, "3.4x"), (250.4, "250x"), (math.inf, "free"), (math.nan, "-")],
-)
-def test_savings_in_words(value: float, words: str) -> None:
-    assert times(value) == words
+def test_numbers_in_words(words: Callable[[float], str], value: float, text: str) -> None:
+    assert words(value) == text
 
 
 def test_settings_in_words_with_a_learner_inside() -> None:

@@ -108,6 +108,7 @@ def test_threads_do_not_change_a_bit(
     loss: Loss, label: Any, prices: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench_trees.losses.PIECE", 7)
+    monkeypatch.setattr("bench_trees.losses.FEW_ROWS", 200)
     monkeypatch.setattr("bench_trees.grower.WORTH", 5000)  # small leaves are scored by one thread
     X, y = rows(n=1000, d=20)
     penalty = Penalty.plain(20, **{name: np.full(20, price) for name, price in prices.items()})

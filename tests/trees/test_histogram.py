@@ -158,12 +158,6 @@ def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
     return (total >> count_bits) * unit, total & ((1 << count_bits) - 1)
 
 
-def test_short_binary_fractions_stay_exact() -> None:
-    g = np.array([0.125, -3.75, 1000.5])
-    fixed = in_fixed_point(g)
-    assert unpacked(int(fixed.packed.sum()), fixed.count_bits, fixed.units[0]) == (996.875, 3)
-
-
 def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
     g = np.array([1 / 3, -1 / 7])
     copies = np.array([5, 2])

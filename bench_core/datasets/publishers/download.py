@@ -124,11 +124,13 @@ def _continue(url: str, part: Path, progress: Progress) -> None:
     import requests
 
     done = part.stat().st_size if part.exists() else 0
+    # packed on the way it would have another length than the one to go on from
     headers = {"User-Agent": "budget-bench", "Accept-Encoding": "identity"}
     if done:
         headers["Range"] = f"bytes={done}-"
     with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
         answer.raise_for_status()
+        # a server without ranges sends the whole file again
         done = done if answer.status_code == HTTPStatus.PARTIAL_CONTENT else 0
         length = int(answer.headers.get("Content-Length", 0))
         total = done + length if length else 0

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 SMALL = 1 << 22
 """Files up to this many bytes are read without compiling anything."""
@@ -104,7 +104,7 @@ def parse_line(
         if at < 0:
             raise LineError(
                 f"index {index} in a file counted from {index_base}; "
-                "say --index-base 0 if its first feature is 0"
+                f"say {option('index-base', 0)} if its first feature is 0"
             )
         if at == last:
             raise LineError(f"index {index} comes twice; remove one of the two")
@@ -215,6 +215,13 @@ class _Job:
     def parse(self, text: bytes) -> Line | None:
         return parse_line(text, self.index_base, self.features, self.huge_is_missing)
 
+    def parsed(self, position: int, text: bytes) -> Line | None:
+        """The line that begins there. Raises InputError with its place."""
+        try:
+            return self.parse(text)
+        except LineError as fault:
+            raise InputError(f"{self.place(position)}: {fault}") from None
+
     def place(self, position: int) -> str:
         return f"{self.path}, line {self.content[:position].count(NEWLINE) + 1}"
 
@@ -266,10 +273,7 @@ def _arrays(job: _Job, rows: int, largest: int) -> tuple[Arrays, IntArray]:
 def _read_small(job: _Job) -> Arrays:
     parsed = []
     for position, text in _lines(job.content):
-        try:
-            line = job.parse(text)
-        except LineError as fault:
-            raise InputError(f"{job.place(position)}: {fault}") from None
+        line = job.parsed(position, text)
         if line is not None:
             parsed.append(line)
     largest = max((line.indices[-1] for line in parsed if line.indices), default=-1)
@@ -294,6 +298,7 @@ def _read_large(job: _Job) -> Arrays:
         return _read_small(job)
     from bench_core.datasets.readers.svmlight_kernel import count_rows
 
+    # four pieces a thread: lines differ in length, and a thread that is done takes another piece
     pieces = _pieces(job.content, job.threads * 4)
     with ThreadPoolExecutor(job.threads) as pool:
         counts = list(pool.map(lambda piece: count_rows(piece[1]), pieces))
@@ -308,24 +313,26 @@ def _read_large(job: _Job) -> Arrays:
         ]
         faults = [fault for task in tasks if (fault := task.result()) is not None]
     if faults:
-        position, what = min(faults)
-        raise InputError(f"{job.place(position)}: {what}")
+        # parsed again here, as threads do not know how the reader of the message spells options
+        position = min(faults)
+        end = job.content.find(NEWLINE, position)
+        job.parsed(position, job.content[position : end if end >= 0 else None])
     return X, y, qid
 
 
 def _read_piece(
     job: _Job, offset: int, content: NDArray[np.uint8], kept: IntArray, out: Arrays
-) -> tuple[int, str] | None:
-    """Read one piece; where the first line that cannot be read begins, and why, or None."""
+) -> int | None:
+    """Read one piece; where the first line that cannot be read begins, or None."""
     from bench_core.datasets.readers.svmlight_kernel import read_rows
 
-    left = np.empty((len(out[0]), 3), dtype=np.int64)
+    left = np.empty((len(out[0]), 3), dtype=np.int64)  # rows left open: row, begin, end
     used = read_rows(content, job.index_base, kept, job.huge_is_missing, *out, left)
     for row, begin, end in left[:used].tolist():
         try:
             line = job.parse(content[begin:end].tobytes())
-        except LineError as fault:
-            return offset + begin, str(fault)
+        except LineError:
+            return offset + int(begin)
         assert line is not None  # it has a label
         _store(line, row, kept, out)
     return None
@@ -369,6 +376,7 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
     """
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     names = ids[starts]
+    # equal names stand next to each other in order; the second of two is a query that came before
     order = np.argsort(names, kind="stable")
     again = order[1:][names[order[1:]] == names[order[:-1]]]
     if len(again):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import BoolArray, Float32Array
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +120,7 @@ class Column:
         """
         self._refuse_kind()
         texts = self.cells()
+        # half of the different texts decide: a few odd cells do not change what a column is
         counts = different_texts(texts)
         commas = sum(map(_is_decimal_comma, counts)) * 2 > len(counts)
         as_text = self._kind != "categorical" and _numeric(texts).sum() * 2 > (texts != "").sum()
@@ -217,7 +218,7 @@ class Table:
     frame: pd.DataFrame
     place: Callable[[int], str]
     typed: bool = True
-    drop: Callable[[Sequence[str]], str] = lambda names: f"--drop {','.join(names)}"
+    drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
     """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
@@ -248,7 +249,8 @@ class Table:
 
         Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
         """
-        out = np.full((len(self), len(names)), np.nan, dtype=np.float32)
+        # filled column by column, so each is contiguous until all are there
+        out = np.full((len(names), len(self)), np.nan, dtype=np.float32)
         texts: dict[str, TextArray] = {}
         faults: dict[str, str] = {}
         for j, name in enumerate(names):
@@ -257,7 +259,7 @@ class Table:
                 if column.is_text:
                     texts[name] = column.categories()
                 else:
-                    out[:, j] = column.numbers(np.float32)
+                    out[j] = column.numbers(np.float32)
             except InputError as error:
                 faults[name] = str(error)
         if faults:
@@ -265,7 +267,7 @@ class Table:
             more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
             more += f"; {len(faults) - SHOWN} more columns" if len(faults) > SHOWN else ""
             raise InputError(f"{first}{more}; or leave them out: {self.drop([*faults])}")
-        return out, texts
+        return np.ascontiguousarray(out.T), texts
 
 
 def read_table(path: str | Path, format: str = "") -> Table:
@@ -357,6 +359,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         except OSError:  # pyarrow makes no dictionaries of text by differences (DELTA_BYTE_ARRAY)
             found = pq.ParquetFile(path).read()
         frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
+        # pandas writes an index that is no range as a column, and says so in its notes
         index = (schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]

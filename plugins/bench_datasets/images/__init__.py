@@ -137,8 +137,7 @@ class ImageFolder:
     def faults(self, source: Source) -> list[str]:
         """The first fault of the pictures, after reading all: for ``bench data verify``."""
         try:
-            album = open_album(self.path, source)
-            self._refuse_other(album)
+            album = self._album(source)
             album.read(range(len(album)), 64)
         except InputError as error:
             return [str(error)]
@@ -158,7 +157,6 @@ class ImageFolder:
 
         need_skimage()
         album = self._album(source)
-        self._refuse_other(album)
         used, (support, *splits) = self._draw(album, size, fold + self.folds * seed)
         cache = _DescriptorCache(self.name, album, used, self.side, source)
         parts = regions(self.side) if self.views == "pyramid" else ("whole",)
@@ -183,9 +181,7 @@ class ImageFolder:
                 f"{self.name}: say which pictures by --set {self.name}.path=FOLDER, a folder "
                 "with a sub-folder for each class (or a zip of it)"
             )
-        return open_album(self.path, source)
-
-    def _refuse_other(self, album: Album) -> None:
+        album = open_album(self.path, source)
         found = Counter(album.label.tolist())
         if self.counts and sorted(found.values()) != sorted(self.counts.values()):
             raise InputError(
@@ -193,6 +189,7 @@ class ImageFolder:
                 f"{sum(self.counts.values())} of {len(self.counts)} of {self.name}; get the "
                 f"publisher's, or say --data image-folder --set image-folder.path={album.root}"
             )
+        return album
 
     def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, list[IntArray]]:
         """The pictures that this size uses, and places among them: of those that build the
@@ -351,7 +348,7 @@ def _described(cache: _DescriptorCache, views: Sequence[View]) -> _Columns:
 def _versions() -> list[str]:
     from importlib.metadata import version
 
-    readers = ("scikit-image", "scipy", "numpy", "pillow", "imageio")
+    readers = ("scikit-image", "scipy", "numpy", "pillow")
     return [f"{name} {version(name)}" for name in readers]
 
 

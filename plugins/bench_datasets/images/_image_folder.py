@@ -146,27 +146,25 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def decoded(raw: bytes) -> Float32Array:
-    """The first frame of a picture as red, green and blue in 0..1 (height, width, 3)."""
-    import imageio.v3 as reader
+    """The first frame of a picture as red, green and blue in 0..1 (height, width, 3), what is
+    transparent on white."""
     from PIL import Image
-    from skimage.util import img_as_float32
 
     if len(raw) > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
-    with Image.open(io.BytesIO(raw)) as picture:  # may hold printing or television colours
-        mode = "RGB" if picture.mode in ("CMYK", "YCbCr", "LAB") else None
-    found = np.asarray(reader.imread(io.BytesIO(raw), index=0, plugin="pillow", mode=mode))
-    if found.dtype == np.int32:  # what Pillow makes of 16 bits in some formats
-        if found.min() < 0 or found.max() > 65535:
-            raise ValueError("its pixels have more than 16 bits")
-        found = found.astype(np.uint16)
-    pixels: Float32Array = img_as_float32(found)
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None]
-    if pixels.shape[2] in (2, 4):  # opaque on white
-        opaque = pixels[:, :, -1:]
-        pixels = pixels[:, :, :-1] * opaque + (1 - opaque)
-    return np.broadcast_to(pixels[:, :, :3], (*pixels.shape[:2], 3))
+    with Image.open(io.BytesIO(raw)) as opened:
+        picture: Image.Image = opened
+        if picture.mode.startswith("I"):  # grey of 16 bits, which Pillow cannot convert
+            deep: IntArray = np.asarray(picture)
+            if deep.min() < 0 or deep.max() > 65535:
+                raise ValueError("its pixels have more than 16 bits")
+            tones = np.multiply(deep, 1 / 65535, dtype=np.float32)
+            return np.repeat(tones[..., None], 3, axis=2)
+        if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+            white = Image.new("RGBA", picture.size, "white")
+            picture = Image.alpha_composite(white, picture.convert("RGBA"))
+        pixels: Pixels = np.asarray(picture.convert("RGB"))
+        return np.asarray(np.multiply(pixels, 1 / 255, dtype=np.float32))
 
 
 def squeezed(pixels: Float32Array, side: int) -> Pixels:

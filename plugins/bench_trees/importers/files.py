@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ _REMEDIES = {
 _NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _WHOLE = "iUIlL"
 _WORDS = {"T": True, "F": False, "Z": None}
-_DEEPEST = 50
 
 
 def read_model(data: bytes) -> Imported:
@@ -70,15 +70,14 @@ def _from_document(document: Any) -> Imported:
 
 
 def parse_ubj(data: bytes) -> Any:
-    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError.
-
-    Takes up to 40 times their length in memory: an empty list has two bytes there, and 64 here.
-    """
+    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError."""
     try:
-        return _Reader(data).value("", 0)
-    except ModelError:
-        raise
+        return _Reader(data).value()
+    except RecursionError:
+        raise ModelError("its values are nested too deeply") from None
     except (IndexError, KeyError, ValueError, OverflowError) as error:
+        if isinstance(error, ModelError):
+            raise
         raise ModelError(f"it is no UBJ, or cut short ({type(error).__name__}: {error})") from None
 
 
@@ -87,7 +86,6 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
-        self.free = len(data)  # elements without a size, which a file could claim any number of
 
     def next_is(self, mark: bytes) -> bool:
         """Step over the mark if it comes next; whether it did."""
@@ -96,14 +94,14 @@ class _Reader:
         return found
 
     def mark(self) -> str:
-        mark = "N"
-        while mark == "N":  # no-op
-            mark = chr(self.data[self.at])
-            self.at += 1
-        return mark
+        """The next mark that is not N, which means nothing."""
+        while self.next_is(b"N"):
+            pass
+        self.at += 1
+        return chr(self.data[self.at - 1])
 
     def take(self, length: int) -> bytes:
-        if length < 0 or self.at + length > len(self.data):
+        if not 0 <= length <= len(self.data) - self.at:
             raise ModelError("it is no UBJ, or cut short")
         self.at += length
         return self.data[self.at - length : self.at]
@@ -120,10 +118,8 @@ class _Reader:
     def text(self) -> str:
         return self.take(self.length()).decode()
 
-    def value(self, mark: str, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise ModelError("its values are nested too deeply")
-        mark = mark or self.mark()
+    def value(self) -> Any:
+        mark = self.mark()
         if mark in _WORDS:
             return _WORDS[mark]
         if mark in _NUMBERS:
@@ -132,34 +128,29 @@ class _Reader:
             return self.take(1).decode()
         if mark in "SH":
             return self.text()
-        if mark in "[{":
-            kind, count = self.container()
-            if mark == "[" and kind in _NUMBERS:
-                return self.numbers(kind, count)
-            each = self.elements(count, b"]" if mark == "[" else b"}")
-            if mark == "[":
-                return [self.value(kind, depth + 1) for _ in each]
-            return {self.text(): self.value(kind, depth + 1) for _ in each}
+        if mark == "[":
+            if self.next_is(b"$"):
+                return self.typed()
+            return [self.value() for _ in self.elements(b"]")]
+        if mark == "{":
+            return {self.text(): self.value() for _ in self.elements(b"}")}
         raise ModelError(f"it is no UBJ: unknown type {mark!r}")
 
-    def container(self) -> tuple[str, int]:
-        """The type of all values ("" if each has its own) and their number (-1 if absent)."""
-        kind = self.mark() if self.next_is(b"$") else ""
+    def typed(self) -> Any:
+        """An array of numbers of one type."""
+        kind = self.mark()
         if not self.next_is(b"#"):
-            if kind:
-                raise ModelError("it is no UBJ: a typed container without a length")
-            return "", -1
-        count = self.length()
-        self.free -= count if kind in _WORDS else 0
-        if not 0 <= count <= len(self.data) or self.free < 0:
-            raise ModelError("it is no UBJ, or cut short")
-        return kind, count
+            raise ModelError("it is no UBJ: a typed array without a length")
+        return self.numbers(kind, self.length())
 
-    def elements(self, count: int, end: bytes) -> Iterator[None]:
-        while count:
-            while count < 0 and self.next_is(b"N"):
+    def elements(self, end: bytes) -> Iterator[None]:
+        """Once before each element of a list or an object, with a length or up to its end."""
+        if self.next_is(b"#"):
+            yield from repeat(None, self.length())
+            return
+        while True:
+            while self.next_is(b"N"):
                 pass
-            if count < 0 and self.next_is(end):
+            if self.next_is(end):
                 return
             yield
-            count -= 1

@@ -3,9 +3,9 @@
 A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
 unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
 are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
-of use, so that the wait can be announced. It is kept short: what kernels alone call is ``inner`` or
-inlined, and rows of arrays are copied by loops, because for an assignment of one array to another
-numba also compiles, in more than a second, the message on unequal shapes.
+of use, so that the wait can be announced. To keep it short, functions that kernels alone call are
+``inner`` or inlined, and rows of arrays are copied by loops: for an assignment of one array to
+another numba also compiles the message on unequal shapes, which takes more than a second.
 """
 
 import gc
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def compiled() -> bool:
-    """Whether every kernel of the engine is in numba's cache, compiled from its present source."""
+    """True if every kernel of the engine is in numba's cache, compiled from its present source."""
     # numba itself compares what it stored with the source; it has no public name for that
     return all(kernel._cache._cache_file._load_index() for kernel in _kernels())
 

@@ -1,4 +1,4 @@
-"""Decorators of kernels that call those of other files, and of those that kernels alone call."""
+"""Decorators of kernels that call kernels of other files, and of functions private to kernels."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from numba.core import options
 
 _njit: Any = njit  # whose types lack these options
 _HIDDEN = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# Whether uses of arrays are counted, which a function else takes over from its caller. numba has no
+# Reference counting of arrays; by default a function inherits it from its caller. numba has no
 # public name for it.
 _KNOWN = hasattr(options.DefaultOptions, "_nrt")
 _COUNTING: dict[str, bool] = {"_nrt": True} if _KNOWN else {}
 _BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
 inner = _njit(**_HIDDEN, **_COUNTING)
-"""``njit`` for a function that kernels alone call: without entry points for Python and C, which
+"""``njit`` for a function private to kernels: without entry points for Python and C, which
 take as long to compile as a short function."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from

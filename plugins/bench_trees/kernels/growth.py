@@ -53,7 +53,7 @@ class Nodes(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What of the settings decides on splits."""
+    """The settings that decide on splits."""
 
     max_depth: int  # -1: no limit
     min_rows: int
@@ -120,7 +120,7 @@ def _choose(
 
 @inner
 def _may_split(node: Int64Array, rules: Rules) -> bool:
-    """Whether depth and rows allow it."""
+    """True if depth and rows allow a split."""
     return bool(node[DEPTH] != rules.max_depth and node[COUNT] >= 2 * rules.min_rows)
 
 
@@ -288,10 +288,13 @@ def _carry(
     counted: Int64Array,
     moved: Int64Array,
 ) -> tuple[int, int]:
-    """What takes the root's histogram to the next tree's, ``own`` the steps of the leaves ``ends``:
-    slots with the step of every copy counted in them (slot, step), from a leaf's own histogram
-    where it has one, else from its parent's; and the rows of smaller children that differ from
-    that by a further step (begin, end, step). How many of each were written."""
+    """Write the difference between this root's histogram and the next tree's, where the leaves
+    ``ends`` make the steps ``own``; return how many rows of ``counted`` and ``moved`` there are.
+
+    ``counted``: (slot, step), the step of every copy counted in the histogram of a leaf, or of its
+    parent if it has none. ``moved``: (begin, end, step), rows of a smaller child whose own step
+    differs from its parent's by that.
+    """
     table = nodes.integers
     steps = np.zeros(count, np.int64)
     for k in range(len(ends)):

@@ -20,7 +20,7 @@ LONG = 256  # positions: longer queries are ranked before, as counting takes the
 
 
 class Ranking(NamedTuple):
-    """What the gradients of a fit have in common; a row takes a position for each of its copies."""
+    """Constants of the gradients of a fit; a row takes a position for each of its copies."""
 
     queries: Int64Array  # (q+1,) row boundaries
     lengths: Int64Array  # (q,) positions
@@ -31,8 +31,8 @@ class Ranking(NamedTuple):
     place: Int64Array  # (n,) the first position of rows that are ranked before: updated
 
 
-class Rows(NamedTuple):
-    """The rows of LANES queries side by side: row r of query k at r LANES + k, as they stand."""
+class Documents(NamedTuple):
+    """The documents of LANES queries side by side: document r of query k at r LANES + k."""
 
     score: Float64Array
     power: Float64Array
@@ -59,7 +59,7 @@ def lambdas(
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
     block, own, tile = np.empty(longest * WIDTH), np.empty(OWN), np.empty((5, longest * LANES))
-    rows = Rows(tile[0], tile[1], tile[2], tile[3], tile[4])
+    rows = Documents(tile[0], tile[1], tile[2], tile[3], tile[4])
     for first in range(start, stop, LANES):
         lanes = ranking.by_length[first : min(first + LANES, stop)]
         n = ranking.lengths[lanes[-1]]
@@ -73,7 +73,7 @@ def lambdas(
 
 
 @inner
-def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows) -> int:
+def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Documents) -> int:
     """Scores and copies of the queries ``lanes``, and places that are known; how many rows the
     longest has."""
     count: int = 0
@@ -91,7 +91,7 @@ def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Rows)
 
 
 @inner
-def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
+def _raise_powers(rows: Documents, count: int, sigma: float) -> None:
     """e^(sigma (f - the query's highest)) of all rows: of two of them, that of one by the sum of
     both is the logistic function of the distance."""
     best = np.empty(LANES)
@@ -106,7 +106,7 @@ def _raise_powers(rows: Rows, count: int, sigma: float) -> None:
 
 
 @inner
-def _rank(rows: Rows, count: int) -> None:
+def _rank(rows: Documents, count: int) -> None:
     """Positions by falling score, ties by number: copies of what is ahead. Without branches, which
     could not be foreseen; all pairs of a distance at once, in loops that are long enough."""
     size = np.uint64(count * LANES)  # unsigned places are never negative
@@ -124,7 +124,7 @@ def _rank(rows: Rows, count: int) -> None:
 
 @inner
 def _arrange(
-    rows: Rows,
+    rows: Documents,
     ranking: Ranking,
     lanes: Int64Array,
     n: int,
@@ -196,7 +196,7 @@ def _add_pairs(
 
 @inner
 def _write(
-    rows: Rows,
+    rows: Documents,
     ranking: Ranking,
     lanes: Int64Array,
     block: Float64Array,

@@ -44,7 +44,7 @@ def count_unpaid(
 
 @inner
 def _ones(word: np.uint64) -> np.int64:
-    """How many bits are set: counts of 2, 4 and 8 bits side by side, then their sum."""
+    """Number of bits that are set: counts of 2, 4 and 8 bits side by side, then their sum."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     pairs = np.uint64(0x3333333333333333)
     word = (word & pairs) + ((word >> np.uint64(2)) & pairs)

@@ -17,7 +17,7 @@ from bench_trees.kernels.compiling import calling, inner, inner_dividing
 
 
 class Units(NamedTuple):
-    """How to read the sums of a histogram (``fixed_point``)."""
+    """Units of the sums of a histogram (``fixed_point``)."""
 
     count_bits: int
     gradient: float
@@ -210,8 +210,8 @@ def _own_term(g: float, h: float, l2: float) -> float:
 
 @inner
 def _terms(net: float, charge: float, parent: float) -> float:
-    """What the two terms of eq. 12 exceed at a cut with a higher net gain, less what rounding can
-    hide many times over; 0 where products of ``_exceeds`` could be too large or small."""
+    """A lower bound of the two terms of eq. 12 at a cut with a higher net gain, many times the
+    rounding error below it; 0 where products of ``_exceeds`` could be too large or small."""
     terms = 2 * (net + charge) + parent - 1e-12 * (2 * (abs(net) + charge) + parent)
     return terms if 1e-60 < terms < 1e60 else 0.0
 
@@ -227,7 +227,7 @@ def _exceeds(
     l2: float,
     least: float,
 ) -> bool:
-    """Whether the two terms of eq. 12 exceed ``least`` at any of these cuts, however small its
+    """True if the two terms of eq. 12 exceed ``least`` at any of these cuts, however small its
     children.
 
     Behind them in ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved`` goes

@@ -104,7 +104,7 @@ class UsableFeatures(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What takes the histogram in slot ROOT from one tree's root to that of the next one."""
+    """The difference between the histogram in slot ROOT and that of the next tree's root."""
 
     state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
     counted: Int64Array  # (m, 2), as ``add_counts`` reads them
@@ -112,8 +112,8 @@ class Carried(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """What other losses than the squared one grow trees from, one for each of K outputs: gradients
-    per copy, row after row and output after output. With squared loss all are empty."""
+    """Gradients per copy and scores of other losses than the squared one, row after row and output
+    after output of K. With squared loss all are empty."""
 
     gradient: Float64Array  # (K n,)
     hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) where all are 1
@@ -136,7 +136,7 @@ class Buffers(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """How leaves step; those of squared loss down the mean gradient of their rows."""
+    """Step sizes of leaves; with squared loss they follow the mean gradient of their rows."""
 
     learning_rate: float
     share: float  # of a squared unit of the gradient in ``squares``
@@ -145,7 +145,7 @@ class Descent(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How far one call goes."""
+    """Limits of one call."""
 
     trees: int
     leaves: int  # of each tree
@@ -292,7 +292,7 @@ def _cells(buffers: Buffers) -> int:
 
 @njit(inline="always")
 def _begin(buffers: Buffers, rules: Rules) -> bool:
-    """A new root alone, which waits for its gains; whether its gradients are finite."""
+    """Begin a tree: a root that waits for its gains. False if its gradients are not finite."""
     tree, sums, newton, rows = buffers.tree, buffers.sums, buffers.newton, buffers.rows
     state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.rows)
     carried, channels = buffers.carried.state, sums.hist.shape[1]
@@ -370,7 +370,7 @@ def _divide(rows: Rows, moves: Int64Array) -> None:
 
 @njit(inline="always")
 def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
-    """Whether a split is to be paid; slots that children may need."""
+    """True if a split is to be paid; and the slots that children may need."""
     charged, slots = lazy, 0
     for i in range(len(moves)):
         charged |= coupled[moves[i, COLUMN]] > 0

@@ -1,6 +1,5 @@
 // What stands at a budget: ranking, sentences, tables to take away.
 
-const times = (value) => (value < 100 ? `${value.toFixed(1)}x` : `${Math.round(value)}x`);
 const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;
 const listed = (names, most = 3) => {
   const shown = names.length > most + 1 ? [...names.slice(0, most), `${names.length - most} more`] : names;

@@ -61,12 +61,6 @@ function held(curve, budget) {
 const amount = (data, view, place) =>
   place < data.shares.length ? data.shares[place] * view.whole : Infinity;
 
-function quantile(sorted, share) {
-  const at = share * (sorted.length - 1);
-  const below = Math.floor(at);
-  return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
-}
-
 function axes(data, view, options) {
   const methods = view.curves.filter((c) => !data.learners[c.l][1]);
   const drawn = (methods.length ? methods : view.curves).filter((c) => !options.hidden?.has(c.l));
@@ -76,7 +70,7 @@ function axes(data, view, options) {
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
   const [low, high] = ahead.sure?.at(-1) || [];
   const sure = low === undefined || options.mini ? [] : [sign * low, sign * high];
-  const worst = Math.min(quantile(good, options.whole ? 0 : 0.1), ...sure);
+  const worst = Math.min(good[options.whole ? 0 : Math.floor(0.1 * (good.length - 1))], ...sure);
   const best = Math.max(good[good.length - 1], ...sure);
   const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
   const y = [sign * (worst - pad), sign * (best + pad)].sort((a, b) => a - b);

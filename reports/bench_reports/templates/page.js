@@ -91,13 +91,10 @@ function start(data) {
   }
 
   function drawLegend() {
-    const place = section().querySelector(".legend");
-    const had = document.activeElement?.dataset?.curve;
-    place.innerHTML = view().curves.map((c) => {
+    section().querySelector(".legend").innerHTML = view().curves.map((c) => {
       const kind = look(data, c.l);
       return `<button type="button" data-curve="${c.l}" aria-pressed="${!state.hidden.has(c.l)}"><span class="t ${kind.css}" aria-hidden="true">${kind.mark}</span> ${esc(data.learners[c.l][0])}</button>`;
     }).join("");
-    if (had) place.querySelector(`[data-curve="${had}"]`)?.focus();
   }
 
   function nearest(event) {
@@ -272,22 +269,19 @@ function start(data) {
       const only = every.every((other) => state.hidden.has(other) === (other !== l));
       state.hidden = new Set(only ? [] : every.filter((other) => other !== l));
     } else if (!state.hidden.delete(l)) state.hidden.add(l);
+    for (const button of section().querySelectorAll("[data-curve]")) button.setAttribute("aria-pressed", !state.hidden.has(Number(button.dataset.curve)));
     draw();
-    drawLegend();
     overview.strip();
     address.write();
   }
-  let clicked = { l: -1, at: 0 };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.curve) { // a second click soon after isolates, and undoes the first
-      const l = Number(button.dataset.curve);
-      const twice = clicked.l === l && event.timeStamp - clicked.at < 400;
-      clicked = { l: twice ? -1 : l, at: event.timeStamp };
+      const twice = event.detail === 2;
       if (twice) state.hidden = new Set(state.before);
       else state.before = [...state.hidden];
-      toggle(l, twice || event.shiftKey);
+      toggle(Number(button.dataset.curve), twice || event.shiftKey);
     } else if (button.dataset.go) { state.set = Number(button.dataset.go); state.point = null; state.sort = null; all(); }
     else if (button.dataset.save) save(button.dataset.save);
     else if (button.dataset.copy) copy(button);

@@ -1,90 +1,80 @@
-"""Looking at processes that end while they are looked at."""
+"""Processes with all that they started."""
+
+from __future__ import annotations
 
 import os
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
+import psutil
 import pytest
 
-from bench_core._io.processes import (
-    Thread,
-    computing,
-    descendants,
-    own_memory,
-    running_elsewhere,
-    threads_of,
-    waited_seconds,
+from bench_core._io.processes import end_all, families, memory_of, processor_seconds
+
+TREE = (
+    "import subprocess, sys, time\n"
+    "below = 'print(flush=True); held = bytearray(80 << 20); import time; time.sleep(600)'\n"
+    "subprocess.Popen([sys.executable, '-c', below], start_new_session=True)\n"
+    "time.sleep(600)\n"
 )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-@pytest.mark.parametrize("error", [ProcessLookupError, FileNotFoundError])
-@pytest.mark.parametrize("step", ["listing", "reading"])
-def test_a_process_may_end_at_any_moment(
-    monkeypatch: pytest.MonkeyPatch, step: str, error: type[OSError]
-) -> None:
-    # The kernel answers "no such process" where the folder was opened before the process ended.
-    def gone(*_: object, **__: object) -> None:
-        raise error
-
-    if step == "listing":
-        monkeypatch.setattr(os, "listdir", gone)
-        monkeypatch.setattr(os, "scandir", gone)
-    else:
-        monkeypatch.setattr(Path, "read_bytes", gone)
-        monkeypatch.setattr(Path, "read_text", gone)
-    process = os.getpid()
-    assert threads_of([process]) == {}
-    assert descendants(process) == []
-    if step == "reading":
-        assert own_memory([process], 0) == waited_seconds([process]) == 0
+@pytest.fixture
+def tree() -> Iterator[psutil.Process]:
+    """A process with a child that has left its session."""
+    with subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        root = psutil.Process(process.pid)
+        yield root
+        end_all(root)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_a_child_and_its_computing_are_seen() -> None:
-    program = "import sys; sys.stdout.write('x'); sys.stdout.flush(); exec('while True: pass')"
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
-        try:
-            assert child.stdout is not None
-            child.stdout.read(1)
-            assert child.pid in descendants(os.getpid())
-            (computes,) = threads_of([child.pid]).values()
-            assert computes.ready
-        finally:
-            child.kill()
-    assert threads_of([child.pid]) == {}
+def test_descendants_are_seen_and_their_memory_counts(tree: psutil.Process) -> None:
+    below = families([tree.pid])[tree.pid]
+    assert [child.ppid() for child in below] == [tree.pid]
+    until = time.monotonic() + 30
+    while memory_of([tree, *below], 1 << 40) < 80 << 20 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert memory_of([tree, *below], 1 << 40) > 80 << 20 > memory_of([tree], 1 << 40)
+    assert memory_of([tree, *below], 0) > 80 << 20
+    assert processor_seconds([tree, *below]) > 0
 
 
-def looked(*threads: Thread) -> dict[Path, Thread]:
-    return {Path(f"/proc/1/task/{number}"): thread for number, thread in enumerate(threads)}
+def test_all_that_a_process_started_ends_with_it(tree: psutil.Process) -> None:
+    below = families([tree.pid])[tree.pid]
+    assert below
+    end_all(tree)
+    _, alive = psutil.wait_procs([tree, *below], timeout=10)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_threads_that_share_the_time_compute_and_not_those_awake_for_a_moment() -> None:
-    before = looked(Thread(True, 5_000_000), Thread(False, 70), Thread(True, 0))
-    hardly = looked(Thread(True, 15_000_000), Thread(True, 100_070), Thread(False, 0))
-    assert computing(before, hardly) == pytest.approx(1.02, abs=0.001)
-    equal = looked(Thread(True, 9_000_000), Thread(True, 4_000_070), Thread(True, 4_000_000))
-    assert computing(before, equal) == 3
-    in_turn = looked(Thread(False, 9_000_000), Thread(True, 4_000_070), Thread(False, 4_000_000))
-    assert computing(before, in_turn) == 1
-    assert computing(before, before) == 2  # no time to share yet
-    assert computing({}, looked(*[Thread(True, 2_000_000)] * 4)) == 4
+def test_what_its_parent_cut_off_is_ended_where_it_was_known(tree: psutil.Process) -> None:
+    below = families([tree.pid])[tree.pid]
+    tree.kill()
+    end_all(tree, below)
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="schedstat")
-def test_of_two_that_share_a_processor_one_waits() -> None:
-    core = min(os.sched_getaffinity(0))
-    program = f"import os; os.sched_setaffinity(0, [{core}]); exec('while True: pass')"
-    pair = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
-    try:
-        until = time.monotonic() + 30
-        while waited_seconds(each.pid for each in pair) < 0.05 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert waited_seconds(each.pid for each in pair) >= 0.05
-        assert running_elsewhere() >= 1.5  # one waits, and wants a processor all the same
-    finally:
-        for each in pair:
-            each.kill()
-            each.wait()
+def test_a_process_that_has_ended_has_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        ended = psutil.Process(process.pid)
+        process.wait()
+    assert families([ended.pid]) == {ended.pid: []}
+    assert memory_of([ended], 0) == processor_seconds([ended]) == 0
+    end_all(ended)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="fork")
+def test_children_are_known_until_they_end() -> None:
+    code = (
+        "import subprocess, sys; from bench_core._io.processes import has_children\n"
+        "print(has_children()); child = subprocess.Popen([sys.executable, '-c', 'input()'],"
+        "stdin=subprocess.PIPE); print(has_children()); child.communicate(b'x\\n')\n"
+        "print(has_children())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "False"]

@@ -12,7 +12,7 @@ from bench_reports.budgets import measuring
 from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
-from bench_core.planning.commands import command, shell_line
+from bench_core.planning.invocation import command, shell_line
 from bench_core.plugins import load_registry
 
 FILE, LABEL, STORE = "=cmd| calc\x1b[31m!A0.csv", "lab\x1b[31m", "a  b\x07'\u202e\n.db"

@@ -4,14 +4,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from bench_core import UsageError
-from bench_core.cli import options
 from bench_core.cli.app import bench as group
-from bench_core.cli.run import AUDITS
-from bench_core.planning.request import EXECUTORS, RunRequest, check_request
+from bench_core.planning.option import options_of
+from bench_core.planning.request import AUDITS, DURATION, EXECUTORS, MEMORY, RunRequest
+from bench_core.plugins import Registry, load_registry
+
+REGISTRY = load_registry()
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
@@ -21,11 +22,12 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
     class StopError(Exception):
         pass
 
-    def catch(*, request: RunRequest, on_event: Any) -> None:
+    def catch(request: RunRequest, registry: Registry, notify: Any) -> None:
         seen.append(request)
         raise StopError
 
-    monkeypatch.setattr("bench_core.api.run", catch)
+    monkeypatch.setattr("bench_core.api.orchestration.carried_out", catch)
+    monkeypatch.setattr("bench_core.api.orchestration.registry_of", lambda request: REGISTRY)
     with pytest.raises(StopError), group.make_context("bench", ["run", *words]) as context:
         group.invoke(context)
     return seen[0]
@@ -103,7 +105,7 @@ def test_every_field_of_a_request_has_its_option(monkeypatch: pytest.MonkeyPatch
         "store": "--store there.db",
         "plugins": "-p math",
     }
-    assert set(words) == set(RunRequest.__dataclass_fields__)
+    assert set(words) == set(options_of(RunRequest))
     for field, given in words.items():
         usual = asked(monkeypatch)
         changed = asked(monkeypatch, *given.split())
@@ -122,7 +124,7 @@ def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch
     ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2 h", 7200), ("1D", 86400)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert options.DURATION.convert(text, None, None) == seconds
+    assert DURATION.read(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -137,20 +139,20 @@ def test_durations(text: str, seconds: float) -> None:
     ],
 )
 def test_amounts_of_memory(text: str, size: float) -> None:
-    assert options.MEMORY.convert(text, None, None) == size
+    assert MEMORY.read(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "0m", "1e400", "nan"])
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="10m"):
-        options.DURATION.convert(text, None, None)
+    with pytest.raises(ValueError, match="10m"):
+        DURATION.read(text)
 
 
 def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
     for executor in (*EXECUTORS, "dask=tcp://host:8786", "dask=package.module:cluster"):
-        check_request(RunRequest(suite="x", executor=executor))
+        RunRequest(suite="x", executor=executor)
     for audit in AUDITS:
-        check_request(RunRequest(suite="x", audit=audit))
+        RunRequest(suite="x", audit=audit)
 
 
 @pytest.mark.parametrize(
@@ -158,4 +160,4 @@ def test_the_engine_accepts_every_executor_and_audit_offered() -> None:
 )
 def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
     with pytest.raises(UsageError, match=r"--executor: .* names no cluster: write local, inline,"):
-        check_request(RunRequest(executor=executor))
+        RunRequest(executor=executor)

@@ -49,7 +49,7 @@ def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:  # noqa: F8
     [
         (("--cv", "5", "--share", "0.2"), "--cv divides one file"),
         (("--share", "0.6,0.5"), "--share: give the parts of validation and test as 0.2,0.2"),
-        (("--share", "much"), "'much' is no list of shares"),
+        (("--share", "much"), "'much' is not a comma-separated list of fractions"),
         (("--cv", "2"), "--cv"),
         (("--reference", "gbtr"), "did you mean gbrt"),
         (("--group", "x:3"), "--group x:3: unknown column 'x'"),

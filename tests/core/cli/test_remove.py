@@ -10,9 +10,8 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
-from bench_core.results.removal import fits_of
 from bench_core.results.store import Store
-from bench_core.results.store_files import load_model
+from bench_core.results.store_files import load_model, models_in
 
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")
 SMALL = ("--set", "gbrt.trees=3", "--set", "early-exit.base.trees=3")
@@ -31,25 +30,25 @@ def test_a_dry_run_removes_nothing_and_says_what_would_go(
     two_runs: Store,
     bench: Run,  # noqa: F811
 ) -> None:
-    before = {p: p.read_bytes() for p in fits_of(two_runs)}
+    before = {p: p.read_bytes() for p in models_in(two_runs.path)}
     ended = bench("remove", "1", "--dry-run")
     assert ended.status == 0
     assert "would remove data.csv-quick-" in ended.err
     assert "1 trial, 1 fitted model (" in ended.err  # the constant; gbrt is in the other run too
-    assert {p: p.read_bytes() for p in fits_of(two_runs)} == before
+    assert {p: p.read_bytes() for p in models_in(two_runs.path)} == before
     assert len(two_runs.runs()) == 2
     assert "models" in bench("list", "fits").out
 
 
 def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:  # noqa: F811
     rows, attempts = len(two_runs.frame("2")), two_runs.attempts("2")
-    files = len([*fits_of(two_runs)])
+    files = len([*models_in(two_runs.path)])
     assert bench("remove", "1").status == 0
     assert [run.number for run in two_runs.runs()] == [2]
     assert len(two_runs.frame()) == rows
     assert two_runs.attempts() == attempts
-    assert len([*fits_of(two_runs)]) == files - 1
-    for path in fits_of(two_runs):
+    assert len([*models_in(two_runs.path)]) == files - 1
+    for path in models_in(two_runs.path):
         load_model(path)  # with the arrays that it shares with others
     assert bench("audit", "--executor", "inline", "-q").status == 0
     assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
@@ -58,7 +57,7 @@ def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:  # n
 def test_the_last_run_takes_all_files_with_it(two_runs: Store, bench: Run) -> None:  # noqa: F811
     assert bench("remove", "1", "2").status == 0
     assert two_runs.runs() == []
-    assert [*fits_of(two_runs)] == []
+    assert [*models_in(two_runs.path)] == []
     assert "no run there yet" in bench("report").err
 
 
@@ -66,7 +65,7 @@ def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:  # noq
     rows = len(two_runs.frame("2"))
     assert bench("remove", "2", "--fits").status == 0
     assert len(two_runs.frame("2")) == rows
-    assert 0 < len([*fits_of(two_runs)]) <= 2  # those of the first run
+    assert 0 < len([*models_in(two_runs.path)]) <= 2  # those of the first run
     assert bench("report", "1").status == 0
 
 
@@ -122,7 +121,7 @@ def asked_by_a_shell(words: str) -> dict[str, str]:
 
 def test_names_are_offered_without_anything_heavy(shell: Run) -> None:
     code = (
-        "import sys, click; from bench_core.cli.complete import names_of\n"
+        "import sys, click; from bench_core.cli.completion import names_of\n"
         "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"
         "assert found == ['miser'], found\n"
         "heavy = {'numba', 'sklearn', 'scipy', 'pandas'} & {*sys.modules}\n"

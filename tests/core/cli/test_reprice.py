@@ -57,7 +57,7 @@ def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_
     base.unlink()
     ended = bench("audit", "1", "-p", "mine", "--executor", "inline")
     assert ended.status != 0
-    assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
+    assert f"{base.name}: the fitted model is gone; run again with --fresh" in ended.out + ended.err
 
 
 def test_metrics_stay_and_costs_are_those_of_the_new_file(
@@ -110,7 +110,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(done: Ended, bench: Run) ->
     assert "-together-" in listed
     assert "trained on surrogate prices" in bench("report").out
     board = bench("report", "-v").out
-    assert "note: billed anew from run 1 under together.json" in board
+    assert "note: billed again from run 1 under together.json" in board
     assert "note: costs by model 'parallel'" in board
 
 
@@ -212,7 +212,7 @@ def test_a_model_that_is_gone_is_one_line(done: Ended, bench: Run, material: Pat
         path.unlink()
     ended = bench("reprice", "--costs", "new.csv", "-p", "mine")
     assert ended.status == 2
-    assert "the fitted model of toy on data.csv is gone; run again --fresh" in ended.err
+    assert "the fitted model of toy on data.csv is gone; run again with --fresh" in ended.err
 
 
 def test_a_lying_bill_is_still_caught(bench: Run, material: Path) -> None:

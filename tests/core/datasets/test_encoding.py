@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import bench_core
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError
@@ -174,14 +172,3 @@ def test_a_group_keeps_its_price_beside_costs(tmp_path: Path) -> None:
     groups = ("age,sex:3",)
     with pytest.raises(UsageError, match="the costs have a model or groups of their own"):
         under_groups(with_costs(splits, costs), groups, prepared(path, groups=groups))
-
-
-def test_groups_and_costs_together_price_a_run(tmp_path: Path) -> None:
-    path, costs = visits(tmp_path / "v.csv"), tmp_path / "c.csv"
-    costs.write_text("age,10\nsex,10\ncity,2\n")
-    where: dict[str, Any] = {"learners": "constant", "store": str(tmp_path / "x.db")}
-    given: dict[str, Any] = {"costs": str(costs), "groups": "age,sex:12"} | where
-    of_file = bench_core.plan(data=str(path), label="ill", **given)
-    of_frame = bench_core.plan(pd.read_csv(path), "ill", **given)
-    for plan in (of_file, of_frame):
-        assert {use.price_of_everything for use in plan.datasets} == {14}

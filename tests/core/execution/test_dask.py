@@ -95,7 +95,6 @@ def test_a_cluster_gives_the_rows_of_one_process(home: Path, cluster: Any) -> No
     assert export("far.db").equals(export("whole.db"))
     assert Store("far.db").info().state == "finished"
     assert on(cluster, "far.db").reused == 6
-    assert not [*Path(os.environ["BENCH_CACHE"]).glob("shards/*")]
 
 
 @pytest.mark.slow
@@ -110,10 +109,24 @@ def test_failures_and_limits_are_rows_there_too(home: Path, cluster: Any) -> Non
 def test_workers_of_other_code_are_refused_before_any_trial(
     home: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "__version__", "9")
-    with pytest.raises(InputError, match=r"worker tcp://.* has budget-bench"):
+    monkeypatch.setattr("bench_core.planning.job_files.__version__", "9")
+    with pytest.raises(InputError, match=r"planned by budget-bench 9 .* here is"):
         on(cluster, "far.db")
     assert not fits(home)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_is_one_line_and_the_same_call_does_the_rest(
+    home: Path, cluster: Any
+) -> None:
+    def gone(event: Any) -> None:
+        if event.kind == "finish":
+            cluster.close()
+
+    where = replace(TOYS, executor=f"dask={cluster.scheduler_address}")
+    with pytest.raises(InputError, match="the scheduler is gone; the same command does the rest"):
+        bench_core.run(request=where, store="far.db", on_event=gone)
+    assert bench_core.run(request=TOYS, store="far.db", progress=False).counts == {"ok": 6}
 
 
 def faults(home: Path, cluster: Any, number: int, seed: int) -> int:

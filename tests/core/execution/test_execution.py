@@ -4,10 +4,8 @@ import io
 import json
 import os
 import re
-import sys
 import time
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +22,7 @@ from bench_core.errors import InputError
 from bench_core.execution.failures import failure
 from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
+from bench_core.execution.worker_process import WorkerProcess
 from bench_core.results.merge import merge
 from bench_core.results.records import (
     MORE_THREADS,
@@ -325,21 +324,6 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
     assert result.counts == {"ok": 2}
 
 
-def test_a_resident_size_above_the_limit_ends_the_process_where_it_must_be_polled() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "from bench_core._io.machine import limit_memory\n"
-        "import numpy as np, time\n"
-        "limit_memory(300 << 20, poll=True)\n"
-        "held = np.ones(400 << 17)\n"
-        "time.sleep(600)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
-    assert ended.returncode == 77
-
-
 def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("this system does not let a process reset its peak")
@@ -376,7 +360,8 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
 
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
-        worker = executor._start()
+        executor.submit(Job("fit", replace(FIT, learner={"class": "none:None", "fields": {}})))
+        (worker,) = executor._workers.values()
         environ = Path(f"/proc/{worker.process.pid}/environ")
         if not environ.exists():
             pytest.skip("no /proc here")
@@ -423,49 +408,33 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
 
 
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks at threads that a busy machine does not make too few."""
-    monkeypatch.setattr("bench_core.execution.executors._POLL", 0.01)
+def test_more_busy_threads_than_granted_are_a_mark(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(worker: WorkerProcess, seconds: float) -> float:
+        assert worker.job is not None
+        return 3.0 if "extra=3" in worker.job.spec.title and worker.job.kind == "fit" else 1.0
 
-
-@pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time that somebody looks, processes have waited a millisecond more."""
-    for module in ("executors", "processes"):
-        seconds = count(0.0, 0.001)
-        look = f"bench_core.execution.{module}.waited_seconds"
-        monkeypatch.setattr(look, lambda _, seconds=seconds: next(seconds))
-
-
-def test_an_attempt_says_how_long_it_waited_for_a_processor(home: Path, waiting: None) -> None:
-    more = {"data": "toy-rank", "learners": "toy-prefix", "plugins": "helpers.toys"}
-    grid = "toy-prefix.tradeoff=0.5"
-    bench_core.run(settings=grid, store="a.db", executor="inline", progress=False, **more)
-    assert [a.waited for a in Store("a.db").attempts()] == pytest.approx([0.001, 0.001])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the threads")
-def test_more_busy_threads_than_granted_are_a_mark(home: Path, often: None, waiting: None) -> None:
+    monkeypatch.setattr(WorkerProcess, "busy_threads", busy)
     grid = ("toy-threaded.extra=[1, 3]", "toy-threaded.tradeoff=0.5")
-    more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
-    result = bench_core.run(
-        settings=grid, store="a.db", workers=1, threads=1, progress=False, audit="off", **more
-    )
-    marks = dict(zip(result.frame()["params"], result.frame()["marks"], strict=True))
-    by_threads = {json.loads(params)["extra"]: mark for params, mark in marks.items()}
-    assert MORE_THREADS not in by_threads[1]
-    assert MORE_THREADS in by_threads[3].split(", ")
-    assert [a.waited for a in Store("a.db").attempts()] == pytest.approx([0.001] * 4)
-    said = [a.error for a in Store("a.db").attempts() if a.kind == "fit" and a.error]
-    assert len(said) == 1
-    assert re.fullmatch(r"kept \d\.\d threads busy, granted are 1", said[0])
+    frame = run(learners="toy-threaded", settings=grid, threads=1, workers=1).frame()
+    marks = {
+        json.loads(p)["extra"]: m for p, m in zip(frame["params"], frame["marks"], strict=True)
+    }
+    assert (MORE_THREADS in marks[1], marks[3]) == (False, MORE_THREADS)
+    said = [a.error for a in Store().attempts() if a.kind == "fit" and a.error]
+    assert said == ["kept 3.0 threads busy, granted are 1"]
+
+
+def test_memory_of_children_counts_and_what_holds_it_is_ended(home: Path) -> None:
+    settings = ["toy-broken.how='children'", "toy-broken.megabytes=300"]
+    result = run(learners="toy-broken", settings=settings, memory=600 << 20)
+    assert errors(result).popitem()[1] == ("out-of-memory", "needed more than 600 MiB of memory")
 
 
 @pytest.mark.slow
-def test_a_mark_of_threads_is_no_other_result(home: Path, often: None) -> None:
-    more = {"data": "toy-rank", "learners": "toy-threaded", "plugins": "helpers.toys"}
-    more["settings"] = "toy-threaded.tradeoff=0.5"
-    bench_core.run(store="a.db", workers=1, threads=1, progress=False, **more)
-    bench_core.run(store="b.db", workers=1, threads=4, progress=False, **more)
+def test_a_mark_of_threads_is_no_other_result(home: Path) -> None:
+    more: dict[str, Any] = {"learners": "toy-threaded", "settings": "toy-threaded.tradeoff=0.5"}
+    run(store="a.db", threads=1, **more)
+    run(store="b.db", threads=4, **more)
     merge(Path("a.db"), [Path("b.db")])

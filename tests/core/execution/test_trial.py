@@ -36,6 +36,7 @@ from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict, trial
 from bench_core.execution.contract import ContractError
+from bench_core.execution.fitting import run_fit
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.score import (
     condense,
@@ -44,7 +45,7 @@ from bench_core.execution.score import (
     score_split,
     unit_costs,
 )
-from bench_core.execution.trial import run_fit, run_trial
+from bench_core.execution.trial import run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,
@@ -490,26 +491,24 @@ def test_specifications_are_json(home: Path) -> None:
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
-    from bench_core.execution.trial import fit_context, open_splits
+    from bench_core.execution.fitting import fit_context, open_splits
 
     spec = prepared(home).fits[0]
-    with (
-        fit_context(spec, open_splits(spec), lambda done, total: None) as context,
-        pytest.raises(KeyError, match="is not among needs"),
-    ):
+    context = fit_context(spec, open_splits(spec), lambda done, total: None)
+    with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
 
 
 def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core.execution.trial import fit_context, open_splits
+    from bench_core.execution.fitting import fit_context, open_splits
 
     spec = prepared(home).fits[0]
     before = sorted(Path(spec.data).rglob("*"))
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
-    with fit_context(spec, open_splits(spec), lambda done, total: None) as context:
-        found = context.shared("some", lambda: {"codes": np.arange(3)})
+    context = fit_context(spec, open_splits(spec), lambda done, total: None)
+    found = context.shared("some", lambda: {"codes": np.arange(3)})
     assert found["codes"].tolist() == [0, 1, 2]
     assert sorted(Path(spec.data).rglob("*")) == before
 

@@ -27,9 +27,8 @@ from bench_core import InputError, UsageError, api
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import JobFile, Piece, read_job, write_jobs
+from bench_core.planning.job_files import JobFile, read_job, write_jobs
 from bench_core.planning.request import DAY, RunRequest
-from bench_core.planning.steps import Steps
 from bench_core.results.merge import merge
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status
 from bench_core.results.store import Store
@@ -84,52 +83,24 @@ def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
     assert sorted(job.seconds for job in jobs) == [2.0, 4.0, 6.0]
 
 
-def steps(request: RunRequest) -> Steps:
-    plan = api.plan(request=request)
-    alike = dict.fromkeys([spec.key for spec in (*plan.fits, *plan.trials)], 1.0)
-    return Steps(replace(plan, expected=alike), request)
-
-
-def all_now(of: Steps) -> list[Piece]:
-    return [*iter(of.next, None)]
-
-
-def test_steps_are_single_trials_and_wait_for_a_fit_that_is_being_trained(home: Path) -> None:
-    left = steps(TOYS)
-    first = all_now(left)
-    assert [len(piece.job.trials) for piece in first] == [1] * 4
-    (base,) = (p for p in first if p.job.fits[0].title == "toy-prefix tradeoff=0 on toy-rank")
-    for piece in first:
-        if piece is not base:
-            left.ended(piece, {fit.key for fit in piece.job.fits})
-    assert left.next() is None
-    left.ended(base, {base.job.fits[0].key})
-    then = all_now(left)
-    assert [piece.ready for piece in then] == [(base.job.fits[0].key,)] * 2
-    assert [len(piece.job.fits) for piece in then] == [2, 2]  # the one that is ready, and its own
-    done = [trial.key for piece in first + then for trial in piece.job.trials]
-    assert len({*done}) == left.total == 6
-
-
-def test_what_stands_on_a_fit_that_failed_is_the_last_step(home: Path) -> None:
-    left = steps(TOYS)
-    first = all_now(left)
-    for piece in first:
-        left.ended(piece, set())
-    (last,) = all_now(left)
-    assert sorted(trial.learner for trial in last.job.trials) == ["toy-stacked", "toy-stacked"]
-    assert len(last.job.fits) == 3
-    left.ended(last, set())
-    assert left.next() is None
+def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> None:
+    plan = api.plan(request=TOYS)
+    cutter = job_files.Cutter(plan, TOYS)
+    (base, *_), trial = [f for f in plan.fits if f.needs == {}], plan.trials[-1]
+    assert cutter.job([base], [], set()).trials == ()
+    job = cutter.job([], [trial], {fit.key for fit in plan.fits})
+    fits = {fit.key: fit for fit in plan.fits}
+    assert {*job.ready} == {trial.fit, *fits[trial.fit].needs.values()}
+    assert {fit.key for fit in job.fits} == {*job.ready}
+    assert [place.path for place in job.data] == [trial.data]
+    assert job.code.keys() == job.modules.keys()
+    assert {fit.learner["class"] for fit in job.fits} <= job.code.keys()
 
 
 def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
     groups = [job_files.Group([], [], seconds) for seconds in (1, 7, 3, 5, 2)]
     dealt = job_files._dealt(groups, 2)
-    assert [(taken, [g.seconds for g in held]) for taken, held in dealt] == [
-        (9, [7, 2]),
-        (9, [5, 3, 1]),
-    ]
+    assert [[group.seconds for group in held] for held in dealt] == [[7, 2], [5, 3, 1]]
     assert len(job_files._dealt(groups, 9)) == 5
 
 
@@ -141,10 +112,8 @@ def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:
     for number in (2, 1):
         assert do(folder, number).exit_status == 0
     assert len(fits(home)) == 2 * trained
-    bytes_before = [path.read_bytes() for path in shards(folder)]
     assert do(folder, 1).counts == {"ok": len(read_job(folder / "1.json").trials)}
     assert len(fits(home)) == 2 * trained
-    assert [path.read_bytes() for path in shards(folder)] == bytes_before
     merge(home / "all.db", shards(folder)[::-1])
     assert export(home / "all.db").equals(export(home / "whole.db"))
     info = Store("all.db").info()

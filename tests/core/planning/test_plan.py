@@ -11,7 +11,6 @@ import pytest
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
-from bench_core.api.words import in_python
 
 PLUGINS = ("helpers.toys",)
 
@@ -229,25 +228,25 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "is not in this run by itself: write --set toy-stacked.base.tradeoff=1",
+            "is not in this run by itself: write settings='toy-stacked.base.tradeoff=1'",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
         ({"data": "toy-binary", "metrics": "seg"}, "metric seg judges pictures, and the rows of"),
-        ({"data": "toy-rank", "test": "x.svm"}, "--test means nothing with a registered"),
+        ({"data": "toy-rank", "test": "x.svm"}, "test means nothing with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
-        ({"data": "toy-rank", "seeds": 1.5}, "--seeds: 1.5 is not a whole number from 0"),
+        ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),
         ({"data": Path("no.csv")}, "data='no.csv': no such file"),
         ({"data": ""}, "data: '' is no name, file or instance of a data set"),
-        ({"data": "toy-rank", "suite": 5}, "suite must be text, not 5"),
-        ({"data": "toy-rank", "workers": "two"}, "--workers must be a number >= 0, not 'two'"),
+        ({"data": "toy-rank", "suite": 5}, "suite: must be text, not 5"),
+        ({"data": "toy-rank", "workers": "two"}, "workers: 'two' is not a whole number >= 1"),
         (
             {
                 "data": "toy-rank",
                 "learners": "toy-prefix",
                 "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"],
             },
-            "--set toy-prefix.speed=1 --set toy-prefix.tradeoff=1: unknown parameter 'speed'",
+            "settings='toy-prefix.tradeoff=1': unknown parameter 'speed'",
         ),
         (
             {
@@ -255,20 +254,20 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
                 "learners": "toy-prefix",
                 "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
             },
-            "--set toy-prefix.tradeoff.more=1: parameter 'tradeoff' holds no learner",
+            "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' holds no learner",
         ),
-        ({"data": "toy-rank", "audit": "some"}, "--audit: unknown value 'some'"),
-        ({"data": "toy-rank", "executor": "dusk"}, "--executor: unknown value 'dusk'"),
+        ({"data": "toy-rank", "audit": "some"}, "audit: unknown value 'some'"),
+        ({"data": "toy-rank", "executor": "dusk"}, "executor: unknown value 'dusk'"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
         ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
-        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "--costs holds for one data set"),
+        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "costs holds for one data set"),
         ({"suite": "nope"}, "unknown suite 'nope'"),
     ],
 )
 def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
     with pytest.raises(UsageError) as caught:
         made(**{"learners": "toy-prefix", **options})
-    assert in_python(line) in str(caught.value)
+    assert line in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (home / "results").exists()
 
@@ -575,7 +574,7 @@ def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named
     named = made(suite="toys", learners="toy-stacked")
     assert {t.dataset for t in named.trials if t.learner == "toy-stacked"} == {"toy-binary"}
     assert named.warnings == (
-        "suite toys leaves toy-stacked out on toy-rank: name the data set too (--data toy-rank) "
+        "suite toys leaves toy-stacked out on toy-rank: name the data set too (data='toy-rank') "
         "to run it there",
     )
     both = made(suite="toys", data="toy-rank", learners="toy-stacked")

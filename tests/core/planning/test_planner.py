@@ -188,11 +188,11 @@ def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.Monkey
     with_executor(suite, "dask=tcp://host:8786")
     asked: list[str] = []
 
-    def carry_out(plan: Any, request: RunRequest, *rest: Any) -> Any:
+    def on_cluster(plan: Any, request: RunRequest, *rest: Any) -> Any:
         asked.append(request.executor)
         raise InputError("no scheduler there")
 
-    monkeypatch.setattr("bench_core.execution.dask.carry_out_dask", carry_out)
+    monkeypatch.setattr("bench_core.execution.dask.on_cluster", on_cluster)
     with pytest.raises(InputError, match="no scheduler there"):
         bench_core.run(suite="toys", plugins=PLUGINS, on_event=lambda event: None)
     assert asked == ["dask=tcp://host:8786"]

@@ -124,7 +124,7 @@ def test_options_of_a_file_are_refused_with_a_suite(
 ) -> None:
     line = f"--{option} means nothing with a suite: it belongs to --data FILE"
     with pytest.raises(UsageError, match=re.escape(line)):
-        chosen(registry, tmp_path, suite(), **{option: "x"})
+        chosen(registry, tmp_path, suite(), **{option: "binary"})
 
 
 @pytest.mark.parametrize("names", [("a.csv", "b.csv"), ("drawn", "a.csv"), ("a.csv", "drawn")])

@@ -222,11 +222,11 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
         failed = scored(None, Status.FAILED, seconds=1000.0)
         store.trial(replace(TRIAL, key="failed"), failed)
         for status, seconds in ((Status.OK, 4.5), (Status.TIMEOUT, 600.0)):
-            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds, waited=3.0))
+            store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds))
         store.trial(elsewhere, scored(result(), seconds=5.0))
     found, _ = Store(path).durations()
     assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
-        ("cars", "one", "{}"): [(1.5, score) for _, score in taken],  # with imports, without waits
+        ("cars", "one", "{}"): [(4.5, score) for _, score in taken],  # with imports
         ("boats", "one", "{}"): [(0.0, 5.0)],
     }
 

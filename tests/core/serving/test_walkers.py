@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_trees.kernels.traversal import walk_tiles
 from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 from helpers.reference_walk import walked
 
 from bench_core import Queries, SensorPrices, UsageError
 from bench_core.costs.shipped import ParallelPrices
-from bench_core.serving import Answer, Answers, Finish, Folder, Predictor, row_kernel
+from bench_core.serving import Answer, Answers, Finish, Folder, Predictor, row_walk
 
 CAPS = (None, 5.0, 60.0)
 FEW = X[:20]
@@ -98,13 +99,13 @@ def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name: str) ->
     folder = folder_of(EVERY[name])
     model = Predictor(folder)
     assert_reference(folder, model.predict_rows(FEW), FEW)
-    assert model._batch is None
+    assert model._block_walk is None
     model.compile()
     assert (model._row_walk is not None) == (EVERY[name] in list(KNOWN.values()) or name in LINKED)
     assert_reference(folder, model.predict_rows(FEW), FEW)
     model._walked = 10**9
     assert_reference(folder, model.predict_rows(X), X)
-    assert model._batch is not None
+    assert model._block_walk is not None
 
 
 LINKED = ("exp", "share", "shares", "leaves")
@@ -162,7 +163,7 @@ def test_costs_that_are_no_sum_are_those_of_the_cost_model() -> None:
     assert not model.compile()
     model._walked = 10**9
     equal(plain.predict_rows(FEW), model.predict_rows(FEW))
-    assert model._batch is not None
+    assert model._block_walk is not None
 
 
 def asking(row: Any, place: dict[str, int], asked: list[list[str]]) -> Callable[..., list[Any]]:
@@ -184,7 +185,7 @@ def test_rows_with_and_without_a_cap_by_turns() -> None:
     for row, cap in zip(FEW, (None, 5.0, None, 60.0, 0.0, None), strict=False):
         expected = plain.predict(asking(row, place, []), cap=cap)
         assert same(expected, model.predict(asking(row, place, []), cap=cap))
-    assert len(row_kernel.ways.signatures) == 1
+    assert len(row_walk.ways.signatures) == 1
 
 
 def test_two_threads_ask_by_turns() -> None:
@@ -296,6 +297,7 @@ def test_rows_of_any_kind_of_array() -> None:
     for rows in (frozen, np.asfortranarray(X), X.astype(np.float64), X.tolist()):
         assert np.array_equal(model.predict_rows(rows).scores, expected)
         assert np.array_equal(model.predict_rows(rows[:20]).scores, expected[:20])
+    assert len(walk_tiles.signatures) == len(row_walk.ways.signatures) == 1
 
 
 def test_an_error_of_the_callers_function_passes() -> None:

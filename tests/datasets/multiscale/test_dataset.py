@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from bench_methods.cegb import CEGB
 from helpers.boosted_cases import fit, path
 
 import bench_core
-from bench_core import Examples, InputError, Splits, Task, UsageError
+from bench_core import Examples, InputError, Splits, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
@@ -273,15 +272,6 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -
     assert "no grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
     assert "no grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
-
-
-def test_without_pillow_the_line_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = folder(tmp_path, suffix=".png")
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(UsageError, match=r"shot0\.png: reading \.png needs Pillow; pip install"):
-        own(home)
 
 
 # the whole chain

@@ -126,22 +126,6 @@ def test_the_published_costs_are_519_in_the_known_groups(real_data: Path) -> Non
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (" qid:101", "", "set1.train.txt, line 1: no qid"),
-        ("\n", "\n0 qid:101 701:1\n", "line 2: index 701 in a file of 700 features"),
-    ],
-)
-def test_a_spoilt_file_is_refused(
-    old: str, new: str, message: str, tmp_path: Path, made: dict[str, Made]
-) -> None:
-    path = tmp_path / "set1.train.txt"
-    path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(InputError, match=message):
-        prepared(tmp_path)
-
-
 def subset(
     folder: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int, int], size: str = "paper"
 ) -> Splits:

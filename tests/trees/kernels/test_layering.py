@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,12 +86,3 @@ def test_every_compiled_function_stands_among_the_kernels() -> None:
     outside = [path for path in ENGINE.rglob("*.py") if path.parent.name != "kernels"]
     assert len(outside) > 10
     assert [path.name for path in outside if compiled(ast.parse(path.read_text()))] == []
-
-
-def test_the_engine_imports_nothing_of_the_benchmark() -> None:
-    for path in ENGINE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            ours = [n for n in names if re.match(r"bench_(?!trees)", n)]
-            assert not ours, f"{path.name} imports {ours}"

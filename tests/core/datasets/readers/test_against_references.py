@@ -34,7 +34,7 @@ from bench_core.datasets.readers.tables import read_table
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import BenchError, InputError
 from bench_core.parameters import as_json, expand
-from bench_core.planning.request import parse_setting, with_setting
+from bench_core.planning.settings import parse_setting, with_setting
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import load_registry
 

@@ -284,31 +284,6 @@ def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(
         read(tmp_path, text)
 
 
-LINES = st.lists(
-    st.sampled_from(
-        [
-            "1 1:2", "0 2:3 4:5", "1 qid:3 1:1", "2 qid:3 2:0.25 3:nan", "  ", "# note",
-            "\t1 3:1e2#x", "0", "-1.5 1:1\r", "1 0:1", "1 2:1 1:1", "1 1:1 1:1", "x 1:1", "1 1:x",
-            "1 1", "1 :1",
-            "1 1:", "1 qid: 1:1", "1 qid:4 qid:4", "1 1:1 qid:4", "1 1:2.", "1 1:.", "1 1:-", "nan",
-            "1 1:1e", "1 1:0.1.1", "1 12345678901234567890:1", "1 qid:12345678901234567890 1:1",
-            "1 1:1,2:2", "1\x0b1:1\x0c2:2", "1 1:99999999999999999999", "1 1:1e39", "1 1:-1e-50",
-        ]
-    ),
-    max_size=8,
-)  # fmt: skip
-
-
-@settings(max_examples=300, deadline=None)
-@given(lines=LINES, end=st.sampled_from(["", "\n"]), threads=st.integers(1, 3))
-def test_both_ways_agree_on_sound_and_spoilt_files(
-    lines: list[str], end: str, threads: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "either.svm"
-    path.write_bytes(("\n".join(lines) + end).encode())
-    assert outcome(path, -1, threads) == outcome(path, 1 << 40, threads)
-
-
 def test_first_queries_keeps_queries_whole() -> None:
     X = np.zeros((6, 1), dtype=np.float32)
     examples = Examples(X, np.arange(6.0), Queries.from_sizes(np.array([2, 3, 1])))

@@ -1,4 +1,4 @@
-"""What the chosen operating points buy, sensor by sensor, and for how many rows."""
+"""Purchases of the chosen operating points: sensors, and the share of rows that buy each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def chosen_within(
 
 
 def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
-    """What the chosen points buy, a mean over them, the sensors that cost most per row first.
+    """Mean purchases of the chosen points, the sensors that cost most per row first.
 
     Empty where a point is not kept: no budget chooses it in the primary metric.
     """
@@ -113,7 +113,7 @@ def shares(store: Store, run: str) -> pd.DataFrame:
 
 
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
-    """What is bought for every row, for some, and what never buying the others saves."""
+    """Sentences on what is bought for every row, for some rows and never."""
     parts = {
         "for every row": [one for one in bought if one.share >= EVERY],
         "for some rows": [one for one in bought if NEVER < one.share < EVERY],

@@ -88,3 +88,11 @@ def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 def _matching(known: Iterable[str], incomplete: str) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
+
+
+COMPLETIONS: dict[str, Complete] = {
+    "data": data_named,
+    "settings": settings_named,
+    "profiles": profiles_named,
+}
+"""What is completed otherwise than by the names of a registry."""

@@ -13,7 +13,7 @@ from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import VECTOR, Program, Step, segments
-from bench_core.serving.rows import Rows
+from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
     from bench_trees.inference import Layout, Needs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
 
 
-class Batch:
+class BlockWalk:
     """A program, its trees laid out, and what its features need."""
 
     def __init__(self, program: Program, costs: CostModel) -> None:
@@ -33,16 +33,14 @@ class Batch:
             lay_out(self.program.trees, self.needs, s.trees, s.weights, s.fresh)
             for s in self.program.steps
         ]
-        self.trees = [int((s.fresh & (lay.levels > 0)).sum()) for s, lay in self._steps]
+        pairs = zip(self.program.steps, self.layouts, strict=True)
+        self.trees = [int((step.fresh & (own.levels > 0)).sum()) for step, own in pairs]
         self.columns = [_bits(self.needs, step.reads) for step in self.program.steps]
-
-    @property
-    def _steps(self) -> Any:
-        return zip(self.program.steps, self.layouts, strict=True)
 
     def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
         """All rows (n, d) to the ends of their ways; ``boundaries`` cut them into queries, else
         each is by itself."""
+        X = np.ascontiguousarray(X)  # once, not for every step
         rows = Rows.begin(self.program, len(X))
         bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
         for number, step in enumerate(self.program.steps):

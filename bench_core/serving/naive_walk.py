@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.arrays import Float32Array
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import VECTOR, Program, segments
-from bench_core.serving.rows import CAPPED, Basket, Catalogue, Rows
+from bench_core.serving.row_state import CAPPED, FeatureNeeds, Purchases, Rows
 
 
 class Ask(NamedTuple):
@@ -55,14 +55,14 @@ class Lists:
         return onward
 
 
-class Walk:
+class NaiveWalk:
     """``count`` rows; those of one query if ``grouped``, else each is by itself."""
 
     def __init__(
         self,
         program: Program,
         lists: Lists,
-        catalogue: Catalogue,
+        needs: FeatureNeeds,
         count: int,
         *,
         grouped: bool,
@@ -70,7 +70,7 @@ class Walk:
     ) -> None:
         self.program, self.capped, self._lists = program, cap is not None, lists
         self.rows = Rows.begin(program, count)
-        self.baskets = [Basket(catalogue, cap) for _ in range(count)]
+        self.purchases = [Purchases(needs, cap) for _ in range(count)]
         self.boundaries = np.array([0, count]) if grouped and count else None
         self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead
@@ -110,27 +110,23 @@ class Walk:
 
     def _visit(self, i: int, number: int) -> Way:
         """One row through the trees of a step; what its columns read is bought."""
-        rows, step, basket, tree = (
-            self.rows,
-            self.program.steps[number],
-            self.baskets[i],
-            self._lists,
-        )
+        rows, step, bought = self.rows, self.program.steps[number], self.purchases[i]
+        tree, cells = self._lists, self._cells[i]
         if not self.capped and self._ahead_of[i] < number:
             yield from self._ahead(i, number)
             self._ahead_of[i] = tree.segments[number]
         own = ((rows.own[i] if step.carry else 0.0) + step.bias).tolist()
-        splits, trees, cells = float(rows.splits[i]), int(rows.trees[i]), self._cells[i]
+        splits, trees = float(rows.splits[i]), int(rows.trees[i])
         for t, weight, fresh in tree.uses[number]:
             node, path = tree.root[t], 0.0
             while (f := tree.feature[node]) >= 0:
                 path += tree.multiplier[f]
                 bill = (splits + path, trees + 1) if fresh else (splits, trees)
-                if fresh and self.capped and not basket.affords(*bill):
+                if fresh and self.capped and not bought.affords(*bill):
                     rows.end_capped(i, splits, trees)
                     return
-                if f not in basket.features:
-                    asked = basket.buy([f], *bill)
+                if f not in bought.features:
+                    asked = bought.buy([f], *bill)
                     if asked is None:
                         rows.end_capped(i, splits, trees)
                         return
@@ -143,8 +139,8 @@ class Walk:
                 own = [a + b for a, b in zip(own, leaf, strict=True)]
             else:
                 own[tree.output[t]] += tree.value[node] * weight
-        if wanted := [f for f in tree.reads[number] if f not in basket.features]:
-            asked = basket.buy(wanted, splits, trees)
+        if wanted := [f for f in tree.reads[number] if f not in bought.features]:
+            asked = bought.buy(wanted, splits, trees)
             if asked is None:
                 rows.end_capped(i, splits, trees)
                 return
@@ -153,7 +149,7 @@ class Walk:
 
     def _ahead(self, i: int, number: int) -> Way:
         """Buy all that a row needs on its way through the segment that begins with a step."""
-        tree, cells, known = self._lists, self._cells[i], self.baskets[i].features
+        tree, cells, known = self._lists, self._cells[i], self.purchases[i].features
         steps = range(number, tree.segments[number] + 1)
         nodes = [tree.root[t] for k in steps for t, _, _ in tree.uses[k]]
         wanted = [f for k in steps for f in tree.reads[k]]
@@ -161,6 +157,6 @@ class Walk:
             nodes = [node for node in nodes if tree.feature[node] >= 0]
             wanted += [tree.feature[node] for node in nodes]
             if wanted := [f for f in dict.fromkeys(wanted) if f not in known]:
-                yield self.baskets[i].buy(wanted, 0.0, 0) or []
+                yield self.purchases[i].buy(wanted, 0.0, 0) or []
             nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
             wanted = []

@@ -76,8 +76,8 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
     return costs if isinstance(costs, SensorPrices) else None
 
 
-class Catalogue:
-    """What the features of a program need: for each its sensors as a set of bits (``needs``), and
+class FeatureNeeds:
+    """What the features of a program need: for each its sensors as a set of bits (``bits``), and
     the features that can be read once one of these sensors is bought (``mates``). ``single`` (d,)
     are the features' sensors where each has one to itself, else None."""
 
@@ -88,12 +88,12 @@ class Catalogue:
         self.price_of = (
             [0.0] * costs.sensors if self.prices is None else self.prices.sensor.tolist()
         )
-        self.needs = {f: sum(1 << s for s in set(own)) for f, own in self.sensors.items()}
+        self.bits = {f: sum(1 << s for s in set(own)) for f, own in self.sensors.items()}
         by_sensor: dict[int, list[int]] = {}
         for f, own in self.sensors.items():
             for s in own:
                 by_sensor.setdefault(s, []).append(f)
-        free = [f for f in self.features if not self.needs[f]]
+        free = [f for f in self.features if not self.bits[f]]
         self.mates = {
             f: {m for s in own for m in by_sensor[s]} if own else set(free)
             for f, own in self.sensors.items()
@@ -124,11 +124,11 @@ def bill(
 
 
 @dataclass(slots=True, eq=False)
-class Basket:
+class Purchases:
     """What one row has bought, within a ``cap`` if there is one: ``bits``, a set of sensors, and
     ``features``, the keys of a dictionary, in the order asked for."""
 
-    catalogue: Catalogue
+    needs: FeatureNeeds
     cap: float | None
     bits: int = 0
     features: dict[int, None] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Basket:
     def buy(self, wanted: Iterable[int], splits: float, trees: float) -> list[int] | None:
         """Buy what features need: all features that can be read from then on and could not before,
         rising. None, and nothing is bought, where the cap forbids it."""
-        known, before = self.catalogue, (self.bits, self.price, len(self.prices))
+        known, before = self.needs, (self.bits, self.price, len(self.prices))
         mates: set[int] = set()
         for f in wanted:
             for s in known.sensors[f]:
@@ -152,7 +152,7 @@ class Basket:
             del self.prices[before[2] :]
             return None
         asked = sorted(
-            m for m in mates if m not in self.features and not known.needs[m] & ~self.bits
+            m for m in mates if m not in self.features and not known.bits[m] & ~self.bits
         )
         self.features.update(dict.fromkeys(asked))
         return asked
@@ -161,8 +161,8 @@ class Basket:
         """Whether the cap allows so many splits and trees besides what is bought."""
         if self.cap is None:
             return True
-        prices = self.catalogue.prices
+        prices = self.needs.prices
         if prices is not None:
             return self.price + (prices.split * splits + prices.tree * trees) <= self.cap
-        spent = self.catalogue.bill([self.bits], np.array([splits]), np.array([trees]))
+        spent = self.needs.bill([self.bits], np.array([splits]), np.array([trees]))
         return bool(spent[0] <= self.cap)

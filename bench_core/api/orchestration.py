@@ -1,0 +1,109 @@
+"""A request planned and carried out: the one way that the command and Python share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from bench_core.api.result import Result
+from bench_core.class_names import importable
+from bench_core.costs.model import CostModel
+from bench_core.datasets.data_folder import data_folder
+from bench_core.datasets.user_datasets import add_own_data
+from bench_core.execution.events import Event, OnEvent
+from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
+from bench_core.execution.work import warming
+from bench_core.parameters import is_learner
+from bench_core.planning.plan import Plan
+from bench_core.planning.planner import make_plan
+from bench_core.planning.reprice import plan_reprice
+from bench_core.planning.request import RunRequest
+from bench_core.plugins import Registry, load_registry
+from bench_core.results.store import Store
+from bench_core.results.store_files import store_path
+from bench_core.results.writer import Writer, check_writable, open_writer
+
+WarmUp = Callable[[Iterable[str]], None]
+
+
+def registry_of(request: RunRequest) -> Registry:
+    """The plugins of a request: those installed, those it names, and the user's data sets."""
+    registry = load_registry(request.plugins)
+    add_own_data(registry, data_folder(request.data_dir or None))
+    return registry
+
+
+def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
+    """The plan of a request; data are prepared, nothing is trained."""
+    for info in registry.plugins:
+        if info.error:
+            line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
+            notify(Event("note", line, warning=True))
+    return make_plan(
+        _reachable(request, notify),
+        registry,
+        lambda line, warning: notify(Event("note", line, warning=warning)),
+        lambda dataset, line: notify(Event("prepare", line, title=dataset, dataset=dataset)),
+    )
+
+
+def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
+    """Plan a request and do what the store does not have yet."""
+    check_writable(store_path(request.store))
+    plan = planned(request, registry, notify)
+    request = replace(request, executor=plan.executor)
+    return _done(plan, request, notify, warming(registry, plan.metrics, notify))
+
+
+def audited(run: str, request: RunRequest, notify: OnEvent) -> Result:
+    """Replay every query and every point of a stored run's finished trials."""
+    kept = Store(store_path(request.store))
+    with open_writer(kept.path) as writer:
+        return Result.of(carry_out_audit(kept, kept.resolve(run), request, writer, notify))
+
+
+def repriced(
+    run: str, data: Sequence[str], request: RunRequest, registry: Registry, notify: OnEvent
+) -> Result:
+    """Bill a stored run's trials under the costs of the request, from their fitted models."""
+    kept = Store(store_path(request.store))
+    plan, request = plan_reprice(kept, run, data, request, registry)
+    for line in plan.notes:
+        notify(Event("note", line))
+    return _done(plan, request, notify, lambda learners: None)
+
+
+def _done(plan: Plan, request: RunRequest, notify: OnEvent, warm_up: WarmUp) -> Result:
+    path = store_path(request.store)
+    with open_writer(path) as writer, _cluster(plan, request, writer) as cluster:
+        try:
+            return Result.of(carry_out(plan, request, writer, notify, warm_up, cluster))
+        except Interrupted as stop:
+            stop.result = Result.of(stop.result)
+            raise
+
+
+def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContextManager[Any]:
+    """The Dask cluster that a request names, or None."""
+    if not request.executor.startswith("dask"):
+        return nullcontext()
+    from bench_core.execution.dask import on_cluster
+
+    return on_cluster(plan, request, writer)
+
+
+def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
+    """The same request, inline where another process could not import a class of it."""
+    given = [x for x in request.learners if is_learner(x)]
+    given += [request.costs] if isinstance(request.costs, CostModel) else []
+    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
+    if not stuck or request.executor == "inline":
+        return request
+    line = (
+        f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so everything "
+        "runs in this one, without limits on time and memory; put it in a module"
+    )
+    notify(Event("note", line, warning=True))
+    return replace(request, executor="inline")

@@ -1,0 +1,174 @@
+"""One fit: as a pure function of a JSON specification, or in this process with nothing on disk.
+
+``run_fit`` learns and saves the model's state, in a worker or in the caller's process.
+``fit_in_process`` is for estimators and conformance checks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core._io.digests import canonical, import_key
+from bench_core._io.large_arrays import shared_arrays
+from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
+from bench_core.arrays import Array
+from bench_core.class_names import decode, encode
+from bench_core.data import Examples, Task
+from bench_core.datasets.cache import SHARED, open_prepared
+from bench_core.errors import UsageError
+from bench_core.metrics import parse_metric
+from bench_core.protocols import Metric
+from bench_core.results.records import FitResult, FitSpec, TrialSpec
+from bench_core.results.store_files import costs_path, load_model, save_model, state_path
+from bench_core.splits import SPLITS, Splits
+
+Build = Callable[[], Mapping[str, Array]]
+Progress = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
+
+PROGRESS_SECONDS = 0.1
+"""Reports of a fit that come faster than this are dropped."""
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """The ``FitContext`` of one fit. ``share`` takes what ``shared`` is asked for, ``report`` the
+    progress, not too often."""
+
+    task: Task
+    classes: int
+    feature_names: tuple[str, ...]
+    metric: Metric
+    seed: int
+    threads: int
+    fitted: Callable[[Any], Any]
+    shared: Callable[[str, Build], Mapping[str, Array]]
+    report: Progress = lambda done, total: None
+    _last: float = field(default=0.0, init=False)
+
+    def progress(self, done: int, total: int) -> None:
+        """Say how far the fit is."""
+        now = time.perf_counter()
+        if now - self._last >= PROGRESS_SECONDS:
+            self._last = now
+            self.report(int(done), int(total))
+
+
+def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
+    """Fit one learner and save its state; what is raised on the way is the caller's to report.
+
+    The seconds leave out those in which numba compiled kernels or read them from its cache: these
+    fall on whichever learner comes first in a process.
+    """
+    from numba.core.event import install_timer
+
+    reset_peak_rss()
+    learner = decode(spec.learner)
+    splits = open_splits(spec, ("train", "valid"))
+    context = fit_context(spec, splits, progress)
+    compiling: list[float] = []
+    with install_timer("numba:compiler_lock", compiling.append):
+        started = time.perf_counter()
+        model = learner.fit(splits.train, splits.valid, splits.prices, context)
+        seconds = time.perf_counter() - started
+    save_model(state_path(spec.states, spec.key), model, spec.needs.values())
+    return FitResult(max(0.0, seconds - sum(compiling)), peak_rss_mb())
+
+
+def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
+    """What the learner of a fit gets to ask."""
+
+    def fitted(learner: Any) -> Any:
+        key = spec.needs.get(canonical(encode(learner)))
+        if key is None:
+            raise KeyError(f"{learner} is not among needs() of {spec.learner_name}")
+        return load_model(state_path(spec.states, key))
+
+    def shared(name: str, build: Build) -> Mapping[str, Array]:
+        return _kept_beside(Path(spec.data), name, build)
+
+    facts = splits.task, splits.classes, splits.feature_names
+    metric = find_metric(spec.metric, spec.plugins)
+    return Context(*facts, metric, spec.seed, spec.threads, fitted, shared, progress)
+
+
+def _kept_beside(data: Path, name: str, build: Build) -> Mapping[str, Array]:
+    """Arrays of the training data, kept beside it until the code of what builds them changes.
+
+    Where somebody else's prepared data may be read and not written they are not kept.
+    """
+    code = import_key(getattr(build, "__module__", ""))
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    folder = data / SHARED
+    path = folder / f"{safe}-{code[:16]}"
+    place = folder if folder.is_dir() else folder.parent
+    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+        return build()
+    return shared_arrays(path, build)
+
+
+def open_splits(
+    spec: FitSpec | TrialSpec,
+    rows: Sequence[str] = SPLITS,
+    labels: Sequence[str] = SPLITS,
+) -> Splits:
+    """Prepared data as memory maps (``open_prepared``), under the cost model that the specification
+    names."""
+    splits = open_prepared(Path(spec.data), rows, labels)
+    return splits.under(load_model(costs_path(spec.states, spec.costs))) if spec.costs else splits
+
+
+def find_metric(name: str, plugins: Sequence[str]) -> Metric:
+    """A metric by its spelling; plugins are imported for one that is not built in."""
+    try:
+        return parse_metric(name)
+    except UsageError:
+        from bench_core.plugins import load_registry
+
+        return parse_metric(name, load_registry(plugins).metrics)
+
+
+Kept = dict[str, Any]
+"""Fitted models and shared arrays, by what they are made of."""
+
+
+def fit_in_process(
+    learner: Any, splits: Splits, metric: Metric, seed: int, threads: int, kept: Kept | None = None
+) -> Any:
+    """The model of a learner (its inner learners resolved) trained on ``splits``.
+
+    ``kept``, given to several calls on the same data, shares what they have in common.
+    """
+    models: Kept = {} if kept is None else kept
+    splits = replace(splits, test=Examples(splits.test.X[:0].copy(), np.empty(0)))
+
+    def fitted(learner: Any) -> Any:
+        key = f"fit {canonical(encode(learner))}"
+        if key not in models:
+            models[key] = fit_in_process(learner, splits, metric, seed, threads, models)
+        return models[key]
+
+    def shared(name: str, build: Build) -> Mapping[str, Array]:
+        key = f"shared {build.__module__} {name}"
+        if key not in models:
+            models[key] = {of: _sealed(array) for of, array in build().items()}
+        arrays: Mapping[str, Array] = models[key]
+        return arrays
+
+    facts = splits.task, splits.classes, splits.feature_names
+    context = Context(*facts, metric, seed, threads, fitted, shared)
+    with one_blas_thread():
+        return learner.fit(splits.train, splits.valid, splits.prices, context)
+
+
+def _sealed(array: Array) -> Array:
+    own = np.array(array)
+    own.setflags(write=False)
+    return own
