@@ -73,14 +73,6 @@ def importable(cls: type) -> bool:
         return False
 
 
-SHIPPED = ("bench_core", "bench_methods", "bench_models")
-
-
-def is_shipped(cls: type) -> bool:
-    """Whether a class is part of Budget Bench."""
-    return cls.__module__.partition(".")[0] in SHIPPED
-
-
 def find_class(spelling: str) -> type:
     """The class that ``remember_class`` spelt.
 

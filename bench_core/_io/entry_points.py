@@ -1,21 +1,15 @@
 """What installed distributions offer, read and imported so that no fault of theirs is ours.
 
-Metadata may be damaged, and an import may raise what is no ``Exception``. Only a signal that came
-ends a command: a ``KeyboardInterrupt`` by itself is as any other fault.
+Metadata may be damaged, and an import may raise what is no ``Exception``.
 """
 
 import importlib.metadata
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, distributions
-from types import FrameType
 from typing import Any
 
 from bench_core.errors import UsageError
-
-_STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # ``bench run`` takes them all for Ctrl-C
 
 
 class EndedError(Exception):
@@ -67,33 +61,10 @@ def loaded(point: EntryPoint) -> Any:
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Code of a plugin. Whatever it raises is an ``Exception``; where the user asks meanwhile to
-    stop, that is a KeyboardInterrupt, whatever the plugin makes of it."""
-    came: list[int] = []
-
-    def noting(handler: Callable[[int, FrameType | None], Any]) -> Callable[..., Any]:
-        def note(number: int, frame: FrameType | None) -> None:
-            came.append(number)
-            handler(number, frame)
-
-        return note
-
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():  # no other may handle signals
-        numbers = [getattr(signal, name) for name in _STOPS if hasattr(signal, name)]
-        handlers = {n: h for n in numbers if callable(h := signal.getsignal(n))}
+    """Code of a plugin: whatever it raises is an ``Exception``, but for Ctrl-C."""
     try:
-        for number, handler in handlers.items():
-            signal.signal(number, noting(handler))
         yield
-    except BaseException as error:
-        if came:
-            raise KeyboardInterrupt from error
-        if isinstance(error, Exception):
-            raise
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # such as SystemExit of a script
         raise EndedError(error) from error
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    if came:
-        raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""How a run's result shows itself: a few lines in a shell, tables in a notebook."""
+"""The display of a run's result: a few lines in a shell, tables in a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TITLES = ("95% interval", "rank", "cost", "cost at 99%", "saving", "95%", "marks
 
 
 def lines(result: RunResult, boards: Iterable[Board]) -> Iterator[str]:
-    """How a run went, what failed first, and who leads on each data set."""
+    """Counts of a run, its first failure, and the leader on each data set."""
     state = "interrupted, " if result.interrupted else ""
     took = f" in {duration(result.seconds)}" if result.seconds else ""
     counts = {**result.counts, "refused by the audit": len(result.audit_failures)}

@@ -49,7 +49,7 @@ COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 
 
 class _Budgeted(BaseEstimator):
-    """What the three estimators share; its parameters are those of ``BudgetedClassifier``."""
+    """The shared part of the three estimators, with the parameters of ``BudgetedClassifier``."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Budgeted(BaseEstimator):
         return len(self.classes_) if hasattr(self, "classes_") else 0
 
     def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
-        """What each row (n,) pays for its prediction, in the unit of the costs."""
+        """The cost of each row (n,), paid for its prediction, in the unit of the costs."""
         return self._predicted(X, queries)[1]
 
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ _SAME = ("learner", "params", "dataset", "fold", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """How a trial that was done again compares with what the store says of it.
+    """The comparison of a trial that was done again with the one in the store.
 
     ``changed`` are rows or values that differ, one text each, ``ingredients`` what made them that
     is not as it was.
@@ -54,7 +54,7 @@ class Rerun:
 
     @property
     def same(self) -> bool:
-        """Whether every number has the same bits."""
+        """True where every number has the same bits."""
         return not self.changed
 
 

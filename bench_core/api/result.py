@@ -1,4 +1,4 @@
-"""What a run found, for a script or a notebook: boards, curves, comparisons, purchases, figures."""
+"""The result of a run, for scripts and notebooks: boards, curves, comparisons, purchases."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Result(RunResult):
 
     @cached_property
     def info(self) -> RunInfo:
-        """What the store remembers of the run: data sets, notes, the request."""
+        """The record of the run in the store: data sets, notes, the request."""
         return Store(self.store).info(self.run)
 
     @cached_property
@@ -186,7 +186,7 @@ class Result(RunResult):
     def at(
         self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
     ) -> DataFrame:
-        """What each learner reaches within each budget, the best first: quality with its interval,
+        """Each learner within each budget, the best first: quality with its interval,
         tier and ranks, and cost. Quality is NaN where not every repeat can afford anything."""
         rows = []
         for name in self._names(dataset):
@@ -326,7 +326,7 @@ class Result(RunResult):
         kind: str = "mean",
         dataset: str | None = None,
     ) -> DataFrame:
-        """What a learner (None: the best) buys within a budget: price of each measurement, the
+        """Purchases of a learner (None: the best) within a budget: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first."""
         from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 

@@ -95,4 +95,4 @@ COMPLETIONS: dict[str, Complete] = {
     "settings": settings_named,
     "profiles": profiles_named,
 }
-"""What is completed otherwise than by the names of a registry."""
+"""Completions of other words than the names of a registry."""

@@ -118,7 +118,7 @@ def _datasets(registry: Registry, data_dir: Path | None = None) -> Table:
 
 
 def _files(registry: Registry, name: str, source: DataFolder) -> str:
-    """Whether it could be run now."""
+    """A word for whether its files are there."""
     from bench_core.datasets.publishers.fetch import is_there
 
     about = registry.about_dataset(name)

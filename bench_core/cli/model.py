@@ -27,7 +27,7 @@ _SHOWN = (
     *("learner", "point", "dataset", "task", "everything", "reference", "stand_in"),
     *(*_CHECKED, "test.cost_p95"),
 )
-"""What showing and checking a model takes from its ``about``."""
+"""Parts of a model's ``about`` that are shown and checked."""
 _SAME = 1e-9
 
 
@@ -177,7 +177,7 @@ def _loaded(folder: Path, *wanted: str) -> Predictor:
 
 
 def summary(model: Predictor) -> list[str]:
-    """What a model is and reached, in a few lines."""
+    """A model and its figures, in a few lines."""
     about, metric = model.about, model.about["metric"]
     test, unit = about["test"], about["unit"]
     point = settings(about["point"]) or "its only point"
@@ -238,7 +238,7 @@ def sensors_table(model: Predictor) -> Table:
 @options.request_option("index_base")
 @options.debug_option
 def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
-    """Replay the model in FOLDER row by row: quality and cost beside those of the export.
+    """Replay the model in FOLDER row by row: quality and cost next to those of the export.
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
     """

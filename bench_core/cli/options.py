@@ -218,7 +218,7 @@ debug_option = click.option(
 
 
 def debugging() -> bool:
-    """Whether the running verb was called with ``--debug``."""
+    """True where the running verb was called with ``--debug``."""
     return bool(click.get_current_context().meta.get(_DEBUG))
 
 
@@ -268,7 +268,7 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
 
 
 def _lies_in(top: str, folder: str) -> bool:
-    """Whether a package or module would be imported from a folder."""
+    """True for a package or module that would be imported from a folder."""
     try:
         spec = find_spec(top)
     except ValueError:  # made by a program, without a file

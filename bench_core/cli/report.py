@@ -159,7 +159,7 @@ def _accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any
 def _sections(
     registry: Registry, info: RunInfo, frame: pd.DataFrame, store: Store
 ) -> Iterator[Section]:
-    """What plugins add; one that fails is a warning and takes nothing else with it."""
+    """The sections of plugins; one that fails is a warning and takes nothing else with it."""
     from bench_core.execution.failures import fault_of
     from bench_core.protocols import Section
 

@@ -89,7 +89,7 @@ def learner_text(registry: Registry, name: str) -> str:
 
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
-    """What ``--set`` can change, with defaults and meaning."""
+    """The parameters that ``--set`` changes, with defaults and meaning."""
     from bench_core.parameters import parameters
 
     known = parameters(cls)
@@ -134,7 +134,7 @@ def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
 
 
 def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
-    """How to get the files, where they are not there and somebody publishes them."""
+    """The way to get missing files that somebody publishes."""
     from bench_core.contracts import dataset_of
     from bench_core.datasets.publishers.fetch import is_there
 
@@ -165,7 +165,7 @@ def suite_text(registry: Registry, name: str) -> str:
 
 
 def metric_text(registry: Registry, name: str) -> str:
-    """What a metric is and which way it points."""
+    """A metric's tasks and direction."""
     from bench_core.metrics import parse_metric
 
     metric = parse_metric(name, registry.metrics)
@@ -175,7 +175,7 @@ def metric_text(registry: Registry, name: str) -> str:
 
 
 def cost_model_text(registry: Registry, name: str) -> str:
-    """What a cost model charges, and which keys of a cost file it reads."""
+    """A cost model's charges, and the keys of a cost file that it reads."""
     model = registry.cost_models[name]
     lines = [f"{name}: cost model, {_from(registry, 'cost model', name)}", *_doc(model)]
     more = _doc(model.from_options) if model.options else []
@@ -184,7 +184,7 @@ def cost_model_text(registry: Registry, name: str) -> str:
 
 
 def report_text(registry: Registry, name: str) -> str:
-    """What a report is, and the files that it writes."""
+    """A report and the files that it writes."""
     report = registry.reports[name]
     files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
     lines = [f"{name}: report, {_from(registry, 'report', name)}", f"  written to: {files}"]

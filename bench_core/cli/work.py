@@ -41,7 +41,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Do the fits and trials of JOB (a file, with or without .json), and leave a shard beside it.
+    """Do the fits and trials of JOB (a file, with or without .json), and leave a shard next to it.
 
     Data are taken where the plan had them; where they are not, they are prepared from their files.
     """

@@ -31,7 +31,7 @@ class ConformanceError(AssertionError):
 
 
 def promise_of(check: Check) -> tuple[str, str]:
-    """What a check expects, and its remedy."""
+    """The promise of a check, and its remedy."""
     expected, _, remedy = (check.__doc__ or "").partition(_REMEDY)
     return one_line(expected), one_line(remedy)
 
@@ -89,7 +89,7 @@ def run_all(cases: Iterable[Case]) -> None:
 
 
 def _seen(error: Exception) -> str:
-    """What a check raised, or the plugin under it with the place of the fault."""
+    """The error of a check, or of the plugin under it with the place of the fault."""
     if isinstance(error, ConformanceError | ContractError | BenchError):
         return str(error)
     return fault_of(error) or f"{type(error).__name__}: {error}"

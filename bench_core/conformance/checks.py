@@ -320,7 +320,7 @@ def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) ->
 
 
 def _units(features: Features) -> int:
-    """How many rows, or queries, are predicted independently."""
+    """The number of rows, or queries, that are predicted independently."""
     return len(features) if features.queries is None else len(features.queries)
 
 
@@ -334,7 +334,7 @@ def _blocks_agree(learner: Any, splits: Splits, chosen: list[IntArray]) -> None:
 
 
 def _compares_rows(learner: Any, splits: Splits) -> bool:
-    """Whether a row by itself is answered otherwise than among those of its query."""
+    """True where a row by itself is answered otherwise than among its query's."""
     features = splits.test.features
     if features.queries is None:
         return False
@@ -360,7 +360,7 @@ def _same_answers(whole: list[Prediction], part: list[Prediction], rows: IntArra
 
 
 def _billed(prediction: Prediction) -> dict[str, Array]:
-    """What each row bought and evaluated, by the words for a difference."""
+    """The purchases and evaluations of each row, by the words for a difference."""
     bill, n = prediction.bills["path"], len(prediction.scores)
     return {
         "buys other sensors": bill.acquired.rows(n).bits,
@@ -370,8 +370,7 @@ def _billed(prediction: Prediction) -> dict[str, Array]:
 
 
 def _feature_read(model: Any, splits: Splits) -> str:
-    """Which feature a model reads unpaid, found by hiding one at a time; "" where none alone does
-    it."""
+    """The feature that a model reads unpaid, found by hiding one at a time, or ""."""
     features, n = splits.test.features, len(splits.test)
     before = [
         (np.array(p.scores), p.bills["path"].acquired.rows(n).unpack())

@@ -1,4 +1,4 @@
-"""Which checks a name, a plugin or a module of ``-p`` stands for."""
+"""The checks of a name, a plugin or a module of ``-p``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -75,7 +75,7 @@ def _named(registry: Registry, name: str, kind: str) -> list[Found]:
 
 
 def _given_by(registry: Registry, plugin: str) -> list[Found]:
-    """What a plugin, or a module, registers."""
+    """Everything that a plugin, or a module, registers."""
     return [
         (kind, name)
         for (kind, name), info in registry.origin.items()

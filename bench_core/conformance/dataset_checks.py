@@ -153,6 +153,6 @@ def _rows(part: Examples) -> Any:
 
 
 def _among(rows: Any, known: Any) -> BoolArray:
-    """Which rows stand among others."""
+    """A mask of the rows that stand among others."""
     seen = {row.tobytes() for row in known}
     return np.array([row.tobytes() in seen for row in rows])

@@ -101,7 +101,7 @@ class ColumnsModel:
             yield Prediction({"features": k}, sums[:, k - 1].copy(), {"path": Bill(bought)})
 
     def state(self) -> dict[str, Any]:
-        """Which sensors each column needs."""
+        """The sensors that each column needs."""
         return {"needs": self.needs}
 
     @classmethod
@@ -135,7 +135,7 @@ def finished_run(folder: Path) -> Run:
 
 
 def _write(report: Any, run: Run, output: Path | None) -> bytes:
-    """What a report writes to a file or shows; "refused" where it says why not in one line."""
+    """The text that a report writes to a file or shows; "refused" where it says why."""
     if output is not None:
         output.parent.mkdir(exist_ok=True)
         output.unlink(missing_ok=True)

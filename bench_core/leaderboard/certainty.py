@@ -190,6 +190,7 @@ class Drawn:
         for of in bootstrap_data.draws(found, asks, resamples):
             if curves:
                 areas.append(curves.areas(of[0].quality[_KEPT : _KEPT + len(grid)], names))
+            # of the grid only the areas are kept: 24 ways to choose are most of the memory
             shown = np.delete(of[0].quality, np.s_[_KEPT : _KEPT + len(grid)], axis=0)
             joined = joined_asks([of[0]._replace(quality=shown), *of[1:]])
             repeats.append(joined._replace(cost=of[0].cost))

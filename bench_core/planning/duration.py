@@ -1,4 +1,4 @@
-"""How long a plan may take, from the durations that the store has recorded; nothing is guessed."""
+"""The time of a plan, from durations recorded in the store; nothing is guessed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median

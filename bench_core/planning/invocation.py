@@ -50,7 +50,7 @@ def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Field, Any]
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:
-    """Whether data or costs of a run were objects, which no command can name."""
+    """True where data or costs of a run were objects, which no command can name."""
     given = [*request.get("data", ()), request.get("costs") or ""]
     return any(str(value).endswith(FROM_PYTHON) for value in given)
 

@@ -2,7 +2,7 @@
 
 A fit is trained once: all that stands on one base, however far, is in one job. Such groups are
 handed out by their expected seconds, the longest first, each to the job that has the least so far.
-A job file holds all that ``bench work`` needs beside the package and the data.
+A job file holds all that ``bench work`` needs next to the package and the data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMAT = 3
 
 @dataclass(frozen=True, slots=True)
 class DataPlace:
-    """Where a prepared fold of a data set lay when the plan was made, and what makes it again."""
+    """The place of a prepared fold when the plan was made, and what prepares it again."""
 
     path: str
     dataset: str
@@ -99,7 +99,7 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
 
 
 def cut(plan: Plan, request: RunRequest, count: int) -> list[JobFile]:
-    """What is left of a plan in at most ``count`` jobs, the longest first."""
+    """The rest of a plan in at most ``count`` jobs, the longest first."""
     cutter = Cutter(plan, request, [trial.key for trial in plan.trials])
     jobs = [
         cutter.job(
@@ -196,7 +196,7 @@ def expected_seconds(plan: Plan) -> dict[str, float]:
 
 
 def groups_of(plan: Plan) -> list[Group]:
-    """What is left, cut where nothing is shared; in each group the longest trial first."""
+    """The rest of a plan, cut where nothing is shared; in each group the longest trial first."""
     root: dict[str, str] = {}
     expected = expected_seconds(plan)
 
@@ -277,7 +277,7 @@ def job_path(name: Path) -> Path:
 
 
 def shard_path(name: Path) -> Path:
-    """The shard of a job given likewise, beside it."""
+    """The shard of a job given likewise, next to it."""
     return job_path(name).with_suffix(".db")
 
 
@@ -294,7 +294,7 @@ def read_job(path: Path) -> JobFile:
         made_by = "'bench plan --jobs N -o FOLDER' writes job files"
         raise InputError(f"{path}: no job file ({error.strerror}); {made_by}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not a job file ({error}); plan the jobs anew") from error
+        raise InputError(f"{path}: not a job file ({error}); plan the jobs again") from error
 
 
 def parse_job(text: str) -> JobFile:
@@ -319,11 +319,11 @@ def check_job(job: JobFile) -> None:
     if (job.bench, job.scoring) != (__version__, SCORING):
         raise InputError(
             f"the job was planned by budget-bench {job.bench} (scoring {job.scoring}), here is "
-            f"{__version__} (scoring {SCORING}): install the same version, or plan anew"
+            f"{__version__} (scoring {SCORING}): install the same version, or plan again"
         )
     here = learners_code(job.modules)
     if other := sorted(name for name, code in job.code.items() if here.get(name) != code):
         raise InputError(
             f"the source of {', '.join(other)} is not that of the plan: install the same, or plan "
-            "the jobs anew"
+            "the jobs again"
         )

@@ -59,7 +59,7 @@ def judged(
     splits: Sequence[str],
     caps: Sequence[float],
 ) -> str:
-    """How models are judged, as canonical JSON without brackets: one text for many trials. The data
+    """The judging of models as canonical JSON without brackets: one text for many trials. The data
     set enters by its name in results (equal rows may go by two names), the cost model by its
     ``costs_key``, metrics by their keys."""
     how: list[Any] = [dataset, costs, [*metrics], accounting, audit, splits]
@@ -146,7 +146,7 @@ class DescribedLearner:
 
     @property
     def libraries(self) -> str:
-        """What decides beside code, of it and those that it holds: their stamps and numerics."""
+        """Stamps and numerics that decide next to code, of it and the learners that it holds."""
         texts = [t for one in self.with_inner() for t in (one.stamp, versions(*one.numerics)) if t]
         return ", ".join(dict.fromkeys(texts))
 
@@ -169,7 +169,7 @@ _OF_USE = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accoun
 
 
 @dataclass(slots=True, eq=False)
-class Ground:
+class PreparedFold:
     """One prepared fold of a data set, with what all fits and all trials on it have in common.
 
     ``fit`` and ``trial`` are fields of their specifications, ``fit_ends`` is the canonical JSON
@@ -185,7 +185,7 @@ class Ground:
 
 
 @dataclass(slots=True, eq=False)
-class _About:
+class _Known:
     """All of a learner that is the same on all data: worked out once, as there may be hundreds."""
 
     held: Any  # so that no other learner takes its identity
@@ -212,10 +212,10 @@ class Specifications:
     fits: dict[str, FitSpec] = field(default_factory=dict)
     trials: dict[str, TrialSpec] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    _known: dict[int, _About] = field(default_factory=dict)
+    _known: dict[int, _Known] = field(default_factory=dict)
     modules: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def ground(self, use: DatasetUse, splits: Splits, data: str, costs: str) -> Ground:
+    def ground(self, use: DatasetUse, splits: Splits, data: str, costs: str) -> PreparedFold:
         """A prepared fold: ``data`` is its folder, ``costs`` the key of its cost model ("" for the
         one prepared with it)."""
         trained = {
@@ -242,7 +242,7 @@ class Specifications:
             "surrogate": splits.cost_model is not None,
             "audit_mode": self.request.audit,
         }
-        return Ground(
+        return PreparedFold(
             use,
             billed=costs_key(splits.costs),
             metrics=metrics,
@@ -251,7 +251,7 @@ class Specifications:
             trial=both | trial,
         )
 
-    def add(self, chosen: ChosenLearner, on: Ground, suffix: str) -> list[str]:
+    def add(self, chosen: ChosenLearner, on: PreparedFold, suffix: str) -> list[str]:
         """Specify all instances of one learner on one data set; ``suffix`` ends their titles.
 
         Returns why some were left out: a learner that was not asked for by name and does not suit
@@ -260,13 +260,13 @@ class Specifications:
         left_out = []
         use, audit = on.use, self.request.audit
         splits: tuple[str, ...] = ("valid", "test")
-        reference = self._about(chosen.instances[0]).learner.name == self.reference
+        reference = self._known_of(chosen.instances[0]).learner.name == self.reference
         if reference and use.rows["train"] <= CHEAP_TRAINING_ROWS:
             splits = ("train", *splits)
         how = judged(use.name, on.billed, on.metrics, use.accounting, audit, splits, use.caps)
         common = on.trial | {"splits": splits}
         for instance, varied in zip(chosen.instances, chosen.varied, strict=True):
-            about = self._about(instance)
+            about = self._known_of(instance)
             reason = about.learner.unsuited(use.task, use.name)
             if reason and not chosen.named:
                 left_out.append(reason)
@@ -283,10 +283,10 @@ class Specifications:
                 self.skipped[key] = reason
         return left_out
 
-    def _fit(self, about: _About, on: Ground, title: str) -> str:
+    def _fit(self, about: _Known, on: PreparedFold, title: str) -> str:
         """Specify a fit after those it stands on; its key."""
         needs = {
-            spelt: self._fit(self._about(need), on, f"{need.name} for {title}")
+            spelt: self._fit(self._known_of(need), on, f"{need.name} for {title}")
             for spelt, need in about.needs
         }
         key = self.fit_key(about, list(needs.values()), on)
@@ -294,19 +294,19 @@ class Specifications:
             self.fits[key] = FitSpec(key=key, title=title, needs=needs, **about.fit, **on.fit)
         return key
 
-    def fit_key(self, about: _About, needs: Sequence[str], on: Ground) -> str:
+    def fit_key(self, about: _Known, needs: Sequence[str], on: PreparedFold) -> str:
         """The FitKey; ``needs`` are those of the fits that this one stands on."""
         return text_digest(f'["fit",{about.key},{canonical([*needs])},{on.fit_ends}]')
 
-    def _about(self, learner: Any) -> _About:
-        """What is known of a learner, given as an instance or described."""
+    def _known_of(self, learner: Any) -> _Known:
+        """All that is known of a learner, given as an instance or described."""
         if id(learner) not in self._known:
             known = (
                 learner if isinstance(learner, DescribedLearner) else DescribedLearner.of(learner)
             )
             version = self._version(known)
             self.modules |= {one.spelling: one.modules for one in known.with_inner()}
-            self._known[id(learner)] = _About(
+            self._known[id(learner)] = _Known(
                 held=learner,
                 learner=known,
                 key=canonical(known.key(version)),

@@ -21,7 +21,7 @@ from bench_core.errors import one_line, option, unknown
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values are written. ``read`` turns a text of the command into a value (ValueError where
+    """A way of writing values. ``read`` turns a text of the command into a value (ValueError where
     it cannot), ``fault`` is why a value cannot be used, "" where it can.
 
     ``many``: the value is a tuple, to which each text adds; ``commas``: several stand in one text.
@@ -36,7 +36,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What a field is to its user.
+    """The description of a field for its users.
 
     ``help`` may name other options, as ``{data}`` or ``{data:FILE}``; each front writes them in
     its own way. ``python`` is added where Python takes more than texts. ``flags`` are those of the
@@ -240,7 +240,7 @@ def written(value: Any) -> str:
 
 
 def is_left_out(value: Any, default: Any) -> bool:
-    """Whether a value need not be written: it is the default, or nothing."""
+    """True for a value that need not be written: the default, or nothing."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return not value or list(value) == list(default or ())
     return value is None or value is False or value == "" or value == default

@@ -55,7 +55,7 @@ class DatasetUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(RunRecord):
-    """What a run will do.
+    """The work of a run.
 
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
     keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
@@ -89,7 +89,7 @@ class Plan(RunRecord):
 
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
-    """What the store keeps about a run, as JSON values."""
+    """The record of a run in the store, as JSON values."""
     asked = asdict(replace(request, learners=(), data=(), costs=""))
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
     asked["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
@@ -125,7 +125,7 @@ def usable_fits(
     fits: Iterable[FitSpec], fitted: Set[str], states: str | Path, needed: Set[str]
 ) -> frozenset[str]:
     """The finished fits whose model is there, as are those of the fits that they stand on; those
-    ``needed`` are looked at, since a damaged one is made anew."""
+    ``needed`` are looked at, since a damaged one is made again."""
     kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
     for fit in fits:
         if fit.key in fitted and kept.issuperset(fit.needs.values()):

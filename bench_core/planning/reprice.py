@@ -1,4 +1,4 @@
-"""The plan that bills a finished run anew: its stored models under another cost model."""
+"""The plan that bills a finished run again: its stored models under another cost model."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -41,12 +41,12 @@ def plan_reprice(
     note = f"billed again from run {info.number} under {costs}: {before}"
     trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}  # not the store's
     trials = [
-        billed.anew(replace(spec, **trusted))
+        billed.again(replace(spec, **trusted))
         for spec in store.specs(info.run)
         if spec.dataset in chosen
     ]
     if not trials:
-        raise UsageError(f"run {info.run} has no finished trial to bill anew")
+        raise UsageError(f"run {info.run} has no finished trial to bill")
     workers, threads = cores_for(request, len(trials))
     finished, _ = store.finished()
     old = (DatasetUse(**with_tuples(use)) for use in info.datasets)
@@ -95,7 +95,7 @@ class _Billed:
         self._open = cache(self._opened)
         self._by_use: dict[tuple[str, int, int], Splits] = {}
 
-    def anew(self, spec: TrialSpec) -> TrialSpec:
+    def again(self, spec: TrialSpec) -> TrialSpec:
         """The same trial under the new costs, its state where the store is now."""
         if not state_path(self.states, spec.fit).is_file():
             again = f"run again with {option('fresh', True)}"
@@ -133,7 +133,7 @@ class _Billed:
         return splits.under(costs), costs_key(splits.prices)
 
     def use(self, use: DatasetUse, note: str) -> DatasetUse:
-        """What the run keeps about a data set, with its new price and unit."""
+        """The record of a data set in the run, with its new price and unit."""
         splits = self._by_use.get((use.name, use.fold, use.seed))
         if splits is None:
             return use

@@ -31,7 +31,7 @@ AUDITS = ("sample", "full", "off")
 TASKS = ("ranking", "regression", "binary", "multiclass")
 EXECUTORS = ("local", "inline", "dask")
 MOST_SEED = 2**32 - 1
-"""What every generator of random numbers takes."""
+"""The largest seed that every generator of random numbers takes."""
 
 MOST_CONFIGS = 1000
 MOST_FOLDS = 100
@@ -440,7 +440,7 @@ class RunRequest:
 
 
 def is_dataset(value: Any) -> bool:
-    """Whether an object can be used as a data set."""
+    """True for an object that can be used as a data set."""
     from bench_core.contracts import name_of
 
     return hasattr(value, "prepare") and not isinstance(value, type) and bool(name_of(value))

@@ -1,4 +1,4 @@
-"""Which data sets a request means: a suite's, with stand-ins, or registered ones, or a file."""
+"""The data sets of a request: a suite's, with stand-ins, or registered ones, or a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def choose_datasets(
             cls = registry.dataset(replacements[0])
             notify(
                 f"STAND-IN: {files[0]} of {entry.name} is not there, so {cls.name} takes "
-                "its place; a stand-in proves that the chain works, never that a method does",
+                "its place: use it to check the installation, not to compare methods",
                 True,
             )
         shared = {p.name for p in parameters(cls)}
@@ -95,7 +95,7 @@ def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
-    """Which files of which data sets are to be put where."""
+    """The missing files by data set, and their folder."""
     files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
     return (
@@ -167,7 +167,7 @@ _FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
-    """How one file is divided: folds, and the shares of training, validation and test. Other
+    """The division of one file: folds, and the shares of training, validation and test. Other
     options that take it ``apart`` contradict."""
     given = [name for name in ("cv", "share") if getattr(request, name)]
     if not given:

@@ -1,4 +1,4 @@
-"""Which learners a request means, each with the instances that its grid spans."""
+"""The learners of a request, each with the instances that its grid spans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
@@ -51,7 +51,7 @@ class ChosenLearner:
 
     @cached_property
     def ends(self) -> Ends:
-        """Where a choice is at the edge of what was tried."""
+        """Values from which on a choice is at the edge of the search."""
         return search_ends(self.instances, self.drawn)
 
 
@@ -155,7 +155,7 @@ def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify
 
 
 def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) -> str:
-    """Which learner that one stands on by default nobody registered, in one line, or nothing."""
+    """The unregistered learner that one stands on by default, in one line, or ""."""
     for p in parameters(cls):
         stands_on = p.default if p.holds_learner and p.name not in table else None
         if isinstance(stands_on, str) and stands_on not in registry.learners:
@@ -164,7 +164,7 @@ def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) ->
 
 
 def _lack(instances: Sequence[Any]) -> str:
-    """What one of these learners lacks, in one line, or nothing."""
+    """The package or file that one of these learners lacks, in one line, or ""."""
     try:
         for instance in instances:
             learner_of(instance).stamp()
@@ -187,7 +187,7 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
 
 
 def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:
-    """Where a learner's name was read."""
+    """The place of a learner's name, for messages."""
     if name == request.reference and name not in request.learners:
         return option("reference")
     if not suite.place or name in named:

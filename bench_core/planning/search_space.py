@@ -116,7 +116,7 @@ def _in_turn(each: Sequence[Base], count: int, registry: Registry, where: str) -
 
 
 def _is_new(value: Any, seen: dict[int, list[Any]]) -> bool:
-    """Whether no value that was ``seen``, by its hash, is equal; it is one of them from now on."""
+    """True for a value that equals none ``seen`` (by hash); it is added to them."""
     try:
         place = hash(value)
     except TypeError:  # it holds a list or a table
@@ -136,7 +136,7 @@ def _columns(space: Mapping[str, Any], taken: int) -> dict[str, int]:
 
 
 def _taken(bases: Mapping[str, Sequence[Base]], registry: Registry, where: str) -> int:
-    """How many dimensions other than the ``FIRST`` the settings of bases take."""
+    """The number of dimensions, next to the ``FIRST``, that the settings of bases take."""
     taken = 0
     for one in (one for each in bases.values() for one in each if isinstance(one, tuple)):
         cls, table, fixed = one

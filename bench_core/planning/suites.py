@@ -39,7 +39,7 @@ from bench_core.results.budgets import Budget, as_budgets, as_caps
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How large a run of a suite is. ``learners`` overrides the suite's tables field by field."""
+    """The size of a run of a suite. ``learners`` overrides the suite's tables field by field."""
 
     size: str
     seeds: tuple[int, ...]
@@ -98,7 +98,7 @@ class Suite:
 
 
 NO_SUITE = Suite(profiles={name: Profile(name, (0,), (0,)) for name in PROFILES})
-"""What a run without a suite has of one."""
+"""The suite of a run without one."""
 
 
 def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:

@@ -58,6 +58,7 @@ def export_frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -
     points = _read(
         db, _POINTS.format(names), info.run, ("position", "number", *cells), _text(of_point)
     )
+    # SQLite returns splits in alphabetical order
     split = pd.Index(SPLITS).get_indexer(points["split"])
     order = np.lexsort((points["number"], split, points["position"]))
     places = np.searchsorted(trials["position"], points["position"].take(order))
@@ -99,6 +100,7 @@ def _read(
     while rows := cursor.fetchmany(_AT_ONCE):
         for (name, own), cells in zip(parts.items(), zip(*rows, strict=True), strict=True):
             if name in known:
+                # a text is kept once: most rows of a trial share theirs
                 code = known[name]
                 codes = [code.setdefault(cell, len(code)) for cell in cells]
                 own.append(np.array(codes, dtype=np.int32))

@@ -151,12 +151,14 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
             for unlike in differences(one, two, TOLERANCE):
                 what = f"{unlike.what} ({unlike.where}) of {row['title']} (trial {row['key']})"
                 raise _conflict(target, source, what)
+    # models first: a row must never refer to a file that is not there
     _join_models(target, source)
     db.execute(_FITS)
     for row in both:
         _give_way(db, row)
     db.execute("INSERT OR IGNORE INTO sensor SELECT * FROM other.sensor")
     add_metrics(db, names_of(db, "point", "other"))
+    # points and values before trials: "new" means that the trial is not here yet
     new = "NOT IN (SELECT key FROM main.trial)"
     for table in OF_TRIAL:
         names = ", ".join(map(quoted, names_of(db, table, "other")))

@@ -84,6 +84,7 @@ def operating_points(
     for column in (metric, cost):
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
+    # a point of one trial is one row on each split
     keys = [key for key in _POINT if key in frame.columns]
     usable = frame["status"] == "ok"
     if "audit" in frame.columns:

@@ -35,11 +35,11 @@ from bench_core.results.records import (
 )
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 8
+SCHEMA = 8  # rises with each change of columns: older stores are refused, never converted
 
 _Record = TypeVar("_Record")
 _SQL = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", np.ndarray: "BLOB"}
-_WORTH = 0.75
+_WORTH = 0.75  # float32 noise shrinks by a tenth: not worth the time to unpack it
 
 
 class Column(NamedTuple):
@@ -129,6 +129,7 @@ def table(name: str, record: type, key: str, *before: str) -> str:
     return f"CREATE TABLE {name} ({listed})"
 
 
+# points are clustered by trial, since reports read all points of a trial together
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
@@ -194,6 +195,7 @@ def names_of(db: sqlite3.Connection, table: str, schema: str = "main") -> list[s
 
 def add_metrics(db: sqlite3.Connection, metrics: Sequence[str]) -> None:
     """Give the table of points a column for each of these metrics."""
+    # runs of one store may have different metrics; a point has NULL for those of other runs
     known = names_of(db, "point") if metrics else ()
     for name in dict.fromkeys(metrics):
         if name not in known:

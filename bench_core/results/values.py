@@ -129,7 +129,8 @@ def points_of(
     query = f"SELECT * FROM {schema}.point WHERE trial = ? ORDER BY split, number"
     for row in select(db, query, trial.key):
         point = record_of(OperatingPoint, row)
-        own = {name: point.metrics[name] for name in trial.metrics}  # others are of other runs
+        # the table has columns for the metrics of other runs too
+        own = {name: point.metrics[name] for name in trial.metrics}
         found.append(replace(point, metrics=own))
     return tuple(sorted(found, key=lambda point: SPLITS.index(point.split)))
 

@@ -63,6 +63,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
             opened = sqlite3.connect(place, uri=True, timeout=30, isolation_level=None)
             with closing(opened) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
+                # a power cut may lose the last trials, never the file
                 connection.execute("PRAGMA synchronous = NORMAL")
                 remove_strays(states_folder(path))
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
@@ -214,6 +215,7 @@ class Writer:
         was there before is replaced."""
         result: Trial | None = outcome.result
         machine = (at or self._here).machine
+        # the specification is the planned one: a worker may have had other folders in its own
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
         trial = replace(
             Trial.of(spec, **measured),

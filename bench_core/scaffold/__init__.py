@@ -90,7 +90,7 @@ def _check_name(kind: str, name: str, module: str, registry: Registry) -> None:
 
 
 def _installed(module: str) -> bool:
-    """Whether a module of that name lies elsewhere than in the current folder."""
+    """True where a module of that name lies elsewhere than in the current folder."""
     spec = find_spec(module)
     return spec is not None and Path(spec.origin or "").parent != Path.cwd()
 

@@ -71,6 +71,7 @@ def draw_all(
     """``draw`` for several ways to choose, on the same draws: (chooses, learners, resamples + 1);
     costs of the first ``priced`` ways alone, if that is given."""
     quality, cost = _sums([one.valid for one in learners])
+    # ways to choose expect points by ascending cost: of equals they take the first
     order = [np.argsort(s.sum(axis=1, dtype=np.float64), kind="stable") for s in cost.sums]
     counts = _counts(len(quality.weights), resamples + 1, seed, 0)
     both = zip(quality.only(order).draws(counts), cost.only(order).draws(counts), strict=True)

@@ -108,6 +108,7 @@ def by_repeat(trials: Sequence[ValuedTrial]) -> tuple[list[str], list[list[Value
     for one in trials:
         there.setdefault(one.learner, set()).add((one.fold, one.seed))
     every = set().union(*there.values())
+    # differences are paired: a learner that lacks a repeat cannot be compared in the others
     names = [name for name, own in there.items() if own == every]
     parts: dict[tuple[int, int], list[ValuedTrial]] = {key: [] for key in sorted(every)}
     for one in trials:

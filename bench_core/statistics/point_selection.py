@@ -74,6 +74,7 @@ def at_budget(budget: float, higher: bool) -> Choose:
         for able, q, c in zip(affords, quality, cost, strict=True):
             inside = c <= limit
             point = np.where(inside, q if higher else -q, -np.inf).argmax(axis=1)
+            # in a draw where every point is above the limit, the cheapest one is the nearest
             if not (any_inside := inside.any(axis=1)).all():
                 point = np.where(any_inside, point, c.argmin(axis=1))
             found.append(single(point if able else np.full(len(c), -1)))

@@ -41,7 +41,7 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
 
 
 def in_notebook() -> bool:
-    """Whether a notebook runs this that can show bars: rich draws them as widgets."""
+    """True in a notebook that can show bars: rich draws them as widgets."""
     return "ipykernel" in sys.modules and find_spec("ipywidgets") is not None
 
 

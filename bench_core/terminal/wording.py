@@ -67,8 +67,8 @@ def counted(counts: Mapping[str, int]) -> str:
 def stand_in_notice(dataset: str, missing: str) -> str:
     """The sentence that goes with results on a stand-in for ``missing``."""
     return (
-        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}, "
-        "which shows that the chain works, never that a method does"
+        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}; "
+        "use it to check the installation, not to compare methods"
     )
 
 

@@ -1,12 +1,13 @@
 """Runs that are killed and stores that lose power, counted.
 
     python tests/durability/kills.py --kills 200 --cuts 50
+    python tests/durability/kills.py --kills 100 --cuts 0 --suite quickstart
 
-A kill ends a run of two workers by SIGKILL, at a random moment: the parent, one worker, or all of
-them. Just before it the store is copied by SQLite's backup. Then: every row of the copy is in the
-store, unchanged; no process of the run is left after 5 seconds. A run is killed
-again and again until it comes to its end, and then its export equals that of an undisturbed one,
-and no temporary file is left.
+A kill ends a run of two workers by SIGKILL or SIGTERM, at a random moment: the parent, one worker,
+or all of them. Just before it the store is copied by SQLite's backup. Then: every row of the copy
+is in the store, unchanged; no process of the run is left after 5 seconds. A run is killed again and
+again until it comes to its end, and then its export equals that of an undisturbed one, and no
+temporary file is left.
 
 A power cut leaves the file and its log (-wal) as the disk happened to have them: the log cut at
 any byte, a page of it torn, gone, or a full disk while it was written. What is left is a store
@@ -42,6 +43,7 @@ from bench_core.results.store_files import states_folder  # noqa: E402
 
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at", "run"]
 PATH = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+QUIET = ("--workers", "2", "--no-progress", "--quiet")
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
 
 
@@ -53,8 +55,11 @@ def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
+    words = [run_toys.__file__, str(store)]
+    if suite := os.environ.get("DURABILITY_SUITE"):
+        words = ["-m", "bench_core", "run", "--suite", suite, "--store", str(store), *QUIET]
     return subprocess.Popen(
-        [sys.executable, run_toys.__file__, str(store)],
+        [sys.executable, *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE if file_size else subprocess.DEVNULL,
         text=True,
@@ -138,9 +143,10 @@ class Kills:
         victims = [process.pid] if way == "parent" else own
         if way == "worker":
             victims = [p for p in own if p != process.pid][:1]
+        number = self.draw.choice((signal.SIGKILL, signal.SIGTERM))
         for victim in victims:
             with suppress(ProcessLookupError):
-                os.kill(victim, signal.SIGKILL)
+                os.kill(victim, number)
         if way == "worker":  # the run goes on without it, and ends with a crashed trial
             process.wait()
         process.wait()
@@ -224,7 +230,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--suite", default="", help="other than a run of toys")
     given = parser.parse_args()
+    os.environ["DURABILITY_SUITE"] = given.suite
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.environ["BENCH_CACHE"] = f"{folder}/cache"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
-_LONGEST = 16  # stages; bounds the buffers of a walk: 16 points of 8000 rows are about 10 MB
+_LONGEST = 34  # stages; bounds the buffers of a walk: 34 points of 8000 rows are about 20 MB
 
 
 class StageTerms:

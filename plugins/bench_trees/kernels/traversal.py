@@ -31,7 +31,7 @@ from bench_trees.arrays import (
     UInt64Array,
 )
 
-TILE = 64
+TILE, ROWS = 64, 16
 TOGETHER = 8
 """Levels that all rows take together; below them a row stops at its leaf."""
 
@@ -140,29 +140,35 @@ def walk_tiles(
     for tile in range(start, stop):
         begin = tile * TILE
         count = min(TILE, len(picked) - begin)
-        for r in range(count):
-            row = picked[begin + r]
+        for some in range(0, count, ROWS):  # whose cells stay in the nearest cache
             for c in range(len(columns)):
-                cells[_U(TILE * c + r)] = X[row, _U(columns[c])] + np.float32(0)  # -0.0 is 0.0
+                for r in range(some, min(some + ROWS, count)):
+                    cell_of = X[picked[begin + r], _U(columns[c])]
+                    cells[_U(TILE * c + r)] = cell_of + np.float32(0)  # -0.0 is 0.0
+        for c in range(len(columns)):
+            own = keys[TILE * c : TILE * c + TILE]
+            absent = missing[c]
+            for r in range(TILE):
+                bits = own[r]
+                number = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+                is_number = (bits & np.int32(0x7FFFFFFF)) <= np.int32(0x7F800000)
+                own[r] = number if is_number else absent
+        for r in range(count):
             spent[r] = before.splits[last, begin + r]
             for k in range(outputs):
                 total[k, r] = before.scores[last, begin + r, k]
             for w in range(noted):
                 read[r * noted + w] = before.bits[last, begin + r, w] if w < words else _U(0)
-        for c in range(len(columns)):
-            for r in range(_U(TILE * c), _U(TILE * c + TILE)):
-                bits = keys[r]
-                number = bits ^ (bits >> 31 & 0x7FFFFFFF)
-                keys[r] = missing[c] if bits & 0x7FFFFFFF > 0x7F800000 else number
         t = 0
         for p in range(len(ends)):
             for k in range(outputs):
-                for r in range(count):
+                for r in range(TILE):
                     total[k, r] = (total[k, r] if carry[p] else 0.0) + bias[p, k]
             while t < ends[p]:
                 at[:] = layout.root[t]
+                # all of a tile, also of one with fewer rows: a constant length is unrolled
                 for _ in range(min(layout.levels[t], TOGETHER)):
-                    for r in range(count):
+                    for r in range(TILE):
                         node = _U(at[_U(r)])
                         read[_U(r * noted) + _U(word[node])] |= mask[node]
                         above = keys[_U(TILE) * _U(cell[node]) + _U(r)] > key[node]
@@ -176,7 +182,7 @@ def walk_tiles(
                             node = _U(left[node] + np.int32(above))
                         at[_U(r)] = node
                 own = total[layout.output[t]]
-                for r in range(count):
+                for r in range(TILE):
                     own[_U(r)] += value[_U(at[_U(r)])]
                     spent[_U(r)] += lengths[_U(at[_U(r)])]
                 t += 1

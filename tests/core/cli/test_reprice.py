@@ -57,7 +57,7 @@ def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_
     base.unlink()
     ended = bench("audit", "1", "-p", "mine", "--executor", "inline")
     assert ended.status != 0
-    assert f"{base.name}: the fitted model is gone; run again with --fresh" in ended.out + ended.err
+    assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
 
 
 def test_metrics_stay_and_costs_are_those_of_the_new_file(

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -79,11 +76,6 @@ def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes: list[int], rows:
         assert np.array_equal(b.features.X, examples.X[b.rows])
 
 
-def test_blocks_of_independent_rows_have_the_size_asked_for() -> None:
-    features = Features(np.zeros((25, 2), dtype=np.float32))
-    assert [len(b.features) for b in blocks(features, 10)] == [10, 10, 5]
-
-
 def test_a_block_is_a_copy_so_that_no_model_can_spoil_the_data() -> None:
     features = Features(np.zeros((5, 2), dtype=np.float32))
     next(iter(blocks(features))).features.X[:] = 9
@@ -147,22 +139,6 @@ def test_only_a_model_that_allows_it_is_asked_by_several_threads(
         score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test", t) for t in (1, 3)
     ]
     assert judged[0].rows == judged[1].rows
-
-
-def test_what_is_wrong_on_one_of_many_blocks_ends_the_prediction(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Late(AtOnce):
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
-            if (features.X[:, 0] == 1).any():
-                raise ZeroDivisionError("in the fourth block")
-            yield from super().predict_path(features)
-
-    monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
-    X = np.zeros((40, models.D), dtype=np.float32)
-    X[17, 0] = 1
-    with pytest.raises(ZeroDivisionError, match="in the fourth block"):
-        predict_split(Late(True), Examples(X, np.zeros(40)), PRICES, 0, threads=2)
 
 
 def test_features_that_can_be_read_are_those_whose_sensors_are_all_bought() -> None:
@@ -369,19 +345,6 @@ def test_large_arrays_of_the_fits_it_needs_are_not_written_again(tmp_path: Path)
         load_model(middle)
 
 
-def test_a_state_that_does_not_fit_into_memory_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*given: Any, **options: Any) -> Any:
-        raise MemoryError("no room")
-
-    path = tmp_path / "m.npz"
-    path.write_bytes(b"PK")
-    monkeypatch.setattr(np, "load", full)
-    with pytest.raises(MemoryError, match="no room"):
-        load_model(path)
-
-
 def prepared(home: Path, **options: Any) -> Any:
     return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
 
@@ -499,20 +462,6 @@ def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
         context.fitted(Prefix())
 
 
-def test_arrays_beside_data_that_may_only_be_read_are_built_for_this_fit_alone(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from bench_core.execution.fitting import fit_context, open_splits
-
-    spec = prepared(home).fits[0]
-    before = sorted(Path(spec.data).rglob("*"))
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
-    context = fit_context(spec, open_splits(spec), lambda done, total: None)
-    found = context.shared("some", lambda: {"codes": np.arange(3)})
-    assert found["codes"].tolist() == [0, 1, 2]
-    assert sorted(Path(spec.data).rglob("*")) == before
-
-
 def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
     from bench_core._io.large_arrays import shared_arrays
 
@@ -539,38 +488,6 @@ def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         shared_arrays(tmp_path / "codes", build)
     assert not [p for p in tmp_path.iterdir() if not p.name.endswith(".lock")]
-
-
-def test_what_a_killed_process_left_of_shared_arrays_goes_with_the_next_build(
-    tmp_path: Path,
-) -> None:
-    from bench_core._io.large_arrays import shared_arrays
-
-    process = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import os, sys\n"
-            "from pathlib import Path\n"
-            "import numpy as np\n"
-            "from bench_core._io import large_arrays\n"
-            "def killed(file, *rest, **more):\n"
-            "    Path(file).write_bytes(b'half')\n"
-            "    os._exit(9)\n"
-            "np.save = killed\n"
-            "large_arrays.shared_arrays(Path(sys.argv[1]), lambda: {'x': np.arange(3)})\n",
-            str(tmp_path / "codes"),
-        ],
-        check=False,
-    )
-    assert process.returncode == 9
-    assert list(tmp_path.glob(".*.new"))
-    shared_arrays(tmp_path / "codes", lambda: {"x": np.arange(3)})
-    assert {p.name for p in tmp_path.iterdir()} == {"codes", ".codes.lock"}
-
-
-def test_the_place_of_a_state_is_spread_over_folders() -> None:
-    assert state_path("a", "abcdef") == Path("a/ab/abcdef.npz")
 
 
 def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

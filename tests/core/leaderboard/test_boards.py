@@ -158,8 +158,8 @@ def test_marks_tell_stand_ins_and_samples(both: list[Board]) -> None:
 
 def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board]) -> None:
     assert notice(both[0]) == (
-        "yahoo is not here: these results are on the generator yahoo-sim, "
-        "which shows that the chain works, never that a method does"
+        "yahoo is not here: these results are on the generator yahoo-sim; "
+        "use it to check the installation, not to compare methods"
     )
     assert notice(both[1]) == ""
 

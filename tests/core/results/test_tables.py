@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from helpers.stores import filled, outcome
 
-from bench_core.execution.messages import receive, result_of, result_to_wire, send
+from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
 from bench_core.results.differences import differences
 from bench_core.results.records import MEASURED, OperatingPoint, Status, StoredValues, Trial
 from bench_core.results.store import Store
@@ -38,7 +38,7 @@ exec(compile(text, spec.origin, "exec"), vars(records))
 
 from pathlib import Path
 from helpers.stores import filled, outcome
-from bench_core.execution.messages import receive, result_of, result_to_wire, send
+from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
 from bench_core.results.records import Status
 from bench_core.results.store import Store
 
@@ -46,7 +46,7 @@ pipe = io.BytesIO()
 ended = outcome("t", Status.OK)
 send(pipe, *result_to_wire(ended.result))
 pipe.seek(0)
-sent = result_of(ended.job, *receive(pipe))
+sent = result_of_wire(ended.job, *receive(pipe))
 assert (sent.mood, sent.points[0].joules) == ("calm", 2.5)
 filled(Path("new.db"), {"t": Status.OK})
 frame = Store("new.db").frame()
@@ -69,7 +69,7 @@ def test_a_trial_comes_back_from_a_worker_and_from_a_store_as_it_was(tmp_path: P
     pipe = io.BytesIO()
     send(pipe, *result_to_wire(ended.result))
     pipe.seek(0)
-    sent = result_of(ended.job, *receive(pipe))
+    sent = result_of_wire(ended.job, *receive(pipe))
     kept = Store(tmp_path / "one.db").trial("t")
     for found in (sent, kept):
         assert [*differences(ended.result, found)] == []

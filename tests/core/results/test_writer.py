@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.stores import ABOUT, FIT, TRIAL, point_row
 
 from bench_core import InputError, Prices
 from bench_core._io.files import locked
@@ -19,7 +20,6 @@ from bench_core.results import writer
 from bench_core.results.records import (
     Ended,
     FitResult,
-    FitSpec,
     Job,
     OperatingPoint,
     Outcome,
@@ -27,43 +27,11 @@ from bench_core.results.records import (
     Status,
     StoredValues,
     Trial,
-    TrialSpec,
     Verdict,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, lock_path, states_folder
 from bench_core.results.writer import Writer, check_writable, open_writer
-
-ABOUT: dict[str, Any] = {
-    "suite": "s",
-    "title": "By hand",
-    "profile": "quick",
-    "reference": "one",
-    "accounting": "path",
-    "metrics": ["mse"],
-    "higher_is_better": {"mse": False},
-    "datasets": [],
-    "request": {},
-}
-FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
-TRIAL = TrialSpec(
-    key="t",
-    title="one on cars",
-    fit="f",
-    learner="one",
-    learner_version="1",
-    params={},
-    dataset="cars",
-    fold=0,
-    seed=0,
-    fingerprint="0",
-    stand_in=False,
-    task="regression",
-    data="",
-    states="",
-    metrics=("mse",),
-    unit="euro",
-)
 
 
 @pytest.fixture
@@ -72,19 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def point(index: int, split: str = "test") -> OperatingPoint:
-    return OperatingPoint(
-        number=index,
-        point={"step": index},
-        split=split,
-        metrics={"mse": 0.5},
-        feature_cost=1.0,
-        evaluation_cost=2.0,
-        total_cost=3.0,
-        cost_p95=4.0,
-        cost_max=5.0,
-        cap=None,
-        features_used=6,
-    )
+    return point_row(index, {"step": index}, split, {"mse": 0.5}, (1.0, 2.0, 3.0, 4.0, 5.0), 6)
 
 
 def values(metric: Any, points: Any = (0,)) -> StoredValues:
