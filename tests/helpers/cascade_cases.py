@@ -9,7 +9,9 @@ from bench_models.staged.exits import ExitModel
 from scipy.special import expit
 
 from bench_core import Examples, Prices, Queries, Task, price_list
-from helpers.cronus_cases import Context, Fixed, forest, walk
+from helpers.cronus_cases import Fixed, forest
+from helpers.fakes import FakeContext
+from helpers.random_trees import path as walk
 
 D = 6
 
@@ -32,7 +34,7 @@ def data(task: Task, n: int = 240, seed: int = 0) -> Examples:
 
 def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how: Any) -> ExitModel:
     trees = forest(1, train.X, train.y, trees=12)
-    context = Context(task)
+    context = FakeContext(task, 2)
     learner = kind(base=Fixed(trees), **{"stages": 3, **how})
     model: ExitModel = learner.fit(train, train, at or prices(), context)
     return model
@@ -43,7 +45,7 @@ def stage_scores(model: ExitModel, x: Any) -> list[float]:
     ensemble = model.chain.ensemble
     return [
         float(s.bias[0])
-        + sum(w * walk(ensemble, t, x)[0] for t, w in zip(s.entries, s.weights, strict=True))
+        + sum(w * walk(ensemble, t, x).value for t, w in zip(s.entries, s.weights, strict=True))
         for s in model.chain.stages
     ]
 
@@ -57,6 +59,6 @@ def bits_of(model: ExitModel, x: Any, stages: int) -> set[int]:
     found: set[int] = set()
     for stage in model.chain.stages[:stages]:
         for tree in stage.entries:
-            for feature in walk(model.chain.ensemble, tree, x)[1]:
+            for feature in walk(model.chain.ensemble, tree, x).features:
                 found |= set(model.chain.prices.sensors_of(feature).tolist())
     return found

@@ -12,7 +12,6 @@ from bench_models.problem import Problem
 from bench_trees import Ensemble
 
 from bench_core import Task
-from bench_core.metrics import default_metric
 
 
 def problem(
@@ -68,25 +67,6 @@ class Fixed:
         return SimpleNamespace(ensemble=self.ensemble)
 
 
-class Context:
-    """What a fit is offered, without a harness around it."""
-
-    def __init__(self, task: Task, train: Any = None, prices: Any = None, threads: int = 1) -> None:
-        self.task, self.classes, self.seed, self.threads = task, 2, 0, threads
-        self.metric: Any = default_metric(task)
-        self.train, self.prices = train, prices
-        self.heard: list[tuple[int, int]] = []
-
-    def fitted(self, learner: Any) -> Any:
-        return learner.fit(self.train, self.train, self.prices, self)
-
-    def shared(self, name: str, build: Any) -> Any:
-        return build()
-
-    def progress(self, done: int, total: int) -> None:
-        self.heard.append((done, total))
-
-
 def forest(seed: int, X: Any, residual: Any, trees: int = 8, rate: float = 0.3) -> Ensemble:
     """Depth-2 trees on random features and cuts, leaves fitted to the residual, as boosting does.
 
@@ -130,17 +110,6 @@ def forest(seed: int, X: Any, residual: Any, trees: int = 8, rate: float = 0.3) 
         base=np.zeros(1),
         features=X.shape[1],
     )
-
-
-def walk(e: Ensemble, tree: int, x: Any) -> tuple[float, list[int]]:
-    """One tree for one row: its output and the features it tested."""
-    node, tested = int(e.start[tree]), []
-    while e.feature[node] >= 0:
-        f = int(e.feature[node])
-        tested.append(f)
-        left = e.missing_left[node] if np.isnan(x[f]) else x[f] <= e.threshold[node]
-        node = int(e.left[node] if left else e.right[node])
-    return float(e.value[node]), tested
 
 
 def stumps(features: list[int], cuts: list[float], low: list[float], high: list[float]) -> Ensemble:

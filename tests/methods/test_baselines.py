@@ -17,7 +17,6 @@ from bench_methods.baselines import (
     bench_learners,
     extended,
     gains,
-    growing,
 )
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
@@ -28,9 +27,7 @@ from helpers.real_cases import letters, thyroid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_core import Examples, Queries, SensorPrices, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
+from bench_core import Examples, SensorPrices, Task, price_list
 
 ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
 
@@ -149,12 +146,6 @@ def test_a_random_order_is_drawn_from_the_seed() -> None:
     assert all(set(a) < set(b) for a, b in pairwise(one))
 
 
-def test_numbers_of_features_grow_by_a_factor_up_to_all() -> None:
-    assert growing(16, 5) == [1, 2, 4, 8, 16]
-    assert growing(1, 5) == [1]
-    assert growing(3, 10) == [1, 2, 3]
-
-
 def test_buying_counts_what_is_readable() -> None:
     at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
     got = extended(np.array([True, False, False, False]), 2, at, lambda price, which: price)
@@ -217,57 +208,10 @@ def test_the_whole_is_boosting_on_all_features(learner: Any) -> None:
 
 
 @orders()
-@pytest.mark.parametrize("task", Task)
-def test_a_single_label_gives_the_constant(learner: Any, task: Task) -> None:
-    train = replace(examples(task), y=np.zeros(300))
-    for p in path(fit(learner, train, task), train):
-        assert mean_cost(p, prices()) == 0
-
-
-@orders()
-def test_constant_and_missing_columns_and_one_query_are_no_trouble(learner: Any) -> None:
-    train = examples(Task.RANKING)
-    X = train.X.copy()
-    X[:, 0], X[:, 1] = 7, np.nan
-    train = replace(train, X=X, queries=Queries.from_sizes(np.array([300])))
-    last = path(fit(learner, train, Task.RANKING), train)[-1]
-    assert np.isfinite(last.scores).all()
-
-
-@orders()
 def test_where_everything_is_free_there_is_one_model_of_everything(learner: Any) -> None:
     train = examples(Task.REGRESSION)
     found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert [dict(p.point) for p in found] == [{"features": 4}]
-
-
-@orders()
-def test_rescaling_all_costs_changes_no_prediction(learner: Any) -> None:
-    train = examples(Task.REGRESSION)
-    a, b = (path(fit(learner, train, Task.REGRESSION, prices(s)), train) for s in (1.0, 1000.0))
-    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
-
-
-@orders()
-def test_progress_reaches_its_end_and_never_falls(learner: Any) -> None:
-    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
-    learner.fit(train, train, prices(), context)
-    shares = [done / total for done, total in context.reports]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-
-
-@pytest.mark.parametrize("learner", [Constant(), *ORDERS], ids=lambda one: one.name)
-def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
-    check_learner(learner if isinstance(learner, Constant) else replace(learner, trees=3, steps=4))
-
-
-@pytest.mark.parametrize(
-    "change", [{"learning_rate": 0.0}, {"steps": 0}, {"steps": 100}, {"trees": -1}, {"l2": -1.0}]
-)
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(replace(ORDERS[0], **change))
 
 
 def test_all_of_them_have_the_role_of_a_baseline() -> None:

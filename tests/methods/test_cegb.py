@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cegb import CEGB, bench_learners
+from bench_methods.cegb import CEGB
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
 
@@ -113,24 +113,9 @@ def test_depth_is_unlimited_unless_asked_for() -> None:
     assert costliest(4) == 4
 
 
-def test_mean_cost_falls_as_the_tradeoff_rises() -> None:
-    train = examples(Task.REGRESSION)
-    at = prices(split=0.25)
-    costs = [
-        mean_cost(path(fit(CEGB(trees=20, tradeoff=t), train, Task.REGRESSION, at), train)[-1], at)
-        for t in (0.0, 0.3, 1.0, 3.0, 1e3)
-    ]
-    assert costs == sorted(costs, reverse=True)
-    assert costs[0] > 4 * costs[3]
-
-
 def test_lambda_is_tau() -> None:
     facts = fit(CEGB(trees=1), examples(Task.REGRESSION), Task.REGRESSION).facts
     assert facts["lambda"] == facts["tau"] > 0
-
-
-def test_the_plugin_offers_it_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["cegb"]
 
 
 def test_on_thyroid_it_is_as_good_as_miser_for_less(real_data: Path) -> None:

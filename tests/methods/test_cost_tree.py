@@ -16,8 +16,6 @@ from helpers.fakes import FakeContext
 from helpers.real_cases import letters, thyroid
 
 from bench_core import Examples, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 from bench_core.metrics import default_metric
 
 WHOLE = CostTree(min_rows=1)
@@ -192,20 +190,6 @@ def test_the_path_rises_in_cost_and_its_end_has_learned_the_task(
     assert (last > first) == metric.higher_is_better
 
 
-def test_rescaling_all_costs_changes_no_prediction() -> None:
-    train = examples(Task.BINARY)
-    a, b = (path(fit(CostTree(), train, Task.BINARY, prices(s)), train) for s in (1.0, 1000.0))
-    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
-
-
-@pytest.mark.parametrize("task", Task)
-def test_a_single_label_gives_the_constant(task: Task) -> None:
-    train = replace(examples(task), y=np.zeros(300))
-    (only,) = path(fit(CostTree(), train, task), train)
-    assert dict(only.point) == {"leaves": 1}
-    assert mean_cost(only, prices()) == 0
-
-
 def test_limits_hold() -> None:
     train = examples(Task.REGRESSION)
     stump = fit(CostTree(depth=1), train, Task.REGRESSION)
@@ -213,16 +197,6 @@ def test_limits_hold() -> None:
     model = fit(CostTree(min_rows=40), train, Task.REGRESSION)
     last = path(model, train)[-1]
     assert np.unique(last.scores, return_counts=True)[1].min() >= 40
-
-
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(CostTree(min_rows=5))
-
-
-@pytest.mark.parametrize("change", [{"price_power": -1.0}, {"depth": 0}, {"min_rows": 0}])
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(replace(CostTree(), **change))
 
 
 def test_on_letters_a_row_pays_for_a_third_of_the_features(real_data: Any) -> None:

@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.every_learner_cases import LEARNERS, ONLY_FOR, TROUBLES, quick, quick_settings
+from helpers.fakes import FakeContext
 
 from bench_core import InputError, Splits, Task, UsageError
 from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
+from bench_core.contracts import learner_of
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
@@ -177,3 +180,22 @@ def test_every_learner_of_the_task_may_be_the_large_model(
     settings = {**quick_settings()["adapt-lin"], "iterations": 2}
     settings["f0"] = quick(name, task, splits.train, folder)
     pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits)
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_progress_never_falls_and_reaches_its_end(name: str, folder: Path) -> None:
+    task = min(LEARNERS[name].tasks)
+    splits = ordinary(task)
+    context = FakeContext(task, splits.classes)
+
+    def fitted(learner: Any) -> Any:
+        """With what it needs, whose progress does not count."""
+        context.models |= {need: fitted(need) for need in learner_of(learner).needs()}
+        context.reports.clear()
+        return learner.fit(splits.train, splits.valid, splits.prices, context)
+
+    fitted(quick(name, task, splits.train, folder))
+    shares = [done / total for done, total in context.reports]
+    assert shares == sorted(shares)
+    if name != "budget-prune":  # which ends where it has converged
+        assert shares[-1:] in ([], [1.0])

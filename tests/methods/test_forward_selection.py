@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods import forward_selection
 from bench_methods.forward_selection import ForwardSelection, held_out
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
@@ -21,8 +20,6 @@ from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
 
 from bench_core import DiscountGroup, Examples, Queries, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 QUICK = ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4)
 
@@ -156,50 +153,6 @@ def test_lambdarank_is_judged_by_the_metric() -> None:
     assert start.more(np.ones(4, dtype=bool), Settings(trees=20)).loss < start.loss < 0
     got = bought(replace(QUICK, loss="lambdarank", trees=10), train, prices(), Task.RANKING)
     assert [len(features) for features in got] == [0, 1, 2, 3, 4]
-
-
-def test_rescaling_all_costs_changes_no_prediction() -> None:
-    train = examples(Task.REGRESSION)
-    a, b = (path(fit(QUICK, train, Task.REGRESSION, prices(s)), train) for s in (1.0, 1024.0))
-    assert [p.scores.tolist() for p in a] == [p.scores.tolist() for p in b]
-
-
-def test_many_sensors_are_bought_in_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds: list[int] = []
-    extended = ForwardSelection._extended
-
-    def counted(self: Any, fits: Any, bought: Any, goal: int) -> Any:
-        rounds.append(goal)
-        return extended(self, fits, bought, goal)
-
-    monkeypatch.setattr(ForwardSelection, "_extended", counted)
-    train = columns(*np.zeros(200), n=60)
-    fit(replace(QUICK, steps=5, trees=2), train, Task.REGRESSION, price_list(np.ones(200)))
-    assert len(rounds) <= 5 * forward_selection.ROUNDS
-
-
-def test_progress_reaches_its_end_and_never_falls() -> None:
-    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
-    QUICK.fit(train, train, prices(), context)
-    shares = [done / total for done, total in context.reports]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-
-
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(replace(QUICK, trees=3, steps=2), [Task.RANKING])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", list(Task))
-def test_every_promise_of_a_learner_is_kept_on_each_task(task: Task) -> None:
-    check_learner(replace(QUICK, trees=3, steps=2), [task])
-
-
-@pytest.mark.parametrize("change", [{"price_power": -1.0}, {"steps": 0}, {"steps": 100}])
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(replace(QUICK, **change))
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_methods.gbrt import GBRT, bench_learners
+from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import fit, path
 from sklearn.tree import DecisionTreeRegressor
 
@@ -46,10 +46,6 @@ def test_costs_do_not_steer_it() -> None:
         for c in (np.ones(3), np.array([1e6, 1.0, 0.0]))
     )
     assert cheap.scores.tobytes() == expensive.scores.tobytes()
-
-
-def test_the_plugin_offers_it_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["gbrt"]
 
 
 @pytest.mark.slow

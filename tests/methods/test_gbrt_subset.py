@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.gbrt import GBRT
-from bench_methods.gbrt_subset import SubsetGBRT, bench_learners, limited
+from bench_methods.gbrt_subset import SubsetGBRT, limited
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
-from helpers.fakes import FakeContext
 
 from bench_core import Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 
 def limits(cost: list[float], wanted: list[float] | None = None) -> dict[float, list[int]]:
@@ -84,36 +78,3 @@ def test_a_path_has_at_most_a_hundred_points_and_whole_models_among_them(trees: 
         most[p.point["cost_up_to"]] = p.point["trees"]
     assert len(most) == 3
     assert set(most.values()) == {trees}
-
-
-def test_progress_reaches_its_end() -> None:
-    train = examples(Task.REGRESSION)
-    context = FakeContext(Task.REGRESSION)
-    SubsetGBRT(trees=4).fit(train, train, prices(), context)
-    assert context.reports == [(k, 12) for k in range(1, 13)]
-
-
-@pytest.mark.parametrize("costs", [(), (5.0, 1.0), (-1.0,), (float("inf"),), (float("nan"),)])
-def test_limits_must_rise_and_be_finite(costs: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="costs"):
-        with_learners(SubsetGBRT(costs=costs))
-
-
-def test_copies_count_as_rows() -> None:
-    train = examples(Task.REGRESSION, n=120)
-    m = np.where(np.arange(120) % 3 == 0, 4, 1)
-    copied: Any = replace(train, X=np.repeat(train.X, m, axis=0), y=np.repeat(train.y, m))
-    a, b = (
-        path(fit(SubsetGBRT(trees=5), one, Task.REGRESSION), train)
-        for one in (replace(train, multiplicity=m), copied)
-    )
-    for x, y in zip(a, b, strict=True):
-        assert np.allclose(x.scores, y.scores, rtol=0, atol=1e-9)
-
-
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(SubsetGBRT(trees=4))
-
-
-def test_the_plugin_offers_it_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["gbrt-subset"]

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus
 from bench_methods.imported import ImportedModel
-from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import CLASSES, COST, examples, fit, path, prices
-from helpers.fakes import FakeContext
 
 from bench_core import Examples, InputError, Task, UsageError
 from bench_core.conformance import check_learner, task_splits
@@ -81,31 +79,6 @@ def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_pa
     assert len(set(cost)) > 1
 
 
-def test_xgboost_files_of_both_forms_are_read(tmp_path: Path) -> None:
-    train = examples(Task.MULTICLASS)
-    data = xgboost.DMatrix(train.X, train.y)
-    how = {"objective": "multi:softprob", "num_class": 3, "nthread": 1, "max_depth": 3}
-    booster = xgboost.train(how, data, 6)
-    margin = booster.predict(data, output_margin=True)
-    for name in ("m.json", "m.ubj"):
-        model = fit(saved(booster, tmp_path / name), train, Task.MULTICLASS)
-        assert np.allclose(path(model, train)[-1].scores, margin, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("task", "loss"), [(Task.BINARY, "Logloss"), (Task.MULTICLASS, "MultiClass")]
-)
-def test_catboost_files_are_read(tmp_path: Path, task: Task, loss: str) -> None:
-    train = examples(task)
-    how = {"iterations": 6, "depth": 3, "verbose": 0, "allow_writing_files": False}
-    peer = catboost.CatBoost({**how, "loss_function": loss, "thread_count": 1})
-    peer.fit(train.X, train.y)
-    peer.save_model(str(tmp_path / "m.json"), format="json")
-    last = path(fit(ImportedModel(file=str(tmp_path / "m.json")), train, task), train)[-1]
-    raw = peer.predict(train.X, prediction_type="RawFormulaVal")
-    assert np.allclose(last.scores, raw, rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("boosting", ["rf", "gbdt"])
 def test_averaged_and_logarithmic_models_predict_in_label_units(
     tmp_path: Path, boosting: str
@@ -131,27 +104,6 @@ def test_every_promise_of_a_learner_is_kept(tmp_path: Path, task: Task) -> None:
 
 
 # Learners that stand on it
-
-
-def test_cronus_reweights_an_imported_model(model_file: Path) -> None:
-    train = examples(Task.BINARY)
-    base = ImportedModel(file=str(model_file))
-    standing = fit(base, train, Task.BINARY)
-    assert isinstance(standing, StagedModel)
-    learner = Cronus(base=base, stages=2, cycles=1, tradeoff=0.05)
-    context = FakeContext(Task.BINARY, 2, models={base: standing})
-    last = path(learner.fit(train, train, prices(), context), train)[-1]
-    assert np.mean((last.scores > 0) == train.y) > 0.8
-    assert last.bills["path"].feature_cost(prices(), 300).mean() < COST.sum()
-
-
-def test_an_imported_model_can_be_left_early(model_file: Path) -> None:
-    early_exit = pytest.importorskip("bench_methods.early_exit")
-    train = examples(Task.BINARY)
-    base = ImportedModel(file=str(model_file))
-    context = FakeContext(Task.BINARY, 2, models={base: fit(base, train, Task.BINARY)})
-    learner = early_exit.EarlyExit(base=base, every=3)
-    assert len(path(learner.fit(train, train, prices(), context), train)) > 1
 
 
 # Features

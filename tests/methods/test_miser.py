@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.gbrt import GBRT
-from bench_methods.miser import GreedyMiser, bench_learners
+from bench_methods.miser import GreedyMiser
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
@@ -22,34 +22,6 @@ def stump(tradeoff: float, train: Examples, at: Prices, **more: Any) -> list[int
     learner = GreedyMiser(depth=1, min_rows=1, tradeoff=tradeoff, **{"trees": 1, **more})
     ensemble = fit(learner, train, Task.REGRESSION, at).ensemble
     return [int(f) for f in ensemble.feature if f >= 0]
-
-
-@pytest.mark.parametrize("tradeoff", [0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 3.0])
-def test_the_first_stump_minimises_the_printed_impurity(tradeoff: float) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 4, size=(60, 3)).astype(np.float32)
-    y = X @ np.array([0.5, 0.8, 1.0]) + 0.2 * rng.normal(size=60)
-    copies = rng.integers(1, 4, size=60)
-    cost = np.array([1.0, 3.0, 9.0])
-    residual = y - np.average(y, weights=copies)
-    tau = tradeoff * np.average(residual**2, weights=copies) / 2 / cost.sum()
-    lam = copies.sum() * tau
-
-    def impurity(output: Any) -> float:
-        return float((copies * (residual - output) ** 2).sum()) / 2
-
-    best, expected = impurity(0.0), []
-    for feature in range(3):
-        for threshold in range(3):
-            left = X[:, feature] <= threshold
-            output = np.zeros(60)
-            for side in (left, ~left):
-                output[side] = np.average(residual[side], weights=copies[side])
-            value = impurity(output) + lam * cost[feature]
-            if value < best:
-                best, expected = value, [feature]
-    train = Examples(X, y, None, copies)
-    assert stump(tradeoff, train, price_list(cost)) == expected
 
 
 def one_good_one_fair() -> Examples:
@@ -115,17 +87,6 @@ def test_without_a_price_it_is_plain_boosting() -> None:
         assert np.allclose(a.scores, b.scores, rtol=0, atol=1e-9)
 
 
-def test_it_buys_less_as_the_tradeoff_rises() -> None:
-    train = examples(Task.REGRESSION)
-    models = [
-        fit(GreedyMiser(trees=20, tradeoff=t), train, Task.REGRESSION) for t in (0.0, 0.3, 1.0, 9.0)
-    ]
-    whole = [path(m, train)[-1].bills["model"].feature_cost(prices(), 300)[0] for m in models]
-    assert whole == sorted(whole, reverse=True)
-    assert whole[0] == prices().everything
-    assert whole[-1] == 0
-
-
 def test_the_released_charge_splits_every_node_to_the_full_depth() -> None:
     train = examples(Task.REGRESSION)
     learner = GreedyMiser(trees=2, depth=3, charge="node", tradeoff=50.0, min_rows=1)
@@ -138,10 +99,6 @@ def test_lambda_is_tau_times_the_number_of_rows_and_copies() -> None:
     facts = fit(GreedyMiser(trees=1), train, Task.REGRESSION).facts
     assert facts["lambda"] == pytest.approx(300 * facts["tau"])
     assert facts["tau"] == pytest.approx(0.1 * train.y.var() / 2 / prices().everything)
-
-
-def test_the_plugin_offers_it_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["miser"]
 
 
 def test_on_thyroid_costs_fall_as_the_tradeoff_rises(real_data: Path) -> None:

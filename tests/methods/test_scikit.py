@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -15,34 +14,12 @@ from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 
 from bench_core import InputError, Task, UsageError
-from bench_core.conformance import check_learner
 from bench_core.parameters import expand, parameters
 from bench_core.plugins import Registry
 
 
 def learner(path: str, **arguments: Any) -> ScikitLearn:
     return ScikitLearn(estimator=f"sklearn.{path}", arguments=arguments or None)
-
-
-CLASSIFIERS = [Task.BINARY, Task.MULTICLASS]
-NUMBERS = [Task.REGRESSION, Task.RANKING]
-
-
-@pytest.mark.parametrize(
-    ("made", "tasks"),
-    [
-        (ScikitLearn(), None),
-        (learner("svm.SVC", C=10.0), CLASSIFIERS),
-        (learner("neighbors.KNeighborsClassifier"), CLASSIFIERS),
-        (learner("ensemble.HistGradientBoostingClassifier", max_iter=4), CLASSIFIERS),
-        (learner("ensemble.HistGradientBoostingRegressor", max_iter=4), NUMBERS),
-        (learner("ensemble.ExtraTreesClassifier", n_estimators=3), CLASSIFIERS),
-        (learner("tree.DecisionTreeRegressor", max_depth=3), NUMBERS),
-    ],
-    ids=str,
-)
-def test_every_promise_of_a_learner_is_kept(made: ScikitLearn, tasks: Any) -> None:
-    check_learner(made, tasks)
 
 
 @pytest.mark.parametrize(
@@ -121,16 +98,6 @@ def fitted(path_to: str = "linear_model.LogisticRegression", **arguments: Any) -
     model = fit(learner(path_to, **arguments), examples(Task.BINARY), Task.BINARY)
     assert isinstance(model, EstimatorModel)
     return model
-
-
-@pytest.mark.parametrize("path_to", ["svm.SVC", "ensemble.AdaBoostClassifier"])
-def test_a_state_is_arrays_and_json_and_gives_the_same_scores(path_to: str) -> None:
-    model, train = fitted(path_to), examples(Task.BINARY)
-    state = model.state()
-    arrays = {k: v for k, v in state.items() if isinstance(v, np.ndarray)}
-    assert not any(array.dtype.hasobject or array.dtype == np.uint8 for array in arrays.values())
-    again = EstimatorModel.from_state(json.loads(json.dumps(state, default=str)) | arrays)
-    assert np.array_equal(path(again, train)[0].scores, path(model, train)[0].scores)
 
 
 def test_an_estimator_that_fits_otherwise_the_second_time_is_refused() -> None:

@@ -9,7 +9,8 @@ import pytest
 from bench_models import dictionary as module
 from bench_models.dictionary import dictionary, needs_of, sensor_bits
 from bench_trees import Ensemble
-from helpers.cronus_cases import forest, walk
+from helpers.cronus_cases import forest
+from helpers.random_trees import path as walk
 
 from bench_core import DiscountGroup, Prices, price_list
 
@@ -40,7 +41,7 @@ def test_columns_are_the_outputs_of_the_trees(
     X: np.ndarray, trees: Ensemble, share: np.ndarray
 ) -> None:
     found = dictionary(trees, X, share, Prices.additive(np.ones(D)), threads=1).columns
-    expected = [[walk(trees, t, x)[0] for x in X] for t in range(trees.trees)]
+    expected = [[walk(trees, t, x).value for x in X] for t in range(trees.trees)]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, np.array(expected, dtype=np.float32))
 
@@ -51,7 +52,7 @@ def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(
     prices = price_list(np.ones(D), split=0.25, tree=3.0, multiplier=MULTIPLIER)
     found = dictionary(trees, X, share, prices, threads=2).tree_cost
     for t in range(trees.trees):
-        splits = [MULTIPLIER[walk(trees, t, x)[1]].sum() for x in X]
+        splits = [MULTIPLIER[walk(trees, t, x).features].sum() for x in X]
         assert found[t] == pytest.approx(3.0 + 0.25 * float(share @ splits))
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT
-from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, one_stage, output_of
+from bench_methods.adapt.boosted_step import F1, GATE, JointLoss, output_of
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_trees.losses import Labels
 from helpers.adapt_cases import Fixed, cheapest, fitted, noisy
 from threadpoolctl import threadpool_limits
 
-from bench_core import Features, Prices, price_list
+from bench_core import Prices, price_list
 
 ARRAYS = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "base")
 
@@ -72,23 +72,6 @@ def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge: float) -> No
     assert pair.gate is None
     for name in ARRAYS:
         assert np.array_equal(getattr(pair.classifier.ensemble, name), getattr(miser, name))
-
-
-def test_an_ensemble_taken_apart_says_the_same() -> None:
-    from bench_trees import Settings, boost, find_bins
-
-    splits = noisy()
-    X, y = splits.train.X, splits.train.y
-    bins = find_bins(X)
-    loss = JointLoss(np.linspace(0, 1, len(y)))
-    settings = Settings(trees=8, second_order=False, order="level")
-    pair = boost(bins.codes(X), bins, y, loss=loss, settings=settings)
-    output = list(one_stage(pair, splits.prices).predict_path(Features(X)))[-1].scores
-    for k in (F1, GATE):
-        one = output_of(pair, k)
-        alone = list(one_stage(one, splits.prices).predict_path(Features(X)))[-1].scores
-        assert alone.tolist() == output[:, k].tolist()
-        assert one.trees <= 8
 
 
 def test_what_the_classifier_buys_is_free_for_the_gate() -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2
-from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq, bench_learners
+from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.gbrt import GBRT
 from bench_methods.linear.svm import RBFSVM
 from helpers.adapt_cases import Fixed, binary, cheapest, curve, fitted, noisy
-from helpers.fakes import FakeContext
 
 from bench_core import Prices, Splits, Task
-from bench_core.conformance import check_learner
 from bench_core.conformance.tasks import with_learners
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
@@ -157,93 +155,17 @@ def test_without_any_useful_column_f0_and_a_constant_remain(learner: Any) -> Non
     assert cost.max() == 0
 
 
-@learners()
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_labels_of_one_class_give_a_constant(learner: Any, label: float) -> None:
-    splits = noisy(120)
-    one = binary(splits.train.X, np.full(120, label), splits.prices)
-    _, accuracy, _ = curve(fitted(replace(learner, f0=SMALL), one), one.test, one.prices)
-    assert accuracy.tolist() == [1.0] * len(accuracy)
-
-
-@learners()
-def test_free_and_enormous_prices_are_fine(learner: Any) -> None:
-    splits = replace(noisy(300), prices=Prices.additive(np.array([0.0, 1.0, 1e9, 0.0])))
-    model = fitted(learner, splits)
-    _, _, cost = curve(model, splits.test, splits.prices)
-    assert cost[0] < 1e9
-
-
-@learners()
-def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
-    check_learner(learner)
-
-
-def test_promises_are_kept_by_the_price_of_f0_and_by_a_stack() -> None:
-    stack = AdaptLin(f0=SMALL, supports=1, iterations=2, gates=1)
-    check_learner(AdaptGBRT(f0=stack, trees=3, iterations=2, p_full=None, gates=2))
-
-
-@learners()
-def test_progress_counts_rounds_of_boosting_or_pairs_up_to_the_last(learner: Any) -> None:
-    splits = noisy(200)
-    context = FakeContext(Task.BINARY, 2, models={SMALL: fitted(SMALL, splits)})
-    model = learner.fit(splits.train, splits.valid, splits.prices, context)
-    boosted = isinstance(learner, AdaptGBRT)
-    last = 3 * 4 if boosted else len(model.pairs)  # greedy miser and two steps, of 4 rounds each
-    assert last > 1
-    assert context.reports == [(k, last) for k in range(1, last + 1)]
-
-
-@dataclass(frozen=True)
-class Regressor:
+class Regressor(GBRT):
     """A learner of numbers only."""
 
     name: ClassVar[str] = "regressor"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
 
-    def needs(self) -> tuple[Any, ...]:
-        return ()
-
-    def fit(self, *_: Any) -> Any:
-        raise AssertionError
-
 
 @learners()
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"gates": -1}, "gates"),
-        ({"gates": 99}, "gates"),
-        ({"f0": Regressor()}, "f0 = regressor does no binary or ranking tasks"),
-    ],
-)
-def test_values_out_of_range_are_refused_by_name(
-    learner: Any, change: dict[str, Any], word: str
-) -> None:
-    with pytest.raises(ValueError, match=word):
-        with_learners(replace(learner, **change))
-
-
-@pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"p_full": 1.1},
-        {"p_full": -0.1},
-        {"p_full": float("nan")},
-        {"tradeoff": -1.0},
-        {"iterations": 0},
-    ],
-)
-def test_steering_out_of_range_is_refused_by_name(kind: Any, change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(kind(**change))
-
-
-def test_the_plugin_offers_all_four_by_name() -> None:
-    names = {cls.name for cls in bench_learners()}
-    assert names == {"adapt-gbrt", "adapt-l1", "adapt-lin", "adapt-lstsq"}
+def test_a_large_model_of_other_tasks_is_refused(learner: Any) -> None:
+    with pytest.raises(ValueError, match="f0 = regressor does no binary or ranking tasks"):
+        with_learners(replace(learner, f0=Regressor()))
 
 
 def test_the_picture_of_the_documentation_can_be_drawn(

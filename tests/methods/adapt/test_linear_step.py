@@ -9,11 +9,8 @@ import pytest
 from bench_methods.adapt.columns import (
     RIDGE,
     Columns,
-    LinearFunction,
-    LinearPair,
-    in_row_space,
 )
-from bench_methods.adapt.feature_sets import distinct, l1_path, nested, spread
+from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     BestQ,
     GivenQ,
@@ -26,7 +23,6 @@ from bench_methods.adapt.linear_step import (
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
-from bench_methods.adapt.scaling import InColumns, InRows
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,52 +157,8 @@ def test_the_value_for_the_best_q_is_the_printed_objective_there(limit: F0Limit)
     assert BestQ(some, limit)(np.stack([g, f1]))[0] == pytest.approx(printed, rel=1e-9)
 
 
-def test_a_joint_fit_goes_on_from_the_better_start() -> None:
-    cols, some = columns(seed=3)
-    problem = cols, some, F0Limit(0.4), KullbackLeibler(), GroupPenalty.none(cols)
-    alone = fit_jointly(*problem)
-    best = min((fit_jointly(*problem, [_random_pair(k)]) for k in range(6)), key=_last)
-    again = fit_jointly(*problem, [_random_pair(9), best.pair])
-    assert _last(again) <= min(_last(alone), _last(best)) + 1e-9
-
-
-def _random_pair(seed: int) -> LinearPair:
-    g, f1 = 3 * np.random.default_rng(seed).normal(size=(2, 6))
-    return LinearPair(LinearFunction(g, 0.0), LinearFunction(f1, 0.0))
-
-
 def _last(fit: Any) -> float:
     return float(fit.objective[-1])
-
-
-def test_more_columns_than_rows_are_fitted_in_the_space_of_rows() -> None:
-    cols, some = columns(n=30, d=50)
-    free = Objective(cols, BestQ(some, F0Limit(0.3)), GroupPenalty.none(cols))
-    sizes = []
-
-    def fitted(own: Columns) -> LinearPair:
-        sizes.append(len(own.which))
-        return fit_jointly(own, some, F0Limit(0.3), KullbackLeibler(), GroupPenalty.none(own)).pair
-
-    value = [
-        free(np.r_[p.g.weights, p.g.intercept, p.f1.weights, p.f1.intercept])[0]
-        for p in (in_row_space(cols, fitted), fitted(cols))
-    ]
-    assert sizes == [30, 50]
-    assert value[0] == pytest.approx(value[1], abs=1e-4)
-
-
-@pytest.mark.parametrize(("k", "kind"), [(12, InColumns), (50, InRows)])
-def test_scaled_coordinates_make_the_bound_of_the_hessian_the_identity(k: int, kind: Any) -> None:
-    cols, some = columns(n=30, d=k)
-    factor = 10 ** np.random.default_rng(1).uniform(-3, 0, size=k)
-    scaling, one = cols.scaling(factor), np.eye(k)
-    assert isinstance(scaling, kind)
-    C = scaling.forth(one).T
-    H = (cols.values * some.share) @ cols.values.T / 4 + np.diag(factor + RIDGE)
-    assert np.abs(C.T @ H @ C - one).max() < 1e-9
-    assert np.abs(scaling.transposed(one) - C).max() < 1e-12
-    assert np.abs(scaling.back(C.T) - one).max() < 1e-9
 
 
 @pytest.mark.parametrize("share", [1e-4, 0.02])
@@ -239,20 +191,6 @@ def test_logistic_regression_agrees_with_scikit_learn() -> None:
     assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
-def test_a_step_never_ends_above_its_start() -> None:
-    cols, some = columns()
-    loss = GivenQ(some, np.full(40, 0.3), KullbackLeibler())
-    step = Objective(cols, loss, GroupPenalty.none(cols))
-    start = LinearPair(LinearFunction(np.full(6, 0.1), -1.0), LinearFunction(np.zeros(6), 0.0))
-    once = LinearPair(*step.descend(start)[0])
-    again = LinearPair(*step.descend(once)[0])
-    value = [
-        step(np.r_[p.g.weights, p.g.intercept, p.f1.weights, p.f1.intercept])[0]
-        for p in (start, once, again)
-    ]
-    assert value[0] > value[1] >= value[2]
-
-
 def test_columns_are_standardised_and_constant_ones_left_out() -> None:
     X = np.array([[1, 7, np.nan], [3, 7, 2]], dtype=np.float32)
     cols = Columns.of(X, np.array([0.25, 0.75]))
@@ -273,12 +211,6 @@ def test_nested_sets_take_along_what_comes_free() -> None:
     sets = [s.tolist() for s in nested(np.array([1, 0, 4, 3, 2, 5]), cols, SHARED, 9)]
     # 1 buys the sensor of 2; with 0 the derived 5 is free; the last of the group pays its own
     assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
-
-
-def test_free_features_are_in_every_set() -> None:
-    cols, _ = columns(d=3)
-    sets = nested(np.array([2, 0, 1]), cols, Prices.additive(np.array([1.0, 0.0, 1.0])), 9)
-    assert [s.tolist() for s in sets] == [[1], [1, 2], [0, 1, 2]]
 
 
 def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() -> None:
@@ -321,11 +253,6 @@ def test_spread_keeps_the_first_and_the_last_and_repeats_none(count: int, most: 
     assert kept == sorted(set(kept))
     assert kept[-1] == count
     assert most == 1 or kept[0] == 1
-
-
-def test_of_sets_of_equal_size_the_first_is_kept() -> None:
-    sets = [np.array(s, dtype=np.int64) for s in ([], [2], [3], [2, 3], [1, 3])]
-    assert [s.tolist() for s in distinct(sets)] == [[2], [2, 3]]
 
 
 def test_gates_send_the_wanted_shares_from_halfway_between_scores() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule
 
-from bench_core import Bill, DiscountGroup, Features, Prediction, Prices, price_list
+from bench_core import DiscountGroup, Features, Prices, price_list
 
 PRICES = price_list(
     np.array([1.0, 2.0, 4.0, 7.0, 6.0]),
@@ -85,47 +84,6 @@ def test_f0_is_asked_about_each_row_once_and_only_when_it_is_sent() -> None:
     assert served.f0.asked == [1, 1, 1]
 
 
-def test_cells_that_were_not_bought_have_no_influence() -> None:
-    blind = X.copy()
-    blind[0, [1, 2, 4]] = np.nan
-    blind[1, [2, 3]] = np.nan
-    blind[2, [1, 2, 4]] = 1e9
-    plain, changed = (next(iter(model().predict_path(Features(x)))) for x in (X, blind))
-    assert changed.scores.tobytes() == plain.scores.tobytes()
-    assert (
-        changed.bills["path"].acquired.bits.tolist() == plain.bills["path"].acquired.bits.tolist()
-    )
-
-
-def charged(bill: Bill, n: int, row: int) -> tuple[list[int], float, float]:
-    """Sensors, splits and trees of one of a block's n rows."""
-    bits = np.broadcast_to(bill.acquired.bits, (n, bill.acquired.bits.shape[1]))
-    splits, trees = (np.broadcast_to(count, (n,)) for count in (bill.splits, bill.trees))
-    return bits[row].tolist(), float(splits[row]), float(trees[row])
-
-
-class Uneven(Rule):
-    """Tests as many splits as column 2 holds."""
-
-    def predict_path(self, features: Features) -> Any:
-        for p in super().predict_path(features):
-            bill = Bill(p.bills["path"].acquired, np.abs(features.X[:, 2]).astype(float), 2.0)
-            yield Prediction(p.point, p.scores, {"path": bill, "model": bill})
-
-
-def test_a_block_and_a_single_row_agree_bitwise() -> None:
-    rng = np.random.default_rng(0)
-    block = rng.normal(size=(50, 5)).astype(np.float32)
-    served = model(f0=Uneven(np.array([0, 1.0, 0, 0, 1.0]), PRICES))
-    whole = list(served.predict_path(Features(block)))
-    for i in range(50):
-        alone = list(served.predict_path(Features(block[i : i + 1])))
-        for a, b in zip(whole, alone, strict=True):
-            assert a.scores[i].tobytes() == b.scores[0].tobytes()
-            for name in ("path", "model", "adapt-released"):
-                assert charged(a.bills[name], 50, i) == charged(b.bills[name], 1, 0)
-
-
 def test_without_a_gate_nobody_is_sent() -> None:
     served = model()
     pair = GatedPair(served.pairs[0].classifier, None, 2, [(0.0, 0.0)])
@@ -144,18 +102,6 @@ def test_an_adapt_model_may_stand_behind_another_gate() -> None:
     assert first.scores.tolist() == [-5, 13, -5]
     assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [5, 9, 5]
     assert last.scores.tolist() == [12, 13, 14]
-
-
-@pytest.mark.parametrize("stacked", [False, True])
-def test_a_model_comes_back_from_its_state(stacked: bool) -> None:
-    free = Prices.additive(np.arange(1.0, 6.0))
-    served = model(free, model(free) if stacked else None)
-    again = AdaptModel.from_state(served.state())
-    assert again.facts == {"why": "test"}
-    for a, b in zip(served.predict_path(Features(X)), again.predict_path(Features(X)), strict=True):
-        assert a.point == b.point
-        assert a.scores.tolist() == b.scores.tolist()
-        assert a.bills["path"].acquired.bits.tolist() == b.bills["path"].acquired.bits.tolist()
 
 
 def test_no_rows_are_no_trouble() -> None:

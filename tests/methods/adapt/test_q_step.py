@@ -11,10 +11,8 @@ from bench_methods.adapt.q_step import (
     KullbackLeibler,
     SquaredLogOdds,
     TrainingRows,
-    last_prediction,
     sending_price,
     smallest_bias,
-    softplus_and_sigmoid,
 )
 from helpers.adapt_cases import Rule, rows
 from hypothesis import given
@@ -22,7 +20,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices
+from bench_core import Examples, Prices
 
 DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
@@ -147,12 +145,6 @@ def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> Non
     )
 
 
-def test_softplus_and_sigmoid_are_exact_far_out() -> None:
-    value, slope = softplus_and_sigmoid(np.array([-800.0, 0.0, 800.0]))
-    assert value.tolist() == [0.0, np.log(2), 800.0]
-    assert slope.tolist() == [0.0, 0.5, 1.0]
-
-
 def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> None:
     prices = Prices.additive(np.array([2.0, 3.0]), split=0.5, tree=1.0)
     X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
@@ -176,25 +168,6 @@ def test_the_last_bits_of_f0s_scores_change_nothing() -> None:
     assert others == [one, one]
 
 
-def test_many_rows_go_to_f0_in_parts_and_each_gets_its_own_answer() -> None:
-    class OwnBills(Rule):
-        def predict_path(self, features: Features) -> Any:
-            """Row by row: sensor 1 where column 1 is set, as many splits as column 2 says."""
-            assert len(features) <= 10_000  # what f0 may need in memory at once
-            bought = np.stack([np.ones(len(features)), features.X[:, 1]], axis=1) > 0
-            bill = Bill(Acquired.pack(bought), features.X[:, 2].astype(float), 0.0)
-            yield Prediction({}, features.X[:, 0].astype(float), {"path": bill})
-
-    n, prices = 25_001, Prices.additive(np.ones(2), split=0.5)
-    i = np.arange(n)
-    X = np.stack([i / n, i % 2, i % 7], axis=1).astype(np.float32)
-    some = TrainingRows.of(Examples(X, np.ones(n)), OwnBills(np.ones(1), prices), prices)
-    loss = np.logaddexp(0.0, -X[:, 0].astype(float))
-    np.testing.assert_allclose(some.loss0, loss, rtol=0, atol=6e-10)  # f0 is rounded to 1e-9
-    assert some.bits0.tolist() == (1 + 2 * (i % 2))[:, None].tolist()
-    assert some.evaluation0.tolist() == (0.5 * (i % 7)).tolist()
-
-
 def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
     prices = Prices.additive(np.array([1.0, 2.0, 4.0]))
     some = TrainingRows(*np.ones((3, 1)), np.array([[0b110]], dtype=np.uint64), np.array([0.5]))
@@ -202,12 +175,3 @@ def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
     # gate and f0 share the second sensor, the first is the gate's own: 1 + 2 + 4 + 0.5;
     # the gate and f1: 1 + 2 + 0.25 for trees
     assert some.premium(gate, kept, 0.25, prices, 2.0).tolist() == [2 * (7.5 - 3.25)]
-
-
-def test_a_path_without_points_is_named() -> None:
-    class Empty:
-        def predict_path(self, features: Features) -> Any:
-            return iter(())
-
-    with pytest.raises(ValueError, match="Empty"):
-        last_prediction(Empty(), Features(np.zeros((1, 1), dtype=np.float32)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +25,7 @@ from bench_core import (
     Task,
 )
 from bench_core.cli import main
-from bench_core.conformance import check_learner, task_splits
+from bench_core.conformance import task_splits
 
 SMALL = GBRT(trees=5)
 QUICK = [
@@ -88,11 +87,6 @@ def by_scikit_learn(s: Any, positive: Any, mass: Any) -> tuple[float, float]:
         np.concatenate([mass * target, mass * (1 - target)]),
     )
     return float(model.coef_[0, 0]), float(model.intercept_[0])
-
-
-@learners
-def test_every_promise_is_kept_on_rankings(learner: Any) -> None:
-    check_learner(learner, [Task.RANKING])
 
 
 @learners
@@ -203,28 +197,11 @@ class _Line:
             yield replace(output, scores=self.slope * output.scores + self.intercept)
 
 
-@learners
-def test_the_line_is_part_of_the_state(learner: Any) -> None:
-    splits = ranking()
-    model = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), splits)
-    state = model.state()
-    slope, intercept = json.loads(json.dumps(state["f0.line"]))
-    again = type(model).from_state({**state, "f0.line": [slope, intercept]})
-    assert again.calibration == model.calibration
-    for a, b in zip(scores(model, splits), scores(again, splits), strict=True):
-        assert np.array_equal(a, b)
-
-
 def test_binary_tasks_have_no_line() -> None:
     splits = task_splits(Task.BINARY)
     model = fitted(QUICK[0], splits)
     assert model.calibration is None
     assert "f0.line" not in model.state()
-
-
-def test_an_adapt_model_of_rankings_may_be_f0_itself() -> None:
-    stack = AdaptLin(f0=SMALL, supports=1, iterations=2, gates=1)
-    check_learner(AdaptGBRT(f0=stack, trees=3, iterations=2, gates=2), [Task.RANKING])
 
 
 def test_an_f0_of_other_tasks_is_refused_in_one_line(

@@ -14,7 +14,7 @@ from bench_trees import Settings
 from helpers.fakes import FakeContext
 
 from bench_core import Examples, Prices, Splits, Task, price_list
-from bench_core.conformance import check_learner, task_splits
+from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.execution.predict import predict_split
 
@@ -42,16 +42,6 @@ def reached(splits: Splits, **how: Any) -> tuple[Any, Any]:
         fit(BudgetBoosting(**(QUICK | how)), splits), splits.test, splits.prices, 2
     )
     return path.cost.mean(axis=1), ((path.scores > 0) == splits.test.y).mean(axis=1)
-
-
-def test_it_keeps_the_contract() -> None:
-    check_learner(BudgetBoosting(trees=4, leaves=4, folds=2), [Task.BINARY])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", list(Task))
-def test_it_keeps_the_contract_of_every_task(task: Task) -> None:
-    check_learner(BudgetBoosting(trees=10, leaves=4, folds=2), [task])
 
 
 def test_features_are_bought_by_gain_per_price() -> None:

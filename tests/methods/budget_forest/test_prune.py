@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
-from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes, pruned
+from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes
 from bench_methods.budget_forest.problem import PruningProblem, build
 from bench_methods.budget_forest.pruning_kernels import best_closures, tree_isotonic
-from bench_methods.budget_forest.solver import cost_shares
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
@@ -29,8 +28,6 @@ from helpers.pruning_cases import (
 from helpers.real_cases import letters
 
 from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 PRICED = price_list(
     np.array([1.0, 5.0, 20.0, 24.0]),
@@ -38,7 +35,6 @@ PRICED = price_list(
     split=0.1,
     tree=0.3,
 )
-TRADEOFFS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 50.0)
 
 
 def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Examples]:
@@ -92,24 +88,6 @@ def test_prunings_reach_the_optimum_of_the_linear_program(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_of_all_prunings_the_best_is_found_and_of_these_the_smallest(seed: int) -> None:
-    forest, valid = small(seed, trees=2, depth=2)
-    at, inner = charged(seed), inner_nodes(forest.trees)[0]
-    problem, tau = problem_of(forest, valid, at)
-    found, lost = solved(problem, 0.5, 0.1), misclassified(forest)
-    for tradeoff, objective in zip((0.5, 0.1), found.objective, strict=True):
-        values = {
-            frozenset(k): value_of(forest.trees, lost, k, valid, at, tradeoff * tau)
-            for k in all_prunings(forest.trees)
-        }
-        best = min(values.values())
-        ties = [k for k, value in values.items() if value <= best + 1e-9]
-        kept = frozenset(inner[found.critical > tradeoff].tolist())
-        assert kept == frozenset.intersection(*ties)
-        assert objective / problem.unit == pytest.approx(best, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
 def test_the_path_holds_a_best_of_all_prunings_at_every_tradeoff(seed: int) -> None:
     """At its own tradeoff each point is best, and none is missing between the points."""
     forest, valid = small(seed, trees=2, depth=2)
@@ -147,22 +125,6 @@ def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed
         assert np.all(early.objective * (1 - early.gap) <= best.objective * (1 + 1e-9))
         gaps.append(early.gap)
     assert gaps[-1] <= 1e-2 <= gaps[0]
-
-
-def test_shares_of_a_cell_may_differ_by_any_power() -> None:
-    forest, valid = small(0, rows=200, trees=8, depth=6)
-    problem, _ = problem_of(forest, valid, charged(0))
-    everything = np.zeros(problem.nodes)
-    with workers(1) as crew:
-        total = cost_shares(problem, everything, crew).sum()
-        first = np.where(np.arange(problem.nodes) % 2, 0.25, 5000.5)
-        shares = cost_shares(problem, first, crew)
-        again = cost_shares(problem, first - 1e6, crew)
-        odd = cost_shares(problem, np.where(np.arange(problem.nodes) % 2, 0.0, -60.0), crew)
-    assert shares.sum() == pytest.approx(total)
-    assert np.allclose(shares, again, rtol=1e-9)
-    # a node that takes nothing of shared cells still pays those that are its own
-    assert np.all(shares[1::2] <= odd[1::2] + 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -296,15 +258,6 @@ def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
     assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
 
 
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_at_tradeoff_0_the_base_is_served_to_the_last_bit(task: Task) -> None:
-    base, model, rows = fitted(task, PRICED, tradeoff=0.0)
-    assert model.facts["pruned"] == 0
-    for before, after in zip(path(base, rows), path(model, rows), strict=True):
-        assert before.scores.tolist() == after.scores.tolist()
-        assert same_bills(before, after)
-
-
 def test_trees_without_a_split_are_a_path_of_one_point() -> None:
     rows = examples(Task.BINARY, 100)
     rows = replace(rows, y=np.zeros(100))
@@ -314,15 +267,6 @@ def test_trees_without_a_split_are_a_path_of_one_point() -> None:
     assert paid(only, rows).max() == 0
 
 
-def test_of_a_forest_that_is_not_pruned_nothing_changes() -> None:
-    base, _, _ = fitted(Task.BINARY, price_list(np.zeros(4)), examples(Task.BINARY, 100))
-    forest = forest_of(base)
-    same = pruned(forest, np.ones(len(inner_nodes(forest.trees)[0]), dtype=bool))
-    assert np.array_equal(same.counts, forest.counts)
-    for name in ("start", "feature", "threshold", "left", "right", "missing_left"):
-        assert np.array_equal(getattr(same.trees, name), getattr(forest.trees, name)), name
-
-
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
 def test_a_huge_tradeoff_leaves_the_bags_constants_for_nothing(task: Task) -> None:
     at = price_list(np.array([1.0, 5.0, 20.0, 50.0]), tree=0.5)
@@ -330,24 +274,6 @@ def test_a_huge_tradeoff_leaves_the_bags_constants_for_nothing(task: Task) -> No
     last = path(model, rows)[-1]
     assert mean_cost(last, at) == 0
     assert len(np.unique(last.scores, axis=0)) == 1
-
-
-def test_costs_fall_as_the_tradeoff_rises() -> None:
-    at = price_list(np.array([1.0, 1.2, 1.4, 1.6]))
-    costs = []
-    for tradeoff in TRADEOFFS:
-        _, model, rows = fitted(Task.BINARY, at, tradeoff=tradeoff)
-        costs.append(mean_cost(path(model, rows)[-1], at))
-    assert costs == sorted(costs, reverse=True)
-    assert len(set(costs)) > 4
-
-
-def test_searching_gives_the_same_bits_for_any_number_of_threads() -> None:
-    forest, valid = small(3, rows=200, trees=8, depth=6)
-    problem, _ = problem_of(forest, valid, charged(0))
-    found = [solved(problem, passes=30, threads=threads) for threads in (1, 3)]
-    assert found[0].critical.tobytes() == found[1].critical.tobytes()
-    assert found[0].gap == found[1].gap
 
 
 def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
@@ -368,17 +294,6 @@ def test_without_validation_rows_it_says_so() -> None:
     nobody = Examples(train.X[:0], train.y[:0])
     with pytest.raises(InputError, match="validation rows"):
         BudgetPrune().fit(train, nobody, price_list(np.ones(4)), FakeContext(Task.BINARY, 2))
-
-
-@pytest.mark.parametrize("tradeoff", [0.3, None])
-def test_every_promise_of_a_learner_is_kept(tradeoff: float | None) -> None:
-    check_learner(BudgetPrune(base=BudgetRF(trees=4), tradeoff=tradeoff))
-
-
-@pytest.mark.parametrize("change", [{"tradeoff": -1.0}, {"tolerance": -1.0}, {"iterations": 0}])
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(BudgetPrune(**change))
 
 
 def test_on_letters_pruning_saves_features_at_the_same_accuracy(real_data: Path) -> None:

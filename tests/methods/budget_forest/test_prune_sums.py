@@ -31,7 +31,6 @@ from bench_core import (
     Examples,
     Prediction,
     Prices,
-    Queries,
     Task,
     UsageError,
     price_list,
@@ -224,24 +223,6 @@ def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
         for node in np.unique(leaf):
             mean = outputs[t][leaf == node].mean() - shift
             assert trees.value[node] == pytest.approx(mean, abs=1e-12)
-
-
-@pytest.mark.parametrize("task", list(Task))
-def test_copies_count_like_physical_ones(task: Task) -> None:
-    rows, at = examples(task, 120), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
-    times = np.arange(12) % 3 + 1  # copies of ten rows each: whole queries
-    weighted = replace(rows, multiplicity=np.repeat(times, 10))
-    again = np.concatenate([np.tile(np.arange(10 * q, 10 * q + 10), times[q]) for q in range(12)])
-    queries = rows.queries and Queries.from_sizes(np.full(len(again) // 10, 10))
-    physical = Examples(rows.X[again], rows.y[again], queries)
-    base = GBRT(trees=4, depth=3, l2=0.0)
-    found = []
-    for copies in (weighted, physical):
-        context = fitted(base, task, copies, at)
-        model = BudgetPrune(base=base, tradeoff=0.3).fit(copies, copies, at, context)
-        found.append((model.facts["pruned"], path(model, rows)[-1].scores))
-    assert found[0][0] == found[1][0] > 0
-    assert np.allclose(found[0][1], found[1][1], rtol=0, atol=1e-9)
 
 
 def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:

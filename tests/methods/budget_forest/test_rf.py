@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.budget_forest import BudgetRF, bench_learners
+from bench_methods.budget_forest import BudgetRF
 from bench_methods.budget_forest.forest import CountedForest
 from bench_methods.budget_forest.rf import bag
 from bench_methods.budget_forest.tree_kernels import pairs
@@ -20,8 +20,6 @@ from helpers.real_cases import letters, thyroid
 from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Prices, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
 
@@ -220,18 +218,6 @@ def test_a_budget_that_allows_no_tree_leaves_the_free_constant() -> None:
     assert np.allclose(np.exp(only.scores[0]), shares)
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_a_single_label_gives_the_constant(task: Task, label: float) -> None:
-    train = replace(examples(task), y=np.full(300, label))
-    last = path(fit(BudgetRF(trees=3), train, task), train)[-1]
-    assert mean_cost(last, prices()) == 0
-    if task is Task.MULTICLASS:
-        assert np.all(last.scores.argmax(axis=1) == label)
-    else:
-        assert np.all((last.scores > 0) == bool(label))
-
-
 @pytest.mark.parametrize("label", [-1.0, 3.0])
 def test_labels_that_are_no_classes_are_one_clear_line(label: float) -> None:
     train = examples(Task.MULTICLASS)
@@ -266,29 +252,6 @@ def test_depth_rows_and_alpha_stop_trees_early() -> None:
         assert len(small.feature) < len(whole.feature)
     rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY)
     assert rows.counts.sum(axis=1).min() >= 20
-
-
-def test_progress_is_reported_after_every_tree() -> None:
-    train, context = examples(Task.BINARY), FakeContext(Task.BINARY, 2)
-    BudgetRF(trees=3).fit(train, train, prices(), context)
-    assert context.reports == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(BudgetRF(trees=4))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"trees": 0}, {"alpha": -1.0}, {"budget": -0.1}, {"max_bins": 256}, {"significance": 0.0}],
-)
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(BudgetRF(**change))
-
-
-def test_the_plugin_offers_both_learners_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["budget-rf", "budget-prune"]
 
 
 def test_on_letters_forty_trees_are_nearly_as_good_as_a_random_forest(real_data: Path) -> None:

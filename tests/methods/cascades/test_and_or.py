@@ -12,14 +12,14 @@ from bench_methods.cascades.objectives import Descent, Design, Hinges, descend, 
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import data, fit
-from helpers.cronus_cases import Context, Fixed
+from helpers.cronus_cases import Fixed
+from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from bench_core import Task, price_list
-from bench_core.conformance.tasks import with_learners
 
 SEEDS = st.integers(0, 2**32)
 
@@ -131,29 +131,15 @@ def test_thresholds_are_in_units_of_the_margin_for_binary_tasks_too() -> None:
     assert 0.1 < np.mean(full >= zero) < 0.6
 
 
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        ({"positive_weight": 0.0}, "positive_weight"),
-        ({"thresholds": ()}, "thresholds"),
-        ({"thresholds": (float("inf"),)}, "finite"),
-        ({"cycles": -1}, "cycles"),
-    ],
-)
-def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        with_learners(AndOr(**changed))
-
-
 @pytest.mark.slow
 def test_on_letters_it_learns_and_rejecting_saves(real_data: Path) -> None:
     train, test = letters(real_data)
     at = price_list(np.full(16, 10.0), split=0.25)
-    base = GBRT(trees=100).fit(train, train, at, Context(Task.BINARY))
+    base = GBRT(trees=100).fit(train, train, at, FakeContext(Task.BINARY, 2))
     learner = AndOr(base=Fixed(base.ensemble), ridge=0.01)
     found = {
         p.point.get("threshold"): p
-        for p in path(learner.fit(train, train, at, Context(Task.BINARY)), test)
+        for p in path(learner.fit(train, train, at, FakeContext(Task.BINARY, 2)), test)
     }
     right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
     assert right[None] > 0.85

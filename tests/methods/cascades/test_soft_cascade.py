@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cascades import AndOr, SoftCascade, bench_learners
+from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.cascades.learner import stage_costs, stage_trees
 from bench_methods.cascades.objectives import Descent, Design, Soft, descend
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
-from helpers.cronus_cases import Context, Fixed, stumps
+from helpers.cronus_cases import Fixed, stumps
+from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from bench_core import Examples, InputError, Prices, Task, UsageError, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
+from bench_core import Examples, Prices, Task, UsageError, price_list
 
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
@@ -229,52 +228,12 @@ def test_trees_that_say_nothing_leave_the_shares_of_the_classes(kind: Any) -> No
     mute = stumps([0, 1], [0.0] * 2, [0.5] * 2, [0.5] * 2)
     at = Prices.additive(np.ones(6))
     mute = replace(mute, features=6)
-    model = kind(base=Fixed(mute)).fit(train, train, at, Context(Task.BINARY))
+    model = kind(base=Fixed(mute)).fit(train, train, at, FakeContext(Task.BINARY, 2))
     full = path(model, train)[-1]
     assert np.ptp(full.scores) == 0
     assert mean_cost(full, at) == 0
     if kind is SoftCascade:
         assert probability(full.scores[0]) == pytest.approx(train.y.mean(), abs=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
-    check_learner(kind(base=GBRT(trees=12), stages=3, cycles=3))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_class_is_one_clear_line(kind: Any) -> None:
-    train = data(Task.BINARY)
-    with pytest.raises(InputError, match="all training labels are 1"):
-        fit(kind, replace(train, y=np.ones(len(train))), Task.BINARY)
-    ranked = data(Task.RANKING)
-    with pytest.raises(InputError, match="no training document reaches grade 3"):
-        fit(kind, replace(ranked, y=np.minimum(ranked.y, 2.0)), Task.RANKING)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_base_without_trees_is_refused(kind: Any) -> None:
-    train = data(Task.BINARY)
-    with pytest.raises(UsageError, match="base 'fixed' has no trees"):
-        kind(base=Fixed(None)).fit(train, train, prices(), Context(Task.BINARY))
-
-
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        ({"stages": 0}, "stages"),
-        ({"ridge": 0.0}, "ridge"),
-        ({"limits": (5.0, 1.0)}, "limits"),
-        ({"limits": ()}, "limits"),
-        ({"tolerance": -1.0}, "tolerance"),
-        ({"thresholds": (0.5, 0.5)}, "different"),
-        ({"thresholds": (1.0,)}, "below 1"),
-        ({"tradeoff": -1.0}, "tradeoff"),
-    ],
-)
-def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        with_learners(SoftCascade(**changed))
 
 
 def test_free_features_leave_nothing_to_trade() -> None:
@@ -287,27 +246,13 @@ def test_free_features_leave_nothing_to_trade() -> None:
     np.testing.assert_array_equal(free, none)
 
 
-def test_progress_rises_to_its_total() -> None:
-    train = data(Task.BINARY)
-    context = Context(Task.BINARY)
-    base = GBRT(trees=6).fit(train, train, prices(), Context(Task.BINARY))
-    SoftCascade(base=Fixed(base.ensemble)).fit(train, train, prices(), context)
-    done = [d for d, _ in context.heard]
-    assert done == sorted(done)
-    assert context.heard[-1][0] == context.heard[-1][1]
-
-
-def test_the_plugin_offers_both_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["soft-cascade", "and-or"]
-
-
 @pytest.mark.slow
 def test_on_letters_rejecting_the_unlikely_saves_at_no_loss(real_data: Path) -> None:
     train, test = letters(real_data)
     at = price_list(np.full(16, 10.0), split=0.25)
-    base = GBRT(trees=100).fit(train, train, at, Context(Task.BINARY))
+    base = GBRT(trees=100).fit(train, train, at, FakeContext(Task.BINARY, 2))
     learner = SoftCascade(base=Fixed(base.ensemble), tradeoff=0.2, ridge=0.01)
-    model = learner.fit(train, train, at, Context(Task.BINARY))
+    model = learner.fit(train, train, at, FakeContext(Task.BINARY, 2))
     found = {p.point.get("threshold"): p for p in path(model, test)}
     right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
     assert right[None] > 0.85

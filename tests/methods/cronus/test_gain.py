@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit
 from bench_methods.gbrt import GBRT
-from helpers.cronus_cases import Context
+from helpers.fakes import FakeContext
 from helpers.ranking_sample import DATA, needs
 
 from bench_core import Prices, Splits
@@ -44,10 +44,10 @@ def gains(name: str, seed: int) -> list[tuple[float, float]]:
     """What optimising adds to quality, and its share of the cost, for each tradeoff."""
     dataset = load_registry().dataset(name)()
     splits = dataset.prepare(DataFolder(Path(DATA)), "standard", 0, seed).complete(dataset.task)
-    context = Context(splits.task, splits.train, splits.prices)
+    context = FakeContext(splits.task, 2)
     base = GBRT(trees=TREES[name])
     fitted = base.fit(splits.train, splits.valid, splits.prices, context)  # type: ignore[arg-type]
-    context.fitted = lambda learner: fitted  # type: ignore[method-assign]
+    context.models = {base: fitted}
     rows = []
     for tradeoff in TRADEOFFS[name]:
         fit = splits.train, splits.valid, splits.prices, context

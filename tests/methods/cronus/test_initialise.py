@@ -15,7 +15,6 @@ from bench_methods.cronus.initialise import (
     initialise,
     passing_threshold,
     solve_screened,
-    stage_loss,
 )
 from bench_models.least_squares import Growing, normal_equations, one_blas_thread
 from bench_models.problem import Problem
@@ -97,20 +96,6 @@ def test_the_lasso_is_found_where_many_trees_wait_outside_the_working_set() -> N
     np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("lam", [1e-4, 1e-3])
-def test_the_working_set_it_starts_from_does_not_matter(lam: float) -> None:
-    p = problem(seed=4, n=500, trees=400, sensors=40)
-    cost = StageCost(rho=0.01, lam=lam, arriving=1.0, before=np.zeros(400))
-    few, everything = (
-        solve_screened(p, Growing(p, p.weight), cost, start, cut_off=1e-5, iterations=500)
-        for start in (np.zeros(400), np.ones(400))
-    )
-    normal = normal_equations(p, p.weight)
-    losses = [stage_loss(p, normal, cost, w) for w in (few, everything)]
-    assert 0 < np.count_nonzero(few) < 300
-    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
-
-
 def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
     """Eq. (7), or a later stage of eq. (8), in epigraph form: u >= |b|, v >= kappa, z >= eta."""
     from scipy.optimize import minimize
@@ -181,13 +166,6 @@ def test_the_normal_equations_give_the_loss_of_the_best_constant() -> None:
     assert normal.loss(w) == pytest.approx(0.5 * float(p.weight @ (p.y - f) ** 2), rel=1e-10)
 
 
-def test_threads_change_no_bit() -> None:
-    p = problem(seed=6, n=300, trees=1100, sensors=3)  # three panels
-    one, two = (normal_equations(p, p.weight, threads=t) for t in (1, 2))
-    assert np.array_equal(one.gram, two.gram)
-    assert np.array_equal(one.gram, one.gram.T)
-
-
 def test_the_first_stage_is_a_single_stage_at_an_inflated_price() -> None:
     p = problem(seed=3, n=300)
     c = cascaded(p, lam=0.001, rho=0.001, stages=4)
@@ -232,21 +210,6 @@ def test_a_ruinous_price_empties_every_stage_and_opens_every_gate() -> None:
     assert (c.threshold == -np.inf).all()
     mean = (p.weight @ p.y) / p.weight.sum()
     np.testing.assert_allclose(c.bias, mean)
-
-
-def test_multiplicity_counts_as_physical_copies() -> None:
-    p = problem(seed=4, n=40)
-    copies = np.round(p.share / p.share.min()).astype(int)
-    copied = replace(
-        p,
-        columns=np.repeat(p.columns, copies, axis=1),
-        y=np.repeat(p.y, copies),
-        share=np.repeat(p.share / copies, copies),
-        weight=np.repeat(p.weight / copies, copies),
-    )
-    one, other = (cascaded(x, lam=0.001, rho=0.001) for x in (p, copied))
-    np.testing.assert_allclose(other.weights, one.weights, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(other.threshold, one.threshold, rtol=1e-6)
 
 
 def test_a_constant_tree_gets_no_weight() -> None:

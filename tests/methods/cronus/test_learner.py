@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus import Cronus, CronusInit, CronusSingle, bench_learners
+from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.cronus.cascade import Cascade
 from bench_methods.cronus.learner import gentle_drop, staged
-from bench_methods.gbrt import GBRT
 from bench_models.staged import StagedModel
-from bench_models.tradeoff import price_of_cost
-from helpers.cronus_cases import Context, Fixed, forest, stumps, walk
+from helpers.cronus_cases import Fixed, forest, stumps
 from helpers.fakes import FakeContext
+from helpers.random_trees import path as walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Examples, Features, InputError, Prices, Queries, Task, UsageError, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
+from bench_core import Examples, Features, InputError, Prices, Queries, Task, price_list
 
 N, D = 400, 6
 COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
@@ -57,31 +54,11 @@ def fit(
     if kind is not CronusSingle:
         how = {"stages": 4, **how}
     learner = kind(**how)
-    return learner.fit(train, train, at or prices(), Context(task, train))
+    return learner.fit(train, train, at or prices(), FakeContext(task, 2))
 
 
 def last(model: StagedModel, features: Features) -> Any:
     return list(model.predict_path(features))[-1]
-
-
-def test_the_plugin_registers_three_learners() -> None:
-    assert [c.name for c in bench_learners()] == ["cronus-single", "cronus-init", "cronus"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_multi_class_and_regression_are_not_offered(kind: Any) -> None:
-    assert kind.tasks == {Task.RANKING, Task.BINARY}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_it_buys_is_what_the_trees_of_its_base_read(kind: Any) -> None:
-    """The harness fits what a learner needs and offers nothing else."""
-    train, each = binary(), Prices.additive(COST)
-    learner = kind(base=Fixed(stumps([2, 5], [4.0, 4.0], [-1.0, -1.0], [1.0, 1.0])), tradeoff=0.0)
-    fits = {need: need.fit(train, train, each, None) for need in learner.needs()}
-    model = learner.fit(train, train, each, FakeContext(Task.BINARY, 2, models=fits))
-    bought = last(model, train.features).bills["path"].acquired.unpack()
-    assert np.flatnonzero(bought.any(axis=0)).tolist() == [2, 5]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,14 +78,14 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
         for stage in model.stages:
             trees |= set(stage.entries.tolist())
             score = stage.bias[0] + sum(
-                w * walk(ensemble, t, x)[0]
+                w * walk(ensemble, t, x).value
                 for t, w in zip(stage.entries, stage.weights, strict=True)
             )
             if stage.gate.kind == "score" and score < stage.gate.value:
                 rejected = True
                 break
         gone.append(rejected)
-        tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
+        tested = [f for t in trees for f in walk(ensemble, t, x).features]
         bought = {int(a) for f in tested for a in price.sensors_of(f)}
         assert set(np.flatnonzero(sensors[i])) == bought
         assert splits[i] == len(tested)
@@ -119,15 +96,6 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
     assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_model_keeps_no_tree_that_no_stage_uses(kind: Any) -> None:
-    model = fit(kind, ranking(), tradeoff=0.2, rho_last=(0.05,))
-    used = {int(t) for stage in model.stages for t in stage.entries}
-    assert model.ensemble is not None
-    assert used == set(range(model.ensemble.trees))
-    assert 0 < len(used) < 12  # of the base
-
-
 def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() -> None:
     train = ranking()
     model = fit(CronusInit, train, rho_first=(0.005,), rho_last=(0.005,), tradeoff=0.02)
@@ -135,7 +103,7 @@ def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() ->
     keys = []
     for x in train.X:
         for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
-            outputs = [walk(model.ensemble, t, x)[0] for t in stage.entries]  # type: ignore[arg-type]
+            outputs = [walk(model.ensemble, t, x).value for t in stage.entries]  # type: ignore[arg-type]
             score = stage.bias[0] + float(np.dot(outputs, stage.weights))
             if stage.gate.kind == "score" and score < stage.gate.value:
                 break
@@ -155,7 +123,7 @@ def test_binary_scores_are_corrected_for_the_class_weight() -> None:
     train = Examples(X, np.repeat([0.0, 1.0], 50))
     stump = stumps([0], [0.5], [-0.1], [0.1])
     learner = CronusSingle(base=Fixed(stump), tradeoff=0.0, rho_last=(0.0,), positive_weight=2.0)
-    model = learner.fit(train, train, Prices.additive(np.ones(1)), Context(Task.BINARY))
+    model = learner.fit(train, train, Prices.additive(np.ones(1)), FakeContext(Task.BINARY, 2))
     scores = last(model, train.features).scores
     np.testing.assert_allclose(scores, np.repeat([-2.0, 2.0], 50) - log(2.0), rtol=1e-6)
 
@@ -166,7 +134,7 @@ def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
         train = ranking() if task == Task.RANKING else binary()
         trees = forest(3, train.X, train.y, trees=12)
         a, b = (
-            replace(x, base=Fixed(trees)).fit(train, train, prices(), Context(task))
+            replace(x, base=Fixed(trees)).fit(train, train, prices(), FakeContext(task, 2))
             for x in (usual, same)
         )
         np.testing.assert_array_equal(
@@ -184,18 +152,13 @@ def test_rejected_documents_may_all_score_minus_one() -> None:
     assert set(scores[out].tolist()) == {-1.0}
 
 
-def test_rejected_rows_may_keep_their_stage_score() -> None:
-    model = fit(CronusInit, binary(), Task.BINARY, rejected="score")
-    assert model.rejected == "score"
-
-
 def test_documents_are_positive_from_the_relevant_grade_on() -> None:
     train = ranking()
     as_grades = fit(CronusInit, train, relevant_grade=2)
     trees = as_grades.ensemble
     relabelled = replace(train, y=np.where(train.y >= 2, 3.0, 2.0))
     same = CronusInit(base=Fixed(trees), tradeoff=0.05, stages=4, relevant_grade=3).fit(
-        relabelled, relabelled, prices(), Context(Task.RANKING)
+        relabelled, relabelled, prices(), FakeContext(Task.RANKING, 2)
     )
     np.testing.assert_allclose(
         last(as_grades, train.features).scores, last(same, train.features).scores, rtol=1e-9
@@ -213,64 +176,6 @@ def test_only_relevant_documents_are_one_clear_line() -> None:
     train = ranking()
     with pytest.raises(InputError, match="every training document reaches grade 1"):
         fit(Cronus, replace(train, y=np.maximum(train.y, 1.0)), relevant_grade=1)
-
-
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_one_class_is_one_clear_line(label: float) -> None:
-    with pytest.raises(InputError, match=f"all training labels are {label:g}"):
-        fit(CronusSingle, replace(binary(), y=np.full(N, label)), Task.BINARY)
-
-
-def test_a_base_without_trees_is_refused() -> None:
-    with pytest.raises(UsageError, match="base 'fixed' has no trees"):
-        CronusSingle(base=Fixed(None)).fit(ranking(), ranking(), prices(), Context(Task.RANKING))
-
-
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        ({"tradeoff": -1.0}, "tradeoff"),
-        ({"cut_off": 0.0}, "cut_off"),
-        ({"positive_weight": 0.0}, "positive_weight"),
-        ({"stages": 0}, "stages"),
-        ({"drop": 1.0}, "drop"),
-        ({"delta": 0.5}, "delta"),
-        ({"gate_slope": 0.0}, "gate_slope"),
-        ({"rho_first": (0.1, float("inf"))}, "rho_first"),
-        ({"rho_last": ()}, "rho_last need"),
-        ({"steps": 0}, "steps"),
-    ],
-)
-def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        with_learners(Cronus(**changed))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rescaling_all_costs_changes_nothing(kind: Any) -> None:
-    train = ranking()
-    one, other = (fit(kind, train, at=prices(scale)) for scale in (1.0, 64.0))
-    np.testing.assert_array_equal(
-        last(one, train.features).scores, last(other, train.features).scores
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_multiplicity_counts_as_physical_copies(kind: Any) -> None:
-    train = ranking(multiplicity=True)
-    assert train.multiplicity is not None
-    trees = forest(3, train.X, train.y, trees=12)
-    copied = Examples(
-        np.repeat(train.X, train.multiplicity, axis=0),
-        np.repeat(train.y, train.multiplicity),
-        Queries.from_sizes(train.multiplicity.reshape(-1, 10).sum(axis=1)),
-    )
-    how: dict[str, Any] = {"base": Fixed(trees), "tradeoff": 0.05}
-    one, other = (kind(**how).fit(x, x, prices(), Context(Task.RANKING)) for x in (train, copied))
-    assert len(one.stages) == len(other.stages)
-    for a, b in zip(one.stages, other.stages, strict=True):
-        assert a.entries.tolist() == b.entries.tolist()
-        np.testing.assert_allclose(a.weights, b.weights, rtol=1e-4)
 
 
 def test_a_higher_tradeoff_buys_less() -> None:
@@ -303,7 +208,7 @@ def test_rho_has_no_unit(kind: Any) -> None:
         how |= {"rho_first": (0.2,)}
     one, other = (
         kind(base=Fixed(base), cut_off=cut_off, **how).fit(
-            train, train, prices(), Context(Task.RANKING)
+            train, train, prices(), FakeContext(Task.RANKING, 2)
         )
         for base, cut_off in ((trees, 8e-4), (louder, 1e-4))
     )
@@ -316,7 +221,7 @@ def test_rho_has_no_unit(kind: Any) -> None:
 
 def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised() -> None:
     train, valid = ranking(), ranking(seed=1)
-    trees, context = forest(3, train.X, train.y, trees=12), Context(Task.RANKING)
+    trees, context = forest(3, train.X, train.y, trees=12), FakeContext(Task.RANKING, 2)
     tried = {"rho_first": (0.5, 0.02), "rho_last": (0.4, 0.01, 0.8)}
 
     def model(kind: Any, first: Any, last: Any) -> StagedModel:
@@ -345,7 +250,7 @@ def test_without_validation_rows_the_first_setting_is_taken() -> None:
     train = ranking()
     none = Examples(train.X[:0], train.y[:0], Queries.from_sizes(np.zeros(0, np.int64)))
     learner = Cronus(base=Fixed(forest(3, train.X, train.y)), stages=3, rho_first=(0.1, 0.01))
-    model = learner.fit(train, none, prices(), Context(Task.RANKING))
+    model = learner.fit(train, none, prices(), FakeContext(Task.RANKING, 2))
     assert model.facts["rho"] == [0.1, 0.003]
 
 
@@ -358,54 +263,11 @@ def test_free_features_leave_nothing_to_trade() -> None:
     )
 
 
-def test_tradeoff_is_in_units_of_the_loss_of_the_constant() -> None:
-    from helpers.cronus_cases import problem
-
-    p = problem(seed=1)
-    constant = min(0.5 * float(p.weight @ (p.y - c) ** 2) for c in np.linspace(-1, 1, 20001))
-    assert price_of_cost(3.0, p.constant_loss, 60.0) == pytest.approx(
-        3.0 * constant / 60.0, rel=1e-7
-    )
-
-
 @pytest.mark.parametrize(
     ("survivors", "expected"), [(0.1, 0.15), (0.5**9, 0.15), (0.95**9, 0.05), (1.4, 0.0)]
 )
 def test_the_drop_spares_the_positives(survivors: float, expected: float) -> None:
     assert gentle_drop(0.15, 10, survivors) == pytest.approx(expected)
-
-
-def test_two_fits_are_equal_bit_for_bit_whatever_the_threads() -> None:
-    train = ranking()
-    trees = forest(3, train.X, train.y, trees=12)
-    learner = Cronus(base=Fixed(trees), tradeoff=0.05, stages=4)
-    one, other = (
-        learner.fit(train, train, prices(), Context(Task.RANKING, threads=t)) for t in (1, 2)
-    )
-    np.testing.assert_array_equal(
-        last(one, train.features).scores, last(other, train.features).scores
-    )
-
-
-def test_the_state_gives_the_model_back() -> None:
-    train = ranking()
-    model = fit(Cronus, train)
-    again = StagedModel.from_state(model.state())
-    np.testing.assert_array_equal(
-        last(model, train.features).scores, last(again, train.features).scores
-    )
-    assert again.facts["stages"] == 4
-
-
-def test_progress_rises_to_its_total() -> None:
-    train = ranking()
-    context = Context(Task.RANKING)
-    trees = forest(3, train.X, train.y)
-    Cronus(base=Fixed(trees), stages=3).fit(train, train, prices(), context)
-    done = [d for d, _ in context.heard]
-    assert done == sorted(done)
-    assert len({t for _, t in context.heard}) == 1
-    assert context.heard[-1][0] == context.heard[-1][1]
 
 
 def test_a_vanished_stage_is_not_served() -> None:
@@ -420,12 +282,6 @@ def test_a_vanished_stage_is_not_served() -> None:
     )
     assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
     assert model.stages[0].gate.value == 0.2
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
-    more = {} if kind is CronusSingle else {"rho_first": (0.01, 0.1), "stages": 3}
-    check_learner(kind(base=GBRT(trees=12), rho_last=(0.01,), **more))
 
 
 @settings(max_examples=20, deadline=None)
@@ -454,5 +310,7 @@ def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
     learner = Cronus(
         base=Fixed(ensemble), tradeoff=tradeoff, rho_first=rho, rho_last=rho[:1], stages=stages
     )
-    model = learner.fit(train, train, Prices.additive(np.array([0.0, 7.0])), Context(Task.BINARY))
+    model = learner.fit(
+        train, train, Prices.additive(np.array([0.0, 7.0])), FakeContext(Task.BINARY, 2)
+    )
     assert np.isfinite(last(model, train.features).scores).all()

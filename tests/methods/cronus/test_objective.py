@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,22 +78,6 @@ def test_exit_probabilities_of_a_row_sum_to_one() -> None:
     c = cascade(p, stages=4)
     scores = np.stack([p.score(w, b) for w, b in zip(c.weights, c.bias, strict=True)])
     np.testing.assert_allclose(flow(p, c.threshold, scores).exit.sum(axis=0), 1.0, rtol=1e-12)
-
-
-def test_multiplicity_counts_as_physical_copies() -> None:
-    p = problem(seed=4, n=20)
-    copies = np.round(p.share / p.share.min()).astype(int)
-    copied = replace(
-        p,
-        columns=np.repeat(p.columns, copies, axis=1),
-        y=np.repeat(p.y, copies),
-        share=np.repeat(p.share / copies, copies),
-        weight=np.repeat(p.weight / copies, copies),
-    )
-    c = cascade(p)
-    assert position(copied, PENALTY, c).loss == pytest.approx(
-        position(p, PENALTY, c).loss, rel=1e-12
-    )
 
 
 def test_an_empty_open_stage_costs_nothing_and_changes_nothing() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from bench_methods.cronus import cascade as module
 from bench_methods.cronus.cascade import (
     Cascade,
     Penalty,
@@ -97,15 +96,6 @@ def test_trees_that_tell_nothing_end_at_exact_zeros() -> None:
     end = optimise(p, penalty, start, Settings(cycles=50, reweightings=50, tolerance=0.0))
     assert not end.cascade.weights.any()
     assert end.loss == pytest.approx(p.constant_loss, rel=1e-6)
-
-
-def test_a_step_that_raises_the_loss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    p = problem(seed=1)
-    penalty = Penalty(0.0, np.full(3, 1e-3))
-    at = position(p, penalty, cascade(p))
-    far = lambda objective, weights, bias, *rest: (weights + 100.0, bias, 0.0)  # noqa: E731
-    monkeypatch.setattr(module, "minimise_gated", far)
-    assert improve_stage(p, penalty, at, 0, Settings()) is at
 
 
 def test_a_stage_is_given_no_tree_that_it_does_not_use() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.gbrt import GBRT
-from helpers.cronus_cases import Context
+from helpers.fakes import FakeContext
 from helpers.ranking_sample import documents, needs, precision
 
 from bench_core import Examples, Prices, Task, price_list
@@ -31,10 +31,10 @@ def letters() -> tuple[Examples, Examples, Prices]:
 @cache
 def fitted(data: Any, task: Task, tradeoff: float, rho: float) -> dict[str, Any]:
     train, _, prices = data()
-    context = Context(task, train, prices, threads=2)
+    context = FakeContext(task, 2, threads=2)
     base = GBRT(trees=60)
     models = {"gbrt": base.fit(train, train, prices, context)}
-    context.fitted = lambda learner: models["gbrt"]  # type: ignore[method-assign]
+    context.models = {base: models["gbrt"]}
     for name, kind in KINDS.items():
         more = {} if kind is CronusSingle else {"rho_first": (rho,)}
         learner = kind(base=base, tradeoff=tradeoff, rho_last=(rho,), **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_methods.cronus.initialise import entering, gradient, products
+from bench_methods.cronus.initialise import entering, gradient
 from bench_models.least_squares import Growing
 from helpers.cronus_cases import problem
 from hypothesis import given, settings
@@ -56,16 +56,6 @@ def test_the_gradient_is_that_of_the_loss_with_its_best_constant() -> None:
 
     slopes = [(loss(w + 1e-5 * e) - loss(w - 1e-5 * e)) / 2e-5 for e in np.eye(p.trees)]
     assert gradient(p, growing, w) == pytest.approx(slopes, rel=1e-4, abs=1e-7)
-
-
-def test_products_are_the_same_for_any_number_of_threads() -> None:
-    rng = np.random.default_rng(0)
-    columns = rng.normal(size=(300, 9000)).astype(np.float32)
-    vector = rng.normal(size=9000).astype(np.float32)
-    one, two = (products(columns, vector, threads) for threads in (1, 2))
-    assert np.array_equal(one, two)
-    exact = columns.astype(float) @ vector.astype(float)
-    np.testing.assert_allclose(one, exact, atol=1e-3)
 
 
 def test_trees_added_in_pieces_give_the_normal_equations_of_all() -> None:

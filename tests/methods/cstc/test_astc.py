@@ -144,13 +144,3 @@ def test_by_budgets_alone_the_synthetic_problem_is_not_solved() -> None:
         )
         assert error > 0.02
         assert budget == 2 / 42 or cost.mean() > 12
-
-
-def test_threads_change_no_bit() -> None:
-    p = problem(2, n=300, trees=30)
-    rule = Rule(1e-4, np.inf, 1e-5)
-    one, two = (
-        greedy_tree(p, Shape.balanced(3), rule, constant=True, threads=t).weights.tobytes()
-        for t in (1, 3)
-    )
-    assert one == two

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle, bench_learners
-from bench_methods.gbrt import GBRT
+from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_models.staged import StagedModel
-from helpers.cronus_cases import Fixed, forest, walk
+from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
+from helpers.random_trees import path as walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 N, D = 400, 6
 KINDS = [CSTCSingle, CSCC, CSTC, ASTC]
@@ -61,22 +59,6 @@ def last(model: StagedModel, data: Examples) -> Any:
     return list(model.predict_path(data.features))[-1]
 
 
-def test_the_plugin_registers_four_learners() -> None:
-    assert [c.name for c in bench_learners()] == ["cstc-single", "cscc", "cstc", "astc"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_classes_are_not_offered(kind: Any) -> None:
-    assert kind.tasks == set(TASKS)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_stands_on_its_base_or_on_nothing(kind: Any) -> None:
-    base = Fixed(None)
-    assert kind(base=base).needs() == (base,)
-    assert kind(base=None).needs() == ()
-
-
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_better_than_a_constant(kind: Any, task: Task) -> None:
@@ -101,11 +83,11 @@ def test_each_row_pays_for_its_own_path_through_the_trees_it_met(kind: Any) -> N
         while k >= 0:
             stage = model.stages[k]
             trees |= set(stage.entries.tolist())
-            outputs = [walk(ensemble, t, x)[0] for t in stage.entries]
+            outputs = [walk(ensemble, t, x).value for t in stage.entries]
             score = stage.bias[0] + float(np.dot(outputs, stage.weights))
             passed = stage.gate.kind == "always" or score >= stage.gate.value
             k = stage.then if passed else stage.otherwise
-        tested = [f for t in trees for f in walk(ensemble, t, x)[1]]
+        tested = [f for t in trees for f in walk(ensemble, t, x).features]
         bought = {int(s) for f in tested for s in price.sensors_of(f)}
         assert set(np.flatnonzero(sensors[i])) == bought
         by_hand = sum(price.sensor[s] for s in bought) + 0.25 * len(tested) + 0.5 * len(trees)
@@ -138,16 +120,6 @@ def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rescaling_all_costs_changes_nothing(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    one, other = (
-        last(fit(kind, train, Task.REGRESSION, at=prices(scale)), train).scores
-        for scale in (1.0, 64.0)
-    )
-    np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
 def test_labels_in_other_units_give_the_same_in_those_units(kind: Any, factor: float) -> None:
     train = examples(Task.REGRESSION)
@@ -173,19 +145,6 @@ def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
     assert found.scores.tolist() == pytest.approx([train.y.mean()] * N)
     bill = found.bills["path"]
     assert (bill.feature_cost(prices(), N) + bill.evaluation_cost(prices(), N)).max() == 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_higher_tradeoff_buys_less(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    costs = [
-        last(fit(kind, train, Task.REGRESSION, base=None, tradeoff=t), train)
-        .bills["path"]
-        .feature_cost(prices(), N)
-        .mean()
-        for t in (0.0, 0.3, 100.0)
-    ]
-    assert costs[0] > costs[1] > costs[2] == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -221,14 +180,6 @@ def test_constant_and_missing_columns_are_not_bought(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_query_and_no_validation_rows_are_enough(kind: Any) -> None:
-    train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([N])))
-    none = Examples(train.X[:0], train.y[:0])
-    model = kind(base=None).fit(train, none, prices(), FakeContext(Task.RANKING))
-    assert np.isfinite(last(model, train).scores).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> None:
     train = examples(Task.REGRESSION)
     how = {"base": None, "standardise": True}
@@ -243,67 +194,12 @@ def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_change_no_bit(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    one, two = (
-        last(fit(kind, train, Task.REGRESSION, threads=t), train).scores.tobytes() for t in (1, 3)
-    )
-    assert one == two
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_base_without_trees_is_refused_by_name(kind: Any) -> None:
     base = Fixed(None)
     context = FakeContext(Task.REGRESSION, models={base: base.fit(0, 0, 0, 0)})
     train = examples(Task.REGRESSION)
     with pytest.raises(UsageError, match=f"{kind.name}: base 'fixed' has no trees"):
         kind(base=base).fit(train, train, prices(), context)
-
-
-WRONG: dict[str, Any] = {
-    "tradeoff": -1.0, "rho": float("inf"), "cut_off": 0.0, "iterations": 0, "gate_slope": 0.0,
-    "cycles": -1, "steps": 0, "depth": 9, "stages": 0, "onward": 1.0, "budget": -0.1,
-    "tolerance": -1.0,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), [(k, f.name) for k in KINDS for f in fields(k) if f.name in WRONG]
-)
-def test_values_out_of_range_are_refused_by_name(kind: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=name):
-        with_learners(kind(**{name: WRONG[name]}))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_progress_rises_to_its_total(kind: Any) -> None:
-    train, context = examples(Task.REGRESSION), FakeContext(Task.REGRESSION)
-    kind(base=None).fit(train, train, prices(), context)
-    done = [d for d, _ in context.reports]
-    assert done == sorted(done)
-    assert context.reports[-1][0] == context.reports[-1][1]
-    assert len({total for _, total in context.reports}) == 1
-
-
-@pytest.mark.parametrize("kind", [CSTCSingle, ASTC])
-def test_every_promise_of_a_learner_is_kept(kind: Any) -> None:
-    check_learner(kind(base=GBRT(trees=8)))
-
-
-@pytest.mark.parametrize("kind", [CSCC, CSTC])
-def test_every_promise_of_a_gated_learner_is_kept(kind: Any) -> None:
-    quick: dict[str, Any] = {"cycles": 2, "reweightings": 2}
-    check_learner(kind(base=GBRT(trees=5, depth=2), **quick))
-    small = {"depth": 2} if kind is CSTC else {"stages": 3}
-    check_learner(kind(base=None, prune=False, **quick, **small), [Task.REGRESSION])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("base", [GBRT(trees=12), None], ids=["trees", "raw"])
-@pytest.mark.parametrize("kind", [CSCC, CSTC])
-def test_every_promise_is_kept_at_full_effort(kind: Any, base: Any) -> None:
-    for tradeoff in (0.02, 0.2):
-        check_learner(kind(base=base, tradeoff=tradeoff, prune=tradeoff > 0.1))
 
 
 @settings(max_examples=15, deadline=None)

@@ -251,19 +251,6 @@ def test_a_node_that_tells_no_rows_apart_is_a_leaf() -> None:
     assert t.bias[0] == pytest.approx(float(p.share @ p.y))
 
 
-def test_threads_change_no_bit() -> None:
-    p, shape = problem(2, n=200, trees=10), Shape.balanced(3)
-    ends = []
-    for threads in (1, 3):
-        start = initialise(
-            p, PENALTY, shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50,
-            threads=threads,
-        )  # fmt: skip
-        ends.append(optimise(p, PENALTY, start, Settings(threads=threads)).tree)
-    assert ends[0].weights.tobytes() == ends[1].weights.tobytes()
-    assert ends[0].threshold.tobytes() == ends[1].threshold.tobytes()
-
-
 def test_rows_of_no_weight_have_no_influence() -> None:
     p = problem(4, n=60)
     share = p.share.copy()

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.early_exit import EarlyExit, Lear, bench_learners, exits
+from bench_methods.early_exit import EarlyExit, Lear, exits
 from bench_methods.gbrt import GBRT
-from bench_methods.miser import GreedyMiser
 from bench_models.boosting import prefix_chain
-from bench_models.staged import Gate, Point, Stage, StagedModel
+from bench_models.staged import Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule
-from helpers.boosted_cases import examples, mean_cost, path, prices
-from helpers.cronus_cases import Context, Fixed
+from helpers.boosted_cases import CLASSES, examples, mean_cost, path, prices
+from helpers.cronus_cases import Fixed
+from helpers.cronus_cases import stumps as made
 from helpers.exit_cases import check_scores, random_exits, walk_documents
+from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble, random_rows
 from helpers.ranking_sample import documents, precision
 from helpers.real_cases import letters
@@ -25,8 +26,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 SEEDS = st.integers(0, 2**32)
 NONE = np.zeros(0, dtype=np.int64)
@@ -56,39 +55,8 @@ def test_who_leaves_where_and_for_what_is_the_rules_meaning(
         check_scores(model, features, prediction.scores, expected)
 
 
-@settings(max_examples=40, deadline=None)
-@given(SEEDS, st.sampled_from(RULES))
-def test_a_query_predicted_alone_agrees_bitwise_with_its_block(seed: int, kind: str) -> None:
-    rng = np.random.default_rng(seed)
-    model = random_exits(rng, kind)
-    features = random_features(rng)
-    assert features.queries is not None
-    block = list(model.predict_path(features))
-    for q in range(len(features.queries)):
-        rows = slice(*features.queries.boundaries[q : q + 2])
-        alone = Features(features.X[rows], features.queries.select(q, q + 1))
-        for one, whole in zip(model.predict_path(alone), block, strict=True):
-            assert one.scores.tobytes() == whole.scores[rows].tobytes()
-            bits = whole.bills["path"].acquired.bits[rows]
-            assert one.bills["path"].acquired.bits.tobytes() == bits.tobytes()
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, st.sampled_from(RULES))
-def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int, kind: str) -> None:
-    rng = np.random.default_rng(seed)
-    model = random_exits(rng, kind)
-    features = random_features(rng)
-    again = ExitModel.from_state(model.state())
-    for one, other in zip(model.predict_path(features), again.predict_path(features), strict=True):
-        assert dict(one.point) == dict(other.point)
-        assert one.scores.tobytes() == other.scores.tobytes()
-
-
 def stumps() -> Any:
     """Tree t adds t + 1 where feature t is above 0; the constant is 0."""
-    from helpers.cronus_cases import stumps as made
-
     return made([0, 1, 2], [0.0] * 3, [0.0] * 3, [1.0, 2.0, 3.0])
 
 
@@ -118,30 +86,6 @@ def test_costs_of_a_tiny_ensemble_by_hand() -> None:
     assert full.bills["model"].feature_cost(at, 3).tolist() == [111.0] * 3
 
 
-def test_two_best_survive_a_proximity_of_zero_with_ties_kept() -> None:
-    model = exits_after_each([[0.0, 0.0]], "proximity", k=2)
-    X = np.array([[1, 1, 1], [-1, 1, 1], [1, -1, 1], [1, 1, -1]], dtype=np.float32)
-    one, _ = model.predict_path(Features(X, Queries.from_sizes(np.array([4]))))
-    # scores after the first tree 1 0 1 1: the second best is 1, so only row 1 leaves;
-    # after the second 3 - 1 3: row 2 leaves
-    assert one.bills["path"].acquired.unpack().sum(axis=1).tolist() == [3, 1, 2, 3]
-
-
-def test_nobody_leaves_a_query_with_fewer_than_k_survivors() -> None:
-    model = exits_after_each([[0.0, 0.0]], "proximity", k=3)
-    X = np.array([[1, 1, 1], [-1, 1, 1]], dtype=np.float32)
-    one, _ = model.predict_path(Features(X, Queries.from_sizes(np.array([2]))))
-    assert one.scores.tolist() == [6.0, 5.0]
-
-
-def test_capacity_depends_on_the_order_within_the_query_only() -> None:
-    model = exits_after_each([[1.0, 1.0]], "capacity")
-    rows = np.array([[-1, 1, 1], [1, 1, 1]], dtype=np.float32)
-    for order, bought in (([0, 1], [3, 3]), ([1, 0], [3, 1])):
-        one, _ = model.predict_path(Features(rows[order], Queries.from_sizes(np.array([2]))))
-        assert one.bills["path"].acquired.unpack().sum(axis=1).tolist() == bought
-
-
 def test_the_model_bill_charges_every_tree_of_the_stages_reached() -> None:
     one, _ = exits_after_each([[0.5, 2.5]]).predict_path(
         Features(np.array([[-1, 1, 1], [1, 1, 1]], dtype=np.float32))
@@ -163,16 +107,6 @@ def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None
     assert both == [pytest.approx(expected, rel=1e-12)] * 2
 
 
-def test_chains_with_gates_are_refused() -> None:
-    stages = [
-        Stage(NONE, np.zeros(0), np.zeros(1), gate=Gate("score", 0.0), then=1),
-        Stage(NONE, np.zeros(0), np.zeros(1)),
-    ]
-    chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
-    with pytest.raises(ValueError, match="let all rows pass"):
-        ExitModel(chain, ExitRule("score", np.zeros((1, 1))), [{"t": 0}], {"t": 1})
-
-
 def test_exits_come_every_so_many_trees_and_the_last_is_the_end() -> None:
     assert exits(30, 10) == [10, 20, 30]
     assert exits(25, 10) == [10, 20, 25]
@@ -182,7 +116,7 @@ def test_exits_come_every_so_many_trees_and_the_last_is_the_end() -> None:
 
 def fitted(train: Examples, task: Task, trees: Any, at: Prices | None = None, **how: Any) -> Any:
     learner = EarlyExit(base=Fixed(trees), **how)
-    context = Context(task, train, at or prices())
+    context = FakeContext(task, 2)
     return learner.fit(train, train, at or prices(), context)
 
 
@@ -205,7 +139,7 @@ def test_ranks_fall_linearly_from_the_threshold_to_k() -> None:
 
 def test_a_score_threshold_leaves_its_share_of_the_training_rows_below() -> None:
     train = replace(examples(Task.RANKING), multiplicity=np.repeat([1, 3], 150))
-    trees = GBRT(trees=8).fit(train, train, prices(), Context(Task.RANKING)).ensemble
+    trees = GBRT(trees=8).fit(train, train, prices(), FakeContext(Task.RANKING, 2)).ensemble
     model = fitted(train, Task.RANKING, trees, every=4, rule="score", thresholds=(0.5,))
     partial = trees.select(np.arange(4))
     bar = model.rule.values[0, 0]
@@ -218,32 +152,28 @@ def test_a_score_threshold_leaves_its_share_of_the_training_rows_below() -> None
 def test_class_thresholds_that_everybody_exceeds_are_left_out() -> None:
     for task, least in ((Task.BINARY, 0.55), (Task.MULTICLASS, 0.4)):
         train = examples(task)
-        base = GBRT(trees=6).fit(train, train, prices(), Context3(task))
+        base = GBRT(trees=6).fit(train, train, prices(), FakeContext(task, CLASSES[task]))
         learner = EarlyExit(base=Fixed(base.ensemble), every=2)
-        model = learner.fit(train, train, prices(), Context3(task))
+        model = learner.fit(train, train, prices(), FakeContext(task, CLASSES[task]))
         assert model.points[0]["threshold"] == least
-
-
-class Context3(Context):
-    """With three classes where there are classes."""
-
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
-        self.classes = {Task.BINARY: 2, Task.MULTICLASS: 3}.get(task, 0)
 
 
 def test_for_classes_an_exit_comes_after_whole_iterations() -> None:
     train = examples(Task.MULTICLASS)
-    base = GBRT(trees=7).fit(train, train, prices(), Context3(Task.MULTICLASS))
+    base = GBRT(trees=7).fit(
+        train, train, prices(), FakeContext(Task.MULTICLASS, CLASSES[Task.MULTICLASS])
+    )
     learner = EarlyExit(base=Fixed(base.ensemble), every=3)
-    model = learner.fit(train, train, prices(), Context3(Task.MULTICLASS))
+    model = learner.fit(
+        train, train, prices(), FakeContext(Task.MULTICLASS, CLASSES[Task.MULTICLASS])
+    )
     assert model.facts["exits"] == [9, 18, 21]
 
 
 @pytest.mark.parametrize("rule", RANKING_RULES)
 def test_the_full_model_is_the_base_bit_for_bit_and_exits_save(rule: Any) -> None:
     train = examples(Task.RANKING)
-    base = GBRT(trees=30).fit(train, train, prices(), Context(Task.RANKING))
+    base = GBRT(trees=30).fit(train, train, prices(), FakeContext(Task.RANKING, 2))
     model = fitted(train, Task.RANKING, base.ensemble, every=5, rule=rule, k=2)
     found = path(model, train)
     whole = path(base, train)[-1]
@@ -266,43 +196,11 @@ def test_an_ensemble_without_exits_has_the_full_model_only() -> None:
         assert only.point == {"trees": trees}
 
 
-@pytest.mark.parametrize("rule", RANKING_RULES)
-@pytest.mark.parametrize("base", [GBRT(trees=12), GreedyMiser(trees=12, tradeoff=0.05)])
-def test_every_promise_of_a_learner_is_kept_for_ranking(rule: Any, base: Any) -> None:
-    check_learner(EarlyExit(base=base, every=3, rule=rule, k=2), [Task.RANKING])
-
-
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_every_promise_of_a_learner_is_kept_for_classes(task: Task) -> None:
-    check_learner(EarlyExit(base=GBRT(trees=12), every=3), [task])
-
-
 def test_rules_that_do_not_suit_the_task_are_refused() -> None:
     with pytest.raises(UsageError, match="rule=class: ranking takes proximity"):
         fitted(examples(Task.RANKING), Task.RANKING, stumps(), rule="class")
     with pytest.raises(UsageError, match="rule=rank: binary takes class"):
         fitted(examples(Task.BINARY), Task.BINARY, stumps(), rule="rank")
-
-
-def test_a_base_without_trees_is_refused() -> None:
-    with pytest.raises(UsageError, match="base 'fixed' has no trees"):
-        fitted(examples(Task.RANKING), Task.RANKING, None)
-
-
-@pytest.mark.parametrize(
-    ("changed", "fault"),
-    [
-        ({"every": 0}, "every"),
-        ({"k": 0}, "k must"),
-        ({"thresholds": ()}, "thresholds"),
-        ({"thresholds": (1.0, 1.0)}, "different"),
-        ({"thresholds": (-1.0,)}, "at least 0"),
-        ({"thresholds": tuple(float(t) for t in range(100))}, "99"),
-    ],
-)
-def test_impossible_parameters_are_refused(changed: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ValueError, match=fault):
-        with_learners(EarlyExit(**changed))
 
 
 def test_odd_rows_change_nothing_for_others() -> None:
@@ -314,16 +212,11 @@ def test_odd_rows_change_nothing_for_others() -> None:
         assert np.isfinite(prediction.scores).all()
 
 
-def test_the_plugin_offers_both_by_name() -> None:
-    assert [cls.name for cls in bench_learners()] == ["early-exit", "lear"]
-    assert all(cls.tasks for cls in (EarlyExit, Lear))
-
-
 @pytest.mark.slow
 def test_on_letters_confident_rows_leave_early_at_no_loss(real_data: Path) -> None:
     train, test = letters(real_data)
     at = price_list(np.full(16, 1.0), split=0.25)
-    base = GBRT(trees=200).fit(train, train, at, Context(Task.BINARY))
+    base = GBRT(trees=200).fit(train, train, at, FakeContext(Task.BINARY, 2))
     model = fitted(train, Task.BINARY, base.ensemble, at)
     found = {p.point.get("threshold"): p for p in path(model, test)}
     right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
@@ -336,9 +229,9 @@ def test_on_letters_confident_rows_leave_early_at_no_loss(real_data: Path) -> No
 @pytest.mark.parametrize("learner", [EarlyExit(), Lear(sentinels=(10, 20, 40), k=5)])
 def test_on_the_ranking_sample_documents_leave_early_at_no_loss(learner: Any) -> None:
     train, test, at = documents()
-    base = GBRT(trees=100).fit(train, train, at, Context(Task.RANKING))
+    base = GBRT(trees=100).fit(train, train, at, FakeContext(Task.RANKING, 2))
     learner = replace(learner, base=Fixed(base.ensemble))
-    *swept, full = path(learner.fit(train, train, at, Context(Task.RANKING)), test)
+    *swept, full = path(learner.fit(train, train, at, FakeContext(Task.RANKING, 2)), test)
     whole = precision(full.scores, test)
     as_good = [p for p in swept if precision(p.scores, test) >= whole - 0.005]
     assert min(mean_cost(p, at) for p in as_good) < 0.85 * mean_cost(full, at)

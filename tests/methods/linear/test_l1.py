@@ -13,16 +13,14 @@ import pytest
 from bench_methods.linear import L1, lasso
 from bench_methods.linear.kernels import descend
 from bench_methods.linear.l1 import MarginalPrices
-from bench_methods.linear.model import LinearPath, Scaling
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
+from bench_methods.linear.model import Scaling
+from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Examples, Features, Prices, Queries, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
 
@@ -235,30 +233,6 @@ def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("task", Task)
-def test_a_row_alone_scores_the_same_bits_as_in_a_block(task: Task) -> None:
-    train = examples(task)
-    model = fit(L1(points=5), train, task)
-    whole = list(model.predict_path(Features(train.X)))
-    for i in range(0, 300, 41):
-        for a, b in zip(whole, model.predict_path(Features(train.X[i : i + 1])), strict=True):
-            assert a.scores[i].tobytes() == b.scores[0].tobytes()
-
-
-@pytest.mark.parametrize("task", Task)
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_a_single_label_gives_the_constant(task: Task, label: float) -> None:
-    train = replace(examples(task), y=np.full(300, label))
-    (only,) = path(fit(L1(), train, task), train)
-    assert mean_cost(only, prices()) == 0
-    if task is Task.MULTICLASS:
-        assert np.all(only.scores.argmax(axis=1) == label)
-    elif task is Task.BINARY:
-        assert np.all((only.scores > 0) == bool(label))
-    else:
-        assert only.scores.tolist() == [label] * 300
-
-
-@pytest.mark.parametrize("task", Task)
 def test_separable_labels_constant_columns_and_one_query_are_no_trouble(task: Task) -> None:
     train = examples(task)
     X = train.X.copy()
@@ -331,62 +305,6 @@ def test_what_costs_nothing_more_is_not_charged(at: Prices, second: float) -> No
         half = point["tradeoff"] * size / 2
         wanted = [soft(b, half * c) for b, c in zip((0.8, 0.1, 0.5), prices_now, strict=True)]
         assert weights[0] == pytest.approx(wanted, abs=1e-5)
-
-
-def test_rescaling_all_costs_changes_no_prediction() -> None:
-    train = examples(Task.BINARY)
-    a, b = (path(fit(L1(), train, Task.BINARY, prices(s)), train) for s in (1.0, 1000.0))
-    assert [p.scores.tolist() for p in a] == [
-        pytest.approx(p.scores.tolist(), rel=1e-9, abs=1e-9) for p in b
-    ]
-
-
-@pytest.mark.parametrize("task", Task)
-def test_copies_count_as_rows(task: Task) -> None:
-    train = examples(task, n=120)
-    m = np.where(np.arange(120) % 3 == 0, 4, 1)
-    copied = Examples(np.repeat(train.X, m, axis=0), np.repeat(train.y, m))
-    a, b = (
-        path(fit(L1(points=20), one, task), train)
-        for one in (replace(train, multiplicity=m), copied)
-    )
-    for x, y in zip(a, b, strict=True):
-        assert np.allclose(x.scores, y.scores, rtol=0, atol=1e-6)
-
-
-def test_progress_reaches_its_end() -> None:
-    train, context = examples(Task.BINARY), FakeContext(Task.BINARY, 2)
-    L1(points=7).fit(train, train, prices(), context)
-    assert context.reports == [(k, 7) for k in range(1, 8)]
-
-
-def test_a_rebuilt_model_is_the_same() -> None:
-    train = examples(Task.MULTICLASS)
-    model = fit(L1(points=5), train, Task.MULTICLASS)
-    again = LinearPath.from_state(model.state())
-    for a, b in zip(path(model, train), path(again, train), strict=True):
-        assert a.scores.tolist() == b.scores.tolist()
-        assert dict(a.point) == dict(b.point)
-
-
-def test_every_promise_of_a_learner_is_kept() -> None:
-    check_learner(L1(points=6))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"points": 0},
-        {"points": 100},
-        {"least": 0.0},
-        {"least": 1.0},
-        {"steps": 0},
-        {"tolerance": 0.0},
-    ],
-)
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(L1(**change))
 
 
 def test_on_letters_more_features_are_more_accurate_up_to_what_a_linear_model_can(

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.linear import L1, RBFSVM, AverageKernelSVM, bench_learners
-from bench_methods.linear.svm import KernelMachine, descriptors, sampled
+from bench_methods.linear import RBFSVM, AverageKernelSVM
+from bench_methods.linear.svm import descriptors, sampled
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from bench_core import DiscountGroup, Examples, Features, InputError, Task, price_list
-from bench_core.conformance import check_learner
-from bench_core.conformance.tasks import with_learners
+from bench_core import DiscountGroup, Examples, Task, price_list
 
 BOTH = [RBFSVM(), AverageKernelSVM()]
 
@@ -86,29 +83,6 @@ def test_descriptors_are_features_joined_by_sensors() -> None:
     assert [g.tolist() for g in descriptors(at)] == [[0, 2, 6], [1, 3], [4, 5]]
 
 
-@both()
-def test_copies_count_as_rows(learner: Any) -> None:
-    train, _ = complete(Task.BINARY, n=90)
-    m = np.where(np.arange(90) % 3 == 0, 4, 1)
-    copied = Examples(np.repeat(train.X, m, axis=0), np.repeat(train.y, m))
-    (a,), (b,) = (
-        path(fit(learner, one, Task.BINARY), train)
-        for one in (replace(train, multiplicity=m), copied)
-    )
-    assert a.scores.tolist() == b.scores.tolist()
-
-
-@both()
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_a_row_alone_scores_the_same_bits_as_in_a_block(learner: Any, task: Task) -> None:
-    train = examples(task)
-    model = fit(learner, train, task)
-    (whole,) = model.predict_path(Features(train.X))
-    for i in range(0, 300, 29):
-        (one,) = model.predict_path(Features(train.X[i : i + 1]))
-        assert one.scores[0].tobytes() == whole.scores[i].tobytes()
-
-
 def test_more_rows_than_allowed_are_sampled_by_the_seed() -> None:
     train = examples(Task.BINARY)
     learner = RBFSVM(max_rows=40)
@@ -148,60 +122,9 @@ def test_a_class_without_rows_is_never_chosen(learner: Any) -> None:
     assert set(only.scores.argmax(axis=1).tolist()) == {0, 2}
 
 
-@both()
-def test_a_single_label_is_refused_in_one_line(learner: Any) -> None:
-    train = replace(examples(Task.BINARY), y=np.ones(300))
-    with pytest.raises(InputError, match="all training labels are 1; it needs two classes"):
-        fit(learner, train, Task.BINARY)
-
-
-@both()
-def test_features_that_never_vary_are_refused_in_one_line(learner: Any) -> None:
-    train = examples(Task.BINARY)
-    train = replace(train, X=np.full_like(train.X, 3))
-    with pytest.raises(InputError, match="no feature varies"):
-        fit(learner, train, Task.BINARY)
-
-
-@both()
-def test_a_rebuilt_model_is_the_same(learner: Any) -> None:
-    train = examples(Task.BINARY)
-    model = fit(learner, train, Task.BINARY)
-    (a,), (b,) = path(model, train), path(KernelMachine.from_state(model.state()), train)
-    assert a.scores.tolist() == b.scores.tolist()
-
-
-@pytest.mark.parametrize("learner", [*BOTH, RBFSVM(probability="platt")], ids=str)
-def test_every_promise_of_a_learner_is_kept(learner: Any) -> None:
-    check_learner(learner)
-
-
-@pytest.mark.parametrize("change", [{"C": 0.0}, {"gamma": -1.0}, {"max_rows": 1}])
-def test_values_out_of_range_are_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(change))):
-        with_learners(RBFSVM(**change))
-
-
-def test_the_plugin_offers_them_by_name() -> None:
-    assert bench_learners() == [L1, RBFSVM, AverageKernelSVM]
-
-
 def test_on_letters_it_stands_far_above_a_linear_model(real_data: Path) -> None:
     train, test = letters(real_data)
     context = FakeContext(Task.BINARY, 2)
     model = RBFSVM(max_rows=3000).fit(train, test, price_list(np.ones(16)), context)
     (only,) = path(model, test)
     assert float(np.mean((only.scores > 0) == test.y)) > 0.88  # linear: 0.72
-
-
-def test_a_machine_is_trained_by_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, fit_as_usual = [], SVC.fit
-
-    def spied(self: SVC, *args: Any, **more: Any) -> SVC:
-        seen.extend(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
-        return fit_as_usual(self, *args, **more)
-
-    monkeypatch.setattr(SVC, "fit", spied)
-    with threadpool_limits(2, user_api="blas"):
-        fit(RBFSVM(), complete(Task.BINARY, 40)[0], Task.BINARY)
-    assert set(seen) == {1}
