@@ -80,6 +80,7 @@ class Fixed:
 
 def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
     """Fit a learner and what it needs."""
+    splits = splits.complete()
     below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
     context = FakeContext(splits.task, splits.classes, models=below, **more)
     return learner.fit(splits.train, splits.valid, splits.prices, context)
