@@ -104,6 +104,7 @@ def _fitted(learner: Any, splits: Splits) -> Any:
 
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
     """Fit a learner on a task."""
+    splits = splits.complete()
     metric = default_metric(splits.task)
     return fit_in_process(with_learners(learner), splits, metric, seed, threads)
 

@@ -49,6 +49,7 @@ ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
 HEADERS = ("name", "feature", "index")
 FEW_NAMES = 10
+LARGEST_COST = 1e100  # sums over features and rows stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +236,15 @@ def _number(value: Any) -> float | None:
 
 
 def _cost(place: str, name: str, value: Any) -> float:
-    """A cost, checked: a finite number of at least 0."""
+    """A cost, checked: a number from 0 to ``LARGEST_COST``."""
     cost = _number(value)
     if cost is None:
         raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
+    if LARGEST_COST < cost < math.inf:
+        raise InputError(
+            f"{place}: feature {name!r} costs {value}, more than can be added up; give all costs "
+            "in a larger unit"
+        )
     if not 0 <= cost < math.inf:
         raise InputError(
             f"{place}: feature {name!r} costs {value}; costs are finite and >= 0, correct it"

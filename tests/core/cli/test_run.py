@@ -110,7 +110,7 @@ def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
     (command,) = [line for line in ended.out.splitlines() if line.startswith("bench run ")]
     assert command == (
         "bench run --data data.csv --label label --task binary --costs costs.csv "
-        "--plugin mine --learners toy"
+        "--learners toy --plugin mine"
     )
     again = bench(*command.split()[1:])
     assert "1 of 1 trials are there already" in again.err
