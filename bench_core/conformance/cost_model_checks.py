@@ -65,7 +65,7 @@ def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
     for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         alone = _bill(costs, bought[a:b], Queries(np.array([0, b - a])))
         if not np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0):
-            raise ConformanceError("a query by itself is billed otherwise than among others")
+            raise ConformanceError("a query by itself is billed differently than among others")
 
 
 def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -75,7 +75,7 @@ def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """
     again = from_json(to_json(costs))
     if not np.array_equal(_bill(again, bought, queries), _bill(costs, bought, queries)):
-        raise ConformanceError("rebuilt from its state it bills otherwise")
+        raise ConformanceError("rebuilt from its state it bills differently")
 
 
 def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:

@@ -14,8 +14,7 @@ from bench_core.protocols import CompleteDataset
 from bench_core.splits import Splits
 
 STRAY = 0.02
-"""The share of test rows that may also be training rows, above that which training rows repeat
-among themselves."""
+"""Share of test rows that may also be training rows, in excess of what repeats by chance."""
 
 
 def check_members(dataset: Any, source: Any) -> None:
@@ -97,7 +96,7 @@ def check_repeatable(dataset: Any, source: Any) -> None:
     others = {k: v for k, v in last.items() if k not in dataset_of(dataset).depends_on}
     again = {"seed": 0, "fold": 0} | others
     if fingerprint(dataset.prepare(source, "quick", **again)) != first:
-        raise ConformanceError(f"prepared again with {others}, its arrays are others")
+        raise ConformanceError(f"prepared again with {others}, its arrays differ")
 
 
 @lru_cache(maxsize=1)

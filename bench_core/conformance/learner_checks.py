@@ -171,8 +171,8 @@ def check_rescaled_costs(learner: Any, splits: Splits) -> None:
 
 
 def check_tradeoff(learner: Any, splits: Splits) -> None:
-    """A learner with ``tradeoff`` works with 0 and with 1000000, and does not spend more where
-    features are dearer.
+    """A learner with ``tradeoff`` works with 0 and with 1000000, and its cost does not rise with
+    it.
 
     Remedy: 0 ignores costs, and a huge one buys next to nothing: mind divisions and empty choices.
     """
@@ -187,13 +187,13 @@ def check_tradeoff(learner: Any, splits: Splits) -> None:
         spent.append(float(_path(model, splits).cost[-1].mean()))
     if spent[1] > spent[0] * (1 + TOLERANCE):
         raise ConformanceError(
-            f"it spends {spent[0]:g} with tradeoff 0, {spent[1]:g} with {HUGE:g}"
+            f"its cost is {spent[0]:g} with tradeoff 0, {spent[1]:g} with {HUGE:g}"
         )
 
 
 def check_multiplicity(learner: Any, splits: Splits) -> None:
     """Deterministic training on a row that stands for m copies equals training on the copies.
-    Learners that depend on the seed are let off: they must agree in distribution only. So are those
+    Learners that depend on the seed are excused: they must agree in distribution only. So are those
     that compare the rows of a query while they serve, where a row counts once.
 
     Remedy: weigh each row by ``train.weights`` in every sum, mean and count.
@@ -209,8 +209,7 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
 
 
 def check_poor_features(learner: Any, splits: Splits) -> None:
-    """A feature that is never there, one that never varies, and rows of which nothing is there do
-    no harm.
+    """A feature that is always missing, a constant one, and rows without any value do no harm.
 
     Remedy: replace NaN before arithmetic (``np.nan_to_num``), by a constant where a mean of nothing
     but NaN would be taken, and guard divisions by a deviation or a range, which may be 0.
@@ -227,7 +226,7 @@ def check_poor_features(learner: Any, splits: Splits) -> None:
 
 
 def check_one_class(learner: Any, splits: Splits) -> None:
-    """Training labels that are all alike do no harm: rare classes are absent from some folds.
+    """Training labels of one class do no harm: rare classes are absent from some folds.
 
     Remedy: give scores of a column for every class of ``context.classes``, also one without rows.
     """
@@ -271,7 +270,7 @@ def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath
 
 def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) -> None:
     if one.points != two.points:
-        raise ConformanceError(f"{how}: its path is another one")
+        raise ConformanceError(f"{how}: its path is different")
     for name in ("scores", "cost"):
         a, b = getattr(one, name), getattr(two, name)
         far = np.abs(a - b).max(initial=0.0)
@@ -309,7 +308,7 @@ def _feature_read(model: Any, splits: Splits) -> str:
 
 
 def _copes(learner: Any, splits: Splits) -> None:
-    """Fit and predict; what the learner refuses in one line is let pass."""
+    """Fit and predict; a learner that refuses the data in one line keeps the promise."""
     try:
         model = fit(learner, splits)
     except BenchError:

@@ -71,7 +71,7 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
 def check_copies(metric: Any, task: Task, examples: Examples) -> None:
     """A row of multiplicity m counts as m copies of it.
 
-    Remedy: where ``multiplicity`` is not None, let each row count so often.
+    Remedy: where ``multiplicity`` is not None, count each row so many times.
     """
     weighted, physical = with_copies(examples)
     scores = _scores(task, examples)

@@ -211,10 +211,10 @@ class Amnesia(Odd):
     [
         (Welcome, "check_bills: buying nothing costs something"),
         (Rebate, "check_more_costs_more: with more sensors a query costs less"),
-        (Crowd, "check_blocks: a query by itself is billed otherwise"),
+        (Crowd, "check_blocks: a query by itself is billed differently"),
         (Rebate, "check_surrogate: parts that cost"),
         (Single, r"check_bills: .* feature_cost has shape \(\)"),
-        (Amnesia, "check_state: rebuilt from its state it bills otherwise"),
+        (Amnesia, "check_state: rebuilt from its state it bills differently"),
     ],
 )
 def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) -> None:
@@ -263,7 +263,7 @@ def test_a_sound_one_passes(check: Callable[[Any], None], sound: Any) -> None:
     ("report", "line"),
     [
         (Forgets, "check_written: for suffix '.txt' nothing was written"),
-        (Dated, "check_same_bytes: two files .txt of one run differ"),
+        (Dated, "check_written: two files .txt of one run differ"),
         (Dropping, "check_frame: "),
         (Dotless, "check_members: suffix 'txt' begins with no dot"),
     ],
