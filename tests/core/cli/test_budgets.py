@@ -29,7 +29,7 @@ def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -
     plain = frame[frame["cap"].isna() & (frame["split"] != "train")]
     assert len(plain) == (2 + 3 + 4) * 2  # a path begins with no column
     assert (capped["cost_max"] <= capped["cap"]).all()
-    assert set(capped["audit"]) == {"declared"}  # a plugin's learner, inline
+    assert set(capped["audit"]) == {"sampled"}
     assert not capped["chosen"].notna().any()
     bills_are_what_is_bought(frame, pd.read_csv(StringIO(bench("export", "--features").out)))
 
@@ -129,10 +129,10 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
         (("features", "-b", "1,2"), "--budget 1,2: write one budget here, as 1"),
         (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
         (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
-        (("run", *QUICK, "--caps", "0"), "--caps: '0' is no cap: write numbers > 0 with commas"),
-        (("run", *QUICK, "--caps", "p95 3"), "--caps: 'p95 3' is no cap: write numbers > 0"),
-        (("run", *QUICK, "--caps", "a"), "--caps: budget 'a' is not a cost"),
-        (("reprice", "--costs", "costs.csv", "--caps", "0"), "--caps: '0' is no cap"),
+        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is no cap: write numbers > 0 with commas"),
+        (("run", *QUICK, "--caps", "p95 3"), "'--caps': 'p95 3' is no cap: write numbers > 0"),
+        (("run", *QUICK, "--caps", "a"), "'--caps': budget 'a' is not a cost"),
+        (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is no cap"),
     ],
 )
 def test_a_wrong_budget_is_one_line(
