@@ -11,13 +11,17 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 ANSWERS = {
     "Where is a cost computed?": ("def feature_cost", "class Meter"),
+    "Where is an option of a run declared, with its help, check and Python argument?": (
+        "class RunRequest",
+    ),
+    "Where does a request become results?": ("def carried_out",),
     "Where is a plan made?": ("def make_plan",),
     "What decides whether an old result can be reused?": ("def fit_key", "def score_key"),
     "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
     "Where is an operating point chosen?": ("def best_points", "def under_budget"),
-    "Where is a row written to the store?": ("INSERT INTO",),
+    "Where is a row written to the store?": ("def trial", "def put"),
     "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),
     "Where is a data file read?": ("def read_svmlight", "def read_table"),
     "Which function is which equation of a paper?": ("eq. 8",),

@@ -59,7 +59,7 @@ def command(
     modules of -p register."""
     if not names and not plugins:
         raise UsageError("name what to check, or a module of the current folder by -p MODULE")
-    from bench_core.conformance.choose import chosen_cases
+    from bench_core.conformance import chosen_cases
 
     registry = options.registry(plugins, data_dir)
     which = {"dataset": "data set", "cost-model": "cost model"}.get(kind or "", kind or "")

@@ -15,7 +15,6 @@ from bench_models.logistic import softplus_and_sigmoid
 
 LEAST_SLOPE = 1e-3
 """Log-odds that one standard deviation of the scores is worth at least."""
-_STEPS = 100
 
 
 class Line(NamedTuple):
@@ -32,6 +31,8 @@ class Line(NamedTuple):
 def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
     """The rising line of least logistic loss for ``scores`` (n,), rows counting ``mass`` (n,)
     times."""
+    from scipy.optimize import minimize
+
     ones = float(mass[positive].sum())
     others = float(mass.sum()) - ones
     target = np.where(positive, (ones + 1) / (ones + 2), 1 / (others + 2))
@@ -40,52 +41,21 @@ def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
     spread = float(np.sqrt((share * (scores - centre) ** 2).sum()))
     varied = bool(np.ptp(scores) > 0) and spread > 0
     z = (scores - centre) / spread if varied else np.zeros(len(scores))
-    one = np.ones(len(scores))
-    slope, intercept = _newton(np.stack([z, one]), 0 * z, target, share) if varied else (0, 0)
-    if slope < LEAST_SLOPE:
-        slope = LEAST_SLOPE
-        intercept = _newton(one[None], LEAST_SLOPE * z, target, share)[0]
+
+    def loss(line: FloatArray) -> tuple[float, FloatArray]:
+        score = line[0] * z + line[1]
+        value, p = softplus_and_sigmoid(score)
+        off = share * (p - target)
+        return float(share @ (value - target * score)), np.array([off @ z, off.sum()])
+
+    result = minimize(
+        loss,
+        np.array([1.0, 0.0]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(LEAST_SLOPE, None), (None, None)],
+        options={"ftol": 0.0, "gtol": 1e-12},
+    )
+    slope, intercept = result.x if varied else (LEAST_SLOPE, result.x[1])
     slope /= spread if varied else 1.0
     return Line(float(slope), float(intercept - slope * centre))
-
-
-def _newton(Z: FloatArray, offset: FloatArray, target: FloatArray, share: FloatArray) -> FloatArray:
-    """Weights (k,) of least mean logistic loss of ``w Z + offset``, by Newton's method.
-
-    ``Z`` is (k, n), k at most 2. Sums in a fixed order, no BLAS: everywhere the same bits.
-    """
-    w, (value, slope, curve) = np.zeros(len(Z)), _loss(np.zeros(len(Z)), Z, offset, target, share)
-    for _ in range(_STEPS):
-        step = _solved(curve + 1e-15 * np.eye(len(Z)), slope)
-        new = _loss(w - step, Z, offset, target, share)
-        while new[0] > value and np.abs(step).max() > 1e-15:
-            step = step / 2
-            new = _loss(w - step, Z, offset, target, share)
-        if new[0] >= value:
-            break
-        w, (value, slope, curve) = w - step, new
-    return w
-
-
-def _loss(
-    w: FloatArray, Z: FloatArray, offset: FloatArray, target: FloatArray, share: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """The mean logistic loss on soft targets, its gradient (k,) and its hessian (k, k)."""
-    score = (w[:, None] * Z).sum(axis=0) + offset
-    value, p = softplus_and_sigmoid(score)
-    loss = float((share * (value - target * score)).sum())
-    gradient = (share * (p - target) * Z).sum(axis=1)
-    hessian = (share * p * (1 - p) * Z) @ Z.T
-    return loss, gradient, hessian
-
-
-def _solved(A: FloatArray, b: FloatArray) -> FloatArray:
-    """A^-1 b for one or two unknowns."""
-    if len(b) == 1:
-        one: FloatArray = b / A[0, 0]
-        return one
-    det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
-    both: FloatArray = (
-        np.array([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det
-    )
-    return both

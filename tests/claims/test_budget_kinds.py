@@ -66,19 +66,6 @@ def test_a_margin_over_caps_is_the_mean_over_those_measured() -> None:
     assert judged("margin", "> 0", budgets=[6, 100], kind="cap").word == HOLDS
 
 
-def test_what_was_measured_under_caps_does_not_count_elsewhere() -> None:
-    assert judged("quality", ">= 0.9", learners=["uneven"]).measured == 0.9
-    plain = judge(
-        Claim.of(
-            {**BASE, "measure": "margin", "learners": ["steady", "uneven"], "holds": "> 0"}
-            | {"budgets": [4, 10]}
-        ),
-        frame(STEADY, UNEVEN, NONE),
-        ACCURACY,
-    )
-    assert judged("margin", "> 0", budgets=[4, 10]).measured == plain.measured
-
-
 def test_a_cap_that_was_not_measured_settles_nothing() -> None:
     found = judged("quality", ">= 0", learners=["uneven"], budget=7, kind="cap")
     assert found.word == UNRUN

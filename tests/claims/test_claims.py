@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import pytest
@@ -28,60 +29,47 @@ CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
 POOR = rows("poor", [(4, 0.8, 0.8), (12, 0.9, 0.85)])
 NONE = rows("constant", [(0, 0.5, 0.5)])
 
+CHEAP_AND_POOR = ["cheap", "poor"]
+ORDER = ["full", "cheap", "poor"]
 
-def verdict(measure: str, learners: list[str], holds: str, **more: Any) -> tuple[str, float]:
+
+@pytest.mark.parametrize(
+    ("measure", "learners", "holds", "more", "expected"),
+    [
+        # cheap keeps 99% of full's best on validation from cost 8 on, of its cost of 16
+        ("saving", ["cheap", "full"], ">= 0.31", {}, (HOLDS, 0.5)),
+        ("saving", ["cheap", "full"], ">= 0.6", {}, (FAILS, 0.5)),
+        ("saving", ["cheap", "full"], ">= 0.2", {"keeps": 0.999}, (HOLDS, 0.25)),
+        ("saving", ["poor", "full"], ">= 0.1", {}, (FAILS, nan)),
+        # chosen on validation, read on test
+        ("quality", ["cheap"], "<= 0.975", {"budget": 10}, (HOLDS, 0.97)),
+        ("quality", ["cheap"], "<= 0.975", {}, (FAILS, 0.99)),
+        ("quality-kept", ["cheap", "full"], ">= 0.996", {"budget": 8}, (FAILS, 0.97 / 0.975)),
+        ("cost", ["cheap"], "<= 8", {"keeps": 0.99, "floor": ">= 0.9"}, (HOLDS, 8.0)),
+        ("cost", ["cheap"], "<= 8", {"keeps": 1.0, "floor": ">= 0.9"}, (FAILS, 12.0)),
+        ("cost", CHEAP_AND_POOR, "<= 4", {"keeps": 1.0, "floor": ">= 0.9"}, (HOLDS, 4.0)),
+        # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12
+        ("margin", CHEAP_AND_POOR, "> 0", {"budgets": [4, 12]}, (HOLDS, (0.4 + 0.68) / 8)),
+        ("margin", ["poor", "cheap"], "> 0", {"budgets": [4, 12]}, (FAILS, -(0.4 + 0.68) / 8)),
+        ("margin", ORDER, "> 0", {"budgets": [16, 20]}, (FAILS, 0.975 - 0.99)),
+        # full costs 16: below that it is as good as a constant, .5
+        ("margin", ["cheap", "full"], "> 0", {"budgets": [9, 9.5]}, (HOLDS, 0.47)),
+        ("margin", ["poor", "full"], "> 0", {"budgets": [0, 3]}, (FAILS, 0.0)),
+        # .1 better below a budget of 8, .17 from there, and .14 where poor has its best
+        ("least-margin", CHEAP_AND_POOR, ">= 0.09", {"budgets": [4, 30]}, (HOLDS, 0.1)),
+        ("least-margin", ["full", "cheap"], ">= 0", {"budgets": [16, 20]}, (FAILS, -0.015)),
+        ("least-margin", ["full", "cheap"], ">= 0", {"budgets": [4, 20]}, (FAILS, 0.5 - 0.99)),
+        ("minutes", ["cheap"], "<= 0.05", {}, (FAILS, 4 / 60)),
+        ("time-ratio", ["cheap", "full"], "<= 1.5", {}, (FAILS, 2.0)),
+    ],
+)
+def test_a_figure_is_that_of_the_definition(
+    measure: str, learners: list[str], holds: str, more: dict[str, Any], expected: tuple[str, float]
+) -> None:
     table = {**BASE, "measure": measure, "learners": learners, "holds": holds, **more}
     found = judge(Claim.of(table), frame(FULL, CHEAP, POOR, NONE), ACCURACY)
-    return found.word, found.measured
-
-
-def test_a_saving_is_at_the_cheapest_point_that_keeps_the_quality_on_validation() -> None:
-    assert verdict("saving", ["cheap", "full"], ">= 0.31") == (HOLDS, 0.5)
-    assert verdict("saving", ["cheap", "full"], ">= 0.6") == (FAILS, 0.5)
-    assert verdict("saving", ["cheap", "full"], ">= 0.2", keeps=0.999) == (HOLDS, 0.25)
-
-
-def test_a_quality_that_is_never_kept_does_not_hold_and_has_no_figure() -> None:
-    word, measured = verdict("saving", ["poor", "full"], ">= 0.1")
-    assert word == FAILS
-    assert measured != measured
-
-
-def test_quality_within_a_budget_is_chosen_on_validation_and_read_on_test() -> None:
-    assert verdict("quality", ["cheap"], "<= 0.975", budget=10) == (HOLDS, 0.97)
-    assert verdict("quality", ["cheap"], "<= 0.975") == (FAILS, 0.99)
-
-
-def test_quality_kept_compares_with_the_others_best() -> None:
-    word, measured = verdict("quality-kept", ["cheap", "full"], ">= 0.996", budget=8)
-    assert word == FAILS
-    assert measured == pytest.approx(0.97 / 0.975)
-
-
-def test_cost_is_that_of_the_cheapest_point_that_keeps_ones_own_best_or_anothers() -> None:
-    assert verdict("cost", ["cheap"], "<= 8", keeps=0.99, floor=">= 0.9") == (HOLDS, 8.0)
-    assert verdict("cost", ["cheap"], "<= 8", keeps=1.0, floor=">= 0.9") == (FAILS, 12.0)
-    assert verdict("cost", ["cheap", "poor"], "<= 4", keeps=1.0, floor=">= 0.9") == (HOLDS, 4.0)
-
-
-def test_a_margin_is_the_mean_difference_over_its_budgets_and_its_least_over_neighbours() -> None:
-    word, measured = verdict("margin", ["cheap", "poor"], "> 0", budgets=[4, 12])
-    # cheap has .9 below a budget of 8 and .97 from there, poor .8 until 12
-    assert word == HOLDS
-    assert measured == pytest.approx((4 * 0.1 + 4 * 0.17) / 8)
-    assert verdict("margin", ["poor", "cheap"], "> 0", budgets=[4, 12])[0] == FAILS
-    three = ["full", "cheap", "poor"]
-    word, measured = verdict("margin", three, "> 0", budgets=[16, 20])
-    assert (word, measured) == (FAILS, pytest.approx(0.975 - 0.99))
-
-
-def test_the_least_margin_is_that_of_the_worst_budget() -> None:
-    # .1 better below a budget of 8, .17 from there, and .14 where poor has its best
-    word, measured = verdict("least-margin", ["cheap", "poor"], ">= 0.09", budgets=[4, 30])
-    assert (word, measured) == (HOLDS, pytest.approx(0.1))
-    full = ["full", "cheap"]  # can be had from 16 on; below it counts as the constant
-    assert verdict("least-margin", full, ">= 0", budgets=[16, 20])[1] == pytest.approx(-0.015)
-    assert verdict("least-margin", full, ">= 0", budgets=[4, 20])[1] == pytest.approx(0.5 - 0.99)
+    assert found.word == expected[0]
+    assert found.measured == pytest.approx(expected[1], nan_ok=True)
 
 
 def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
@@ -95,40 +83,10 @@ def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
-def test_a_budget_that_a_learner_cannot_spend_counts_as_the_constant() -> None:
-    """full costs 16: below that it is as good as a constant, .5."""
-    one_budget = {"budgets": [9, 9.5]}
-    assert verdict("margin", ["cheap", "full"], "> 0", **one_budget)[1] == pytest.approx(0.47)
-    assert verdict("margin", ["full", "poor"], "> -9", **one_budget)[1] == pytest.approx(-0.3)
-    assert verdict("margin", ["poor", "full"], "> 0", budgets=[0, 3])[1] == 0.0
-
-
 def test_without_the_constant_no_margin_is_settled() -> None:
     table = {**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"}
     found = judge(Claim.of({**table, "budgets": [4, 12]}), frame(CHEAP, POOR), ACCURACY)
     assert (found.word, found.how) == (UNRUN, "no results of constant")
-
-
-def test_a_learner_without_the_metric_settles_nothing() -> None:
-    nothing = rows("cheap", [(4, float("nan"), float("nan"))])
-    claim = Claim.of({**BASE, "measure": "saving", "learners": ["cheap", "full"], "holds": "> 0"})
-    found = judge(claim, frame(FULL, nothing), ACCURACY)
-    assert (found.word, found.how) == (UNRUN, "the run did not measure accuracy")
-
-
-def test_minutes_are_those_of_the_median_fit() -> None:
-    assert verdict("minutes", ["cheap"], "<= 0.05") == (FAILS, pytest.approx(4 / 60))
-
-
-def test_a_ratio_of_times_is_that_of_the_fits() -> None:
-    assert verdict("time-ratio", ["cheap", "full"], "<= 1.5") == (FAILS, 2.0)
-
-
-def test_small_and_large_ratios_of_times_keep_three_digits() -> None:
-    fast = rows("fast", [(1, 1, 1)], fit_seconds=0.0451)
-    for learners, shown in ((["fast", "full"], "0.0226x"), (["full", "fast"], "44.3x")):
-        claim = Claim.of({**BASE, "measure": "time-ratio", "learners": learners, "holds": "> 0"})
-        assert judge(claim, frame(FULL, fast), ACCURACY).shown == shown
 
 
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
@@ -142,22 +100,11 @@ def test_what_was_not_run_is_said() -> None:
     assert (found.word, found.how) == (ELSEWHERE, "letters is not in this run")
 
 
-def test_a_learner_all_of_whose_trials_failed_was_not_run() -> None:
-    failed = rows("cheap", [(1, 1, 1)], status="failed")
-    assert judge(Claim.of(QUALITY), frame(FULL, failed), ACCURACY).word == UNRUN
-
-
 def test_what_stands_in_never_counts() -> None:
     stand_in = frame(rows("cheap", [(1, 1, 1)], stand_in=True))
     assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
     found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
     assert (found.word, found.how) == (ABSENT, "sim stood in, which never counts")
-
-
-def test_what_is_generated_under_its_own_name_never_counts_either() -> None:
-    run = info(use("letters", stand_in=True, stand_in_for="frames"))
-    found = settle(Claim.of(QUALITY), run, frame(rows("cheap", [(1, 1, 1)], stand_in=True)))
-    assert (found.word, found.how) == (ABSENT, "letters is generated, which never counts")
 
 
 def test_data_that_the_run_skipped_are_absent() -> None:
@@ -206,25 +153,6 @@ def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
     assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
 
 
-def test_without_a_repeat_that_both_finished_nothing_is_settled() -> None:
-    apart = frame(rows("cheap", [(4, 1, 1)]), rows("poor", [(4, 1, 1)], seed=1))
-    claim = Claim.of({**BASE, "measure": "saving", "learners": ["cheap", "poor"], "holds": "> 0"})
-    found = judge(claim, apart, ACCURACY)
-    assert (found.word, found.how) == (UNRUN, "no repeat with results of cheap, poor")
-
-
-def test_every_repeat_shows_its_own_figure() -> None:
-    two = frame(CHEAP, rows("cheap", [(4, 1.0, 0.5)], seed=1))
-    found = judge(Claim.of(QUALITY), two, ACCURACY)
-    assert found.measured == pytest.approx((0.99 + 0.5) / 2)
-    assert "2 repeats: 0.99, 0.5" in found.how
-
-
-def test_what_cannot_be_measured_here_gives_its_reason() -> None:
-    found = settle(Claim.of({**BASE, "measure": "none", "why": "no text"}), info(), frame(FULL))
-    assert (found.word, found.how) == (UNMEASURED, "no text")
-
-
 def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them() -> None:
     right = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 16]})
     wrong = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 17]})
@@ -253,15 +181,6 @@ def test_a_contender_may_be_some_of_a_learners_settings() -> None:
     assert judge(Claim.of(table), both, ACCURACY).how == "no results of pair(f0=none)"
 
 
-def test_two_settings_of_one_learner_are_compared_under_their_labels() -> None:
-    deep, flat = (rows("cegb", [(4, q, q)], params=p) for q, p in ((0.9, '{"d": 0}'), (0.8, "{}")))
-    table = {**BASE, "measure": "margin", "holds": "> 0", "budgets": [4, 8]}
-    table["learners"] = [{"learner": "cegb", "d": 0}, "cegb"]
-    found = judge(Claim.of(table), frame(deep, flat, NONE), ACCURACY)
-    assert found.measured == pytest.approx(0.0)  # the second is the better of both
-    assert "cegb(d=0) against cegb" in found.how
-
-
 def test_a_number_of_the_operating_point_may_be_the_cost() -> None:
     sent = [
         {**row, "point": f'{{"sent": {share}}}'}
@@ -287,12 +206,6 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
     assert settle(fast, own, frame(CHEAP)).word == HOLDS
 
 
-def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
-    made = frame(rows("cheap", [(1, 0.5, 0.5), (2, 0.9, 0.9)], log_loss=0.3))
-    claim = Claim.of({**QUALITY, "metric": "log_loss", "holds": "<= 0.3"})
-    assert settle(claim, info(use("letters")), made).word == HOLDS
-
-
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -304,21 +217,14 @@ def test_a_claim_may_be_about_another_metric_of_the_run() -> None:
         ({"learners": [{"trees": 1}, "b"]}, "a learner is a name or a table"),
         ({"measure": "sizes"}, "sizes = "),
         ({"measure": "none"}, "needs a reason"),
-        ({"holds": ">= e"}, "write a comparison"),
-        ({"holds": ">= 1..2"}, "write a comparison"),
         ({"holds": 3}, "key 'holds': text is wanted, not 3"),
         ({"keeps": "0.9"}, "key 'keeps': a number is wanted"),
-        ({"learners": "cheap"}, "key 'learners': a list is wanted"),
-        ({"measure": "sizes", "sizes": 3}, "key 'sizes': a list is wanted"),
         ({"near": 1, "within": 0.1}, "either holds"),
         ({"measure": "cost"}, "a cost shows nothing without its quality"),
-        ({"floor": "about 1"}, "write a comparison"),
         ({"measure": "minutes", "floor": ">= 1"}, "measure minutes has no floor"),
         ({"measure": "margin"}, "budgets = "),
         ({"measure": "margin", "budgets": [3, 2]}, "budgets = "),
         ({"measure": "margin", "budgets": [2, 3], "budget": 9}, "budgets = "),
-        ({"measure": "margin", "budgets": [1, 2, 3]}, "budgets = "),
-        ({"measure": "margin", "budgets": ["1", "2"]}, "budgets = "),
         ({"budgets": [2, 3]}, "budgets = "),
     ],
 )
@@ -341,4 +247,5 @@ def test_a_tally_counts_every_word_that_came_up() -> None:
     found = [settle(unmeasured, info(), frame(FULL))] * 2
     found.append(settle(Claim.of(QUALITY), info(use("letters")), frame(CHEAP)))
     assert tally(found) == "holds: 1, not measured: 2"
+    assert (found[0].word, found[0].how) == (UNMEASURED, "y")
     assert tally([]) == "no claims"

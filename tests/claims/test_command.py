@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from bench_claims.claims import read_claims
-from bench_claims.command import ledger
-from bench_claims.verdicts import UNRUN, Verdict
 from helpers.commands import Ended, Run
-from rich.console import Console
-
-from bench_core.planning.suites import find_suite
-from bench_core.plugins import load_registry
-from bench_core.terminal.tables import show
 
 SUITE = """
 title = "Mine"
@@ -99,42 +90,12 @@ def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
     assert "1 repeat; profile quick" in line
 
 
-@pytest.mark.parametrize("suite", ["adapt", "cronus-yahoo"])
-def test_on_a_terminal_of_80_columns_each_claim_heads_its_record(suite: str) -> None:
-    claims = read_claims(find_suite(suite, load_registry()).extra["claims"])
-    made = ledger({suite: [Verdict(claim, UNRUN, how="bench run") for claim in claims]})
-    to = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
-    show(made, to)
-    assert isinstance(to.file, StringIO)
-    lines = to.file.getvalue().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert lines[0] == claims[0].says[: len(lines[0])]
-    assert lines.count("  verdict: not run") == len(claims)
-    assert lines.count(f"  suite: {suite}") == len(claims)
-
-
 def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path) -> None:
     suite.write_text(suite.read_text().replace(">= 0.5", "> 1"))
     run(bench)
     ended = bench("claims", "mine.toml", "--data-dir", ".")
     assert ended.status == 1
     assert "does not hold" in row(ended, "good")
-
-
-def test_a_run_by_other_metrics_settles_nothing_and_is_reported(bench: Run, suite: Path) -> None:
-    run(bench, "--metric", "auc")
-    ended = bench("claims", "mine.toml", "--data-dir", ".")
-    assert ended.status == 0
-    assert "not run" in row(ended, "good")
-    assert bench("report").status == 0
-
-
-def test_a_claim_on_a_metric_that_was_not_judged_leaves_the_report(bench: Run, suite: Path) -> None:
-    suite.write_text(suite.read_text() + claim("loss", "<= 9", metric="log_loss"))
-    run(bench)
-    assert bench("report").status == 0
-    ended = bench("claims", "mine.toml", "--data-dir", ".")
-    assert "did not measure log_loss" in row(ended, "loss")
 
 
 def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, suite: Path) -> None:

@@ -155,14 +155,6 @@ def test_where_a_cascade_reads_cheap_and_expensive_ones(
     assert judged("bought-first", own, PLAIN, prices=DEAREST, **FEW).word == few
 
 
-def test_shares_of_the_papers_cascade_are_those_of_its_groups() -> None:
-    own = trial("first", (5, PAPER))
-    first = judged("bought-first", own, PLAIN, prices=CHEAP, holds="> 0")
-    assert first.measured == pytest.approx(7 / 10)
-    last = judged("bought-last", own, PLAIN, prices=DEAR, holds="> 0")
-    assert last.measured == pytest.approx(9 / 12)  # the last two of four stages
-
-
 def test_stages_that_turn_no_row_away_do_not_tell_what_they_read() -> None:
     own = trial("first", (5, cascade((1.0, (7, 0, 0)), (1.0, (1, 3, 3)), (0.3, (0, 4, 2)))))
     found = judged("bought-first", own, PLAIN, prices=CHEAP, holds="> 0.5")

@@ -58,12 +58,6 @@ def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
     assert "claims:" not in text_boards(info, made)
 
 
-def test_a_page_without_claims_has_no_such_section() -> None:
-    info = example.info(extra={})
-    made = page(info, boards(info, example.frame()), example.frame(), sections(info))
-    assert "Claims of the papers" not in made
-
-
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
     if browser.executable() is None:
@@ -93,28 +87,6 @@ def test_the_page_shows_claim_published_measured_verdict_and_how(tab: browser.Pa
     assert how.startswith("saving of miser against gbrt, accuracy, keeping 99% on validation")
     assert how.endswith("profile quick; sample of 100000 rows")
     assert cells(tab, "licensed")[3] == "data absent"
-
-
-def test_verdicts_have_the_colours_of_their_meaning(tab: browser.Page) -> None:
-    def colour(claim: str) -> str:
-        mark = f"document.querySelector('#claim-{claim} .mark')"
-        return str(tab.js(f"getComputedStyle({mark}).color"))
-
-    assert colour("cheap-forest") == "rgb(17, 99, 41)"
-    assert colour("good-forest") == "rgb(179, 38, 30)"
-    assert colour("absent") not in (colour("cheap-forest"), colour("good-forest"))
-
-
-def test_the_ledger_sorts_by_verdict(tab: browser.Page) -> None:
-    table = "document.querySelector('section[aria-labelledby=claims] table')"
-    tab.js(f"{table}.querySelectorAll('thead button')[3].click()")
-    words = tab.js(f"[...{table}.tBodies[0].rows].map(r => r.cells[3].innerText)")
-    assert words == ["data absent", "data absent", "does not hold", "holds"]
-
-
-def test_a_hostile_source_is_text(tab: browser.Page) -> None:
-    assert example.HOSTILE in cells(tab, "good-forest")[0]
-    assert tab.complaints() == []
 
 
 @pytest.mark.parametrize("width", [400, 1400])

@@ -108,7 +108,7 @@ def test_a_plan_writes_nothing(home: Path) -> None:
 
 def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
     run(**SMALL)
-    assert set(Store().frame()["audit"]) == {"declared"}  # a plugin's learner, inline
+    assert set(Store().frame()["audit"]) == {"sampled"}
     seen: list[Any] = []
     result = audit(plugins=("helpers.toys",), executor="inline", on_event=seen.append)
     assert result.counts == {"ok": 2}

@@ -27,12 +27,14 @@ from helpers.fakes import FakeContext
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A model that sums its weights times the columns and buys all of their sensors."""
+    """A line of the weighted sum of the columns; all of their sensors are bought."""
 
     weights: Any
     prices: Prices
     splits: float = 0.0
     trees: float = 0.0
+    slope: float = 1.0
+    intercept: float = 0.0
     asked: list[int] = field(default_factory=list)
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
@@ -44,7 +46,8 @@ class Rule:
             mask[0, self.prices.sensors_of(int(j))] = True
         bill = Bill(Acquired.pack(mask), self.splits, self.trees)
         yield Prediction({"part": 1}, 0 * score, {"path": bill, "model": bill})
-        yield Prediction({"part": 2}, score, {"path": bill, "model": bill})
+        line = self.slope * score + self.intercept
+        yield Prediction({"part": 2}, line, {"path": bill, "model": bill})
 
     def state(self) -> Mapping[str, Any]:
         """The weights; prices are those of the model around it in these tests."""
@@ -60,20 +63,24 @@ class Fixed:
     """A learner whose model is a ``Rule`` that needs no fitting."""
 
     name: ClassVar[str] = "fixed"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.RANKING})
     code: ClassVar[tuple[str, ...]] = ()
 
     weights: tuple[float, ...] = (1.0, 1.0)
+    slope: float = 1.0
+    intercept: float = 0.0
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         return ()
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Rule:
-        return Rule(np.array(self.weights), prices)
+        weights = np.array(self.weights)
+        return Rule(weights, prices, slope=self.slope, intercept=self.intercept)
 
 
 def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
     """Fit a learner and what it needs."""
+    splits = splits.complete()
     below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
     context = FakeContext(splits.task, splits.classes, models=below, **more)
     return learner.fit(splits.train, splits.valid, splits.prices, context)

@@ -23,7 +23,7 @@ from bench_models.boosting import BoostedTrees
 from bench_models.path_of_models import Subsets, readable
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
-from helpers.real_cases import letters, thyroid
+from helpers.real_cases import thyroid
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,48 +68,33 @@ def test_the_constant_of_classes_is_their_shares_copies_counted() -> None:
     assert only.scores.tolist() == pytest.approx([0.0] * 3)
 
 
-def test_the_cheapest_first_is_so() -> None:
-    at = price_list(np.array([7.0, 1.0, 5.0, 3.0]))
-    train = additive([1.0, 1.0, 1.0, 1.0])
-    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
-        [],
-        [1],
-        [1, 3],
-        [1, 2, 3],
-        [0, 1, 2, 3],
-    ]
+CHEAPEST = CheapestFirst(trees=20, learning_rate=0.3)
+GREEDY = GreedyOrder(trees=60, learning_rate=0.3)
 
 
-def test_of_equally_cheap_features_the_first_comes_first() -> None:
-    train = additive([1.0, 1.0, 1.0])
-    got = bought(CheapestFirst(trees=20, learning_rate=0.3), train, price_list(np.ones(3)))
-    assert got == [[], [0], [0, 1], [0, 1, 2]]
-
-
-def test_free_features_are_there_from_the_start_and_shared_ones_come_along() -> None:
-    at = price_list(np.array([0.0, 9.0, 4.0, 4.0]), shared=[[2, 3]])
-    train = additive([1.0, 1.0, 1.0, 1.0])
-    assert bought(CheapestFirst(trees=20, learning_rate=0.3), train, at) == [
-        [0],
-        [0, 2, 3],
-        [0, 1, 2, 3],
-    ]
-
-
-def test_greedy_buys_by_gain_per_price() -> None:
-    # explained variances 9, 4, 1 at prices 30, 4, 2 are .3, 1 and .5 per price
-    at = price_list(np.array([30.0, 4.0, 2.0]))
-    got = bought(GreedyOrder(trees=60, learning_rate=0.3), additive([3.0, 2.0, 1.0]), at)
-    assert got == [[], [1], [1, 2], [0, 1, 2]]
+@pytest.mark.parametrize(
+    ("learner", "weights", "price", "shared", "expected"),
+    [
+        (CHEAPEST, [1, 1, 1, 1], [7, 1, 5, 3], [], [[], [1], [1, 3], [1, 2, 3], [0, 1, 2, 3]]),
+        (CHEAPEST, [1, 1, 1], [1, 1, 1], [], [[], [0], [0, 1], [0, 1, 2]]),
+        # free ones are there from the start, and shared ones come along
+        (CHEAPEST, [1, 1, 1, 1], [0, 9, 4, 4], [[2, 3]], [[0], [0, 2, 3], [0, 1, 2, 3]]),
+        # explained variances 9, 4, 1 at prices 30, 4, 2 are .3, 1 and .5 per price
+        (GREEDY, [3, 2, 1], [30, 4, 2], [], [[], [1], [1, 2], [0, 1, 2]]),
+    ],
+)
+def test_features_are_bought_in_the_order_of_the_baseline(
+    learner: Any, weights: list[float], price: list[float], shared: Any, expected: list[list[int]]
+) -> None:
+    at = price_list(np.array(price, dtype=float), shared=shared)
+    assert bought(learner, additive(weights), at) == expected
 
 
 def test_greedy_does_not_buy_twice_what_it_knows_already() -> None:
     train = additive([3.0, 1.0, 0.0])
     X = train.X.copy()
     X[:, 2] = X[:, 0]  # a copy of the best feature, at the same price
-    got = bought(
-        GreedyOrder(trees=60, learning_rate=0.3), replace(train, X=X), price_list(np.ones(3))
-    )
+    got = bought(GREEDY, replace(train, X=X), price_list(np.ones(3)))
     assert got[1:3] == [[0], [0, 1]]
 
 
@@ -144,12 +129,6 @@ def test_a_random_order_is_drawn_from_the_seed() -> None:
     assert one == again
     assert one != other
     assert all(set(a) < set(b) for a, b in pairwise(one))
-
-
-def test_buying_counts_what_is_readable() -> None:
-    at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), shared=[[1, 2]])
-    got = extended(np.array([True, False, False, False]), 2, at, lambda price, which: price)
-    assert got.tolist() == [True, True, True, False]
 
 
 @given(
@@ -219,19 +198,6 @@ def test_all_of_them_have_the_role_of_a_baseline() -> None:
     assert [cls.name for cls in bench_learners()] == names
     assert [getattr(cls, "role", "") for cls in bench_learners()] == ["baseline"] * 4
     assert GBRT.role == "reference"
-
-
-def test_on_letters_greedy_stands_above_the_order_of_the_file(real_data: Path) -> None:
-    train, test = letters(real_data)
-    at, context = price_list(np.ones(16)), FakeContext(Task.BINARY, 2)
-    found = {}
-    for learner in (CheapestFirst(steps=6), GreedyOrder(steps=6)):
-        model = learner.fit(train, test, at, context)
-        found[learner.name] = [
-            float(np.mean((p.scores > 0) == test.y)) for p in model.predict_path(test.features)
-        ]
-    cheap, greedy = found["cheapest-first"], found["greedy-order"]
-    assert all(g > c + 0.05 for g, c in zip(greedy[1:4], cheap[1:4], strict=True))
 
 
 def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data: Path) -> None:

@@ -13,7 +13,7 @@ from bench_methods.cost_tree.grower import Tree
 from bench_methods.cost_tree.pruning import nested_prunings, without_useless
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
-from helpers.real_cases import letters, thyroid
+from helpers.real_cases import thyroid
 
 from bench_core import Examples, Task, price_list
 from bench_core.metrics import default_metric
@@ -197,14 +197,6 @@ def test_limits_hold() -> None:
     model = fit(CostTree(min_rows=40), train, Task.REGRESSION)
     last = path(model, train)[-1]
     assert np.unique(last.scores, return_counts=True)[1].min() >= 40
-
-
-def test_on_letters_a_row_pays_for_a_third_of_the_features(real_data: Any) -> None:
-    train, test = letters(real_data)
-    at = price_list(np.ones(16))
-    last = path(CostTree().fit(train, test, at, FakeContext(Task.BINARY, 2)), test)[-1]
-    assert mean_cost(last, at) < 6
-    assert float(np.mean((last.scores > 0) == test.y)) > 0.85
 
 
 def test_on_thyroid_one_blood_test_comes_first_and_few_rows_pay_for_more(real_data: Any) -> None:

@@ -42,16 +42,46 @@ def whole(train: Examples, task: Task, at: Any = None, **settings: Any) -> Subse
     return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
 
 
-def test_the_purchase_of_highest_gain_per_price_comes_first() -> None:
-    # gains 9/2, 4/2, 1/2 at prices 30, 4, 2 are .15, .5 and .25 per price
-    got = bought(QUICK, columns(3.0, 2.0, 1.0), price_list(np.array([30.0, 4.0, 2.0])))
-    assert got == [[], [1], [1, 2], [0, 1, 2]]
+THREE = np.array([30.0, 4.0, 2.0])
+GROUP = [DiscountGroup((0, 1), (1.0, 1.0))]
 
 
-def test_without_price_power_the_highest_gain_comes_first() -> None:
-    at = price_list(np.array([30.0, 4.0, 2.0]))
-    got = bought(replace(QUICK, price_power=0.0), columns(3.0, 2.0, 1.0), at)
-    assert got == [[], [0], [0, 1], [0, 1, 2]]
+@pytest.mark.parametrize(
+    ("learner", "weights", "at", "expected"),
+    [
+        # gains 9/2, 4/2, 1/2 at prices 30, 4, 2 are .15, .5 and .25 per price
+        (QUICK, (3, 2, 1), price_list(THREE), [[], [1], [1, 2], [0, 1, 2]]),
+        # by gain alone
+        (
+            replace(QUICK, price_power=0.0),
+            (3, 2, 1),
+            price_list(THREE),
+            [[], [0], [0, 1], [0, 1, 2]],
+        ),
+        # alone columns 0 and 1 gain 1/2 each; together they cost 3 and column 2 costs 2
+        (
+            QUICK,
+            (1, 1, 1.1),
+            price_list(np.array([3.0, 3.0, 2.0]), shared=[[0, 1]]),
+            [[], [0, 1], [0, 1, 2]],
+        ),
+        # a discount makes the second of a group the next
+        (
+            QUICK,
+            (3, 2, 2.2),
+            price_list(np.array([4.0, 4.0, 3.0]), discounted=GROUP),
+            [[], [0], [0, 1], [0, 1, 2]],
+        ),
+        # free features are there from the start
+        (QUICK, (1, 1), price_list(np.array([0.0, 5.0])), [[0], [0, 1]]),
+        (QUICK, (1, 1), price_list(np.zeros(2)), [[0, 1]]),
+    ],
+    ids=["per price", "by gain", "shared", "discounted", "one free", "all free"],
+)
+def test_the_purchase_of_highest_gain_per_price_comes_next(
+    learner: Any, weights: tuple[float, ...], at: Any, expected: list[list[int]]
+) -> None:
+    assert bought(learner, columns(*weights), at) == expected
 
 
 def test_what_helps_only_together_is_bought_together() -> None:
@@ -63,29 +93,9 @@ def test_what_helps_only_together_is_bought_together() -> None:
     assert got[1:3] == [[0], [0, 1]]
 
 
-def test_a_shared_sensor_brings_all_its_features_at_its_price() -> None:
-    # alone columns 0 and 1 gain 1/2 each; together they cost 3 and column 2 costs 2
-    at = price_list(np.array([3.0, 3.0, 2.0]), shared=[[0, 1]])
-    got = bought(QUICK, columns(1.0, 1.0, 1.1), at)
-    assert got == [[], [0, 1], [0, 1, 2]]
-
-
-def test_a_discount_makes_the_second_of_a_group_the_next() -> None:
-    at = price_list(np.array([4.0, 4.0, 3.0]), discounted=[DiscountGroup((0, 1), (1.0, 1.0))])
-    got = bought(QUICK, columns(3.0, 2.0, 2.2), at)
-    assert got == [[], [0], [0, 1], [0, 1, 2]]
-
-
 def test_a_derived_feature_comes_with_its_parents_and_pays_for_both() -> None:
     at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
-    train = columns(0.0, 0.3, 2.0)
-    assert bought(QUICK, train, at)[1] == [1, 2]
-
-
-def test_free_features_are_there_from_the_start() -> None:
-    at = price_list(np.array([0.0, 5.0]))
-    assert bought(QUICK, columns(1.0, 1.0), at) == [[0], [0, 1]]
-    assert bought(QUICK, columns(1.0, 1.0), price_list(np.zeros(2))) == [[0, 1]]
+    assert bought(QUICK, columns(0.0, 0.3, 2.0), at)[1] == [1, 2]
 
 
 def test_noise_is_not_fitted_on_however_many_trees_are_allowed() -> None:

@@ -12,9 +12,9 @@ import pytest
 from bench_methods.cronus import Cronus
 from bench_methods.imported import ImportedModel
 from bench_models.tree_average import TreeAverage
-from helpers.boosted_cases import CLASSES, COST, examples, fit, path, prices
+from helpers.boosted_cases import COST, examples, fit, path, prices
 
-from bench_core import Examples, InputError, Task, UsageError
+from bench_core import Examples, InputError, Task, UsageError, price_list
 from bench_core.conformance import check_learner, task_splits
 from bench_core.planning.keys import learner_key
 from bench_core.results.store import Store
@@ -121,13 +121,6 @@ def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> No
     assert np.allclose(path(model, shuffled)[-1].scores, own, rtol=0, atol=1e-12)
 
 
-def test_a_feature_that_the_data_lacks_is_named(tmp_path: Path) -> None:
-    train = examples(Task.REGRESSION)
-    learner = saved(boosted(train, "regression", names=list(NAMES)), tmp_path / "m.txt")
-    with pytest.raises(InputError, match=r"m\.txt: the model's feature 'biopsy' is not in"):
-        fit(learner, train, Task.REGRESSION, feature_names=(*NAMES[:3], "smear"))
-
-
 @pytest.mark.parametrize("names", [(), tuple(f"sensor{j}" for j in range(4))])
 def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple[str, ...]) -> None:
     """LightGBM's Column_0 is no name."""
@@ -137,30 +130,43 @@ def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple
     assert path(model, train)[-1].scores.shape == (300,)
 
 
-def test_another_number_of_features_is_one_line(model_file: Path) -> None:
-    X = np.zeros((300, 5), np.float32)
-    train = Examples(X, examples(Task.BINARY).y)
-    from bench_core import price_list
-
-    with pytest.raises(InputError, match="the model has 4 features and the data 5"):
-        fit(ImportedModel(file=str(model_file)), train, Task.BINARY, price_list(np.ones(5)))
-
-
 # Faults
 
 
-@pytest.mark.parametrize("task", [Task.REGRESSION, Task.MULTICLASS])
-def test_a_model_for_another_task_is_one_line(model_file: Path, task: Task) -> None:
-    with pytest.raises(InputError, match=f"a binary model cannot do a {task} task"):
-        fit(ImportedModel(file=str(model_file)), examples(task), task)
+@pytest.mark.parametrize(
+    ("objective", "more", "task", "names", "message"),
+    [
+        ("binary", {}, Task.REGRESSION, (), "a binary model cannot do a regression task"),
+        ("binary", {}, Task.MULTICLASS, (), "a binary model cannot do a multiclass task"),
+        (
+            "multiclass",
+            {"num_class": 5},
+            Task.MULTICLASS,
+            (),
+            "the model has 5 outputs, the multiclass task wants 3",
+        ),
+        (
+            "regression",
+            {"names": list(NAMES)},
+            Task.REGRESSION,
+            (*NAMES[:3], "smear"),
+            r"m\.txt: the model's feature 'biopsy' is not in",
+        ),
+    ],
+)
+def test_a_model_that_does_not_fit_the_data_is_one_line(
+    tmp_path: Path, objective: str, more: Any, task: Task, names: tuple[str, ...], message: str
+) -> None:
+    trained_on = Task.BINARY if objective == "binary" else task
+    learner = saved(boosted(examples(trained_on), objective, **more), tmp_path / "m.txt")
+    with pytest.raises(InputError, match=message):
+        fit(learner, examples(task), task, feature_names=names)
 
 
-def test_another_number_of_classes_is_one_line(tmp_path: Path) -> None:
-    train = examples(Task.MULTICLASS)
-    learner = saved(boosted(train, "multiclass", num_class=5), tmp_path / "m.txt")
-    assert CLASSES[Task.MULTICLASS] == 3
-    with pytest.raises(InputError, match="the model has 5 outputs, the multiclass task wants 3"):
-        fit(learner, train, Task.MULTICLASS)
+def test_another_number_of_features_is_one_line(model_file: Path) -> None:
+    train = Examples(np.zeros((300, 5), np.float32), examples(Task.BINARY).y)
+    with pytest.raises(InputError, match="the model has 4 features and the data 5"):
+        fit(ImportedModel(file=str(model_file)), train, Task.BINARY, price_list(np.ones(5)))
 
 
 @pytest.mark.parametrize(

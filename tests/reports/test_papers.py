@@ -209,5 +209,5 @@ def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations()
 def test_the_command_leaves_out_how_a_run_is_carried_out() -> None:
     request = {"data": ["x.csv"], "workers": 2, "store": "s.db", "settings": ["a.b=1", "a.c=2"]}
     request |= {"strict_data": True, "seeds": [0, 1], "index_base": 1, "metrics": ["auc"]}
-    words = "bench run --data x.csv --set a.b=1 --set a.c=2 --strict-data --seeds 0,1 --metric auc"
+    words = "bench run --data x.csv --metric auc --set a.b=1 --set a.c=2 --seeds 0,1 --strict-data"
     assert command(request) == words

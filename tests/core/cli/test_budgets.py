@@ -29,7 +29,7 @@ def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -
     plain = frame[frame["cap"].isna() & (frame["split"] != "train")]
     assert len(plain) == (2 + 3 + 4) * 2  # a path begins with no column
     assert (capped["cost_max"] <= capped["cap"]).all()
-    assert set(capped["audit"]) == {"sampled"}
+    assert set(capped["audit"]) == {"sampled"}  # a plugin's learner, inline
     assert not capped["chosen"].notna().any()
     bills_are_what_is_bought(frame, pd.read_csv(StringIO(bench("export", "--features").out)))
 

@@ -97,18 +97,6 @@ def test_what_the_classifier_buys_is_free_for_the_gate() -> None:
     assert gate_trees((x[:, 0] > 0).astype(float)) == 3
 
 
-def test_a_dearer_tradeoff_buys_fewer_features() -> None:
-    splits = noisy(600, 4)
-    used = [
-        fitted(AdaptGBRT(f0=GBRT(trees=20), tradeoff=t, trees=15, iterations=2), splits)
-        .pairs[0]
-        .features
-        for t in (0.0, 0.03, 50.0)
-    ]
-    assert used[0] == 4
-    assert used[0] > used[1] > used[2] == 0
-
-
 def test_features_of_one_sensor_are_bought_together() -> None:
     """One unit of cost is equally expensive in both cases."""
     splits = noisy(600, 4)

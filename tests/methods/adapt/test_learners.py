@@ -32,7 +32,8 @@ def learners(some: list[Any] = QUICK) -> pytest.MarkDecorator:
 
 
 def synthetic_2(seed: int) -> Splits:
-    return AdaptSynthetic2().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+    splits = AdaptSynthetic2().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+    return splits.complete(Task.BINARY)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,30 +59,10 @@ def test_no_setting_of_algorithm_1_as_printed_gets_below_one_and_three_quarters(
     assert min(found) == (1.75, 1.0, 2.0)
 
 
-def test_a_restart_on_the_feature_that_a_high_penalty_takes_first_does_not_help() -> None:
-    """It is x, whence no better than 1.75 can come."""
-    model = fitted(AdaptLin(f0=SVM, tradeoff=0.3, p_full=0.6), synthetic_2(0))
-    assert model.facts["order"][0] == 0
-    assert cheapest(model, synthetic_2(0))[0] == 1.75
-
-
-def test_without_a_restart_a_set_keeps_its_weights_of_the_one_fit() -> None:
-    splits = noisy(300)
-    learner = AdaptLin(f0=SMALL, restart=False, gates=0)
-    whole, *some = (fitted(replace(learner, supports=n), splits) for n in (1, 3))
-    for pair in some[0].pairs:
-        for small, large in (
-            (pair.classifier, whole.pairs[0].classifier),
-            (pair.gate, whole.pairs[0].gate),
-        ):
-            (few,), (all_of_them,) = small.stages, large.stages
-            places = np.isin(all_of_them.entries, few.entries)
-            assert few.weights.tolist() == all_of_them.weights[places].tolist()
-
-
 def test_on_synthetic_1_the_gate_learns_where_the_border_waves() -> None:
     """Sixty percent of the rows lie where no linear classifier is right."""
     splits = AdaptSynthetic1().prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+    splits = splits.complete(Task.BINARY)
     f0 = RBFSVM(C=100.0, gamma=3.0)
     learner = AdaptLin(f0=f0, tradeoff=0.0, p_full=0.6, gates=0, restart=False, iterations=10)
     model = fitted(learner, splits)
@@ -129,21 +110,6 @@ def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> 
     dear = [pair for pair in fitted(expensive, splits).pairs if pair.features < 4]
     sent = [s for pair in dear for _, s in pair.gates]  # after all four f0 is free
     assert max(sent) == 0  # nothing is worth its price
-
-
-@learners()
-def test_constant_and_missing_columns_do_no_harm(learner: Any) -> None:
-    """Neither is bought, and the best column is used as well as by its own sign."""
-    splits = noisy(300)
-    X = splits.train.X.copy()
-    X[:, 1], X[:, 3], X[::5, 2] = 7, np.nan, np.nan
-    odd = binary(X, splits.train.y, splits.prices)
-    model = fitted(learner, odd)
-    for prediction in model.predict_path(odd.test.features):
-        assert np.isfinite(prediction.scores).all()
-        assert not prediction.bills["path"].acquired.unpack()[:, [1, 3]].any()
-    _, accuracy, _ = curve(model, odd.test, odd.prices)
-    assert accuracy.max() >= np.mean((X[:, 0] > 0) == odd.test.y) - 0.01
 
 
 @learners()

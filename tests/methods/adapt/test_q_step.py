@@ -125,16 +125,6 @@ def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: 
     assert value(np.log(q) - np.log1p(-q)) <= best.fun + 1e-7
 
 
-@pytest.mark.parametrize("D", DISTANCES)
-def test_the_gates_loss_has_the_derivative_it_says(D: Any) -> None:
-    q, g, step = np.array([0.1, 0.5, 0.9]), np.array([-2.0, 0.3, 4.0]), 1e-6
-    value, slope = D.gate_loss(q, g)
-    difference = (D.gate_loss(q, g + step)[0] - D.gate_loss(q, g - step)[0]) / (2 * step)
-    assert slope.tolist() == pytest.approx(difference.tolist(), abs=1e-8)
-    moved = D.value(q, g + 1) - D.value(q, g)
-    assert (D.gate_loss(q, g + 1)[0] - value).tolist() == pytest.approx(moved.tolist())
-
-
 def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> None:
     q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
     p = expit(g)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,19 +11,16 @@ from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.adapt.learners import relevance_labels
 from bench_methods.gbrt import GBRT
 from bench_models.calibration import platt
-from helpers.adapt_cases import Rule, fitted
+from helpers.adapt_cases import Fixed, fitted
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     Features,
-    FitContext,
     Prices,
     Queries,
     Splits,
     Task,
 )
-from bench_core.cli import main
 from bench_core.conformance import task_splits
 
 SMALL = GBRT(trees=5)
@@ -35,23 +31,6 @@ QUICK = [
     AdaptL1(f0=SMALL, supports=2, gates=2),
 ]
 learners = pytest.mark.parametrize("learner", QUICK, ids=lambda one: one.name)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A learner whose model is a rule that needs no fitting, for either task."""
-
-    name: ClassVar[str] = "given"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.RANKING})
-    code: ClassVar[tuple[str, ...]] = ()
-
-    weights: tuple[float, ...]
-
-    def needs(self) -> tuple[BudgetedLearner, ...]:
-        return ()
-
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Rule:
-        return Rule(np.array(self.weights), prices)
 
 
 def ranking(n: int = 300, seed: int = 0, sizes: int = 10) -> Splits:
@@ -69,31 +48,11 @@ def scores(model: Any, splits: Splits) -> list[np.ndarray]:
     return [p.scores for p in model.predict_path(Features(splits.test.X))]
 
 
-def soft(positive: Any, mass: Any) -> Any:
-    """Platt's targets."""
-    ones, others = mass[positive].sum(), mass[~positive].sum()
-    return np.where(positive, (ones + 1) / (ones + 2), 1 / (others + 2))
-
-
-def by_scikit_learn(s: Any, positive: Any, mass: Any) -> tuple[float, float]:
-    """The same line: each row once as a one and once as a zero, weighted by its target."""
-    from sklearn.linear_model import LogisticRegression
-
-    target = soft(positive, mass)
-    model = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
-    model.fit(
-        np.concatenate([s, s])[:, None],
-        np.repeat([1, 0], len(s)),
-        np.concatenate([mass * target, mass * (1 - target)]),
-    )
-    return float(model.coef_[0, 0]), float(model.intercept_[0])
-
-
 @learners
 def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
     splits = ranking()
     two = replace(splits, train=relevance_labels(splits.train, 1))
-    f0 = Given((1.0, 0.5, 0.0, 0.0))
+    f0 = Fixed((1.0, 0.5, 0.0, 0.0))
     found, alike = (scores(fitted(replace(learner, f0=f0), some), splits) for some in (splits, two))
     for a, b in zip(found, alike, strict=True):
         assert np.array_equal(a, b)
@@ -105,10 +64,12 @@ def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
 def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
     splits = ranking()
     weights = np.array([5.0, 2.0, 0.0, 0.0])
-    model = fitted(replace(learner, f0=Given(tuple(weights))), splits)
+    model = fitted(replace(learner, f0=Fixed(tuple(weights))), splits)
     own = splits.test.X.astype(float) @ weights
-    grown = by_scikit_learn(own, splits.train.y >= 1, np.ones(len(own)))
-    assert (model.calibration.slope, model.calibration.intercept) == pytest.approx(grown, rel=1e-5)
+    grown = platt(own, splits.train.y >= 1, np.ones(len(own)))
+    assert (model.calibration.slope, model.calibration.intercept) == pytest.approx(
+        (grown.slope, grown.intercept), rel=1e-5
+    )
     line = model.calibration.slope * own + model.calibration.intercept
     path = scores(model, splits)
     assert np.array_equal(path[-1], line)
@@ -128,11 +89,13 @@ def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
 def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
     splits, unseen = ranking(), ranking(seed=9).train
     weights = np.array([5.0, 2.0, 0.0, 0.0])
-    made = replace(learner, f0=Given(tuple(weights)))
+    made = replace(learner, f0=Fixed(tuple(weights)))
     apart = fitted(made, replace(splits, valid=unseen)).calibration
     own = unseen.X.astype(float) @ weights
-    expected = by_scikit_learn(own, unseen.y >= 1, np.ones(len(own)))
-    assert (apart.slope, apart.intercept) == pytest.approx(expected, rel=1e-5)
+    expected = platt(own, unseen.y >= 1, np.ones(len(own)))
+    assert (apart.slope, apart.intercept) == pytest.approx(
+        (expected.slope, expected.intercept), rel=1e-5
+    )
     none = Examples(unseen.X[:0], unseen.y[:0], Queries.from_sizes(np.zeros(0, dtype=np.int64)))
     train = fitted(made, replace(splits, valid=none)).calibration
     assert train == fitted(made, splits).calibration  # there both are the same rows
@@ -147,8 +110,8 @@ def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
     y = (rng.random(len(X)) < 1 / (1 + np.exp(-log_odds))) * rng.integers(1, 5, len(X))
     part = replace(splits.train, X=X, y=y.astype(float))
     splits = replace(splits, train=part, valid=part, test=part)
-    plain = Given((2.0, -1.0, 0.0, 0.0))
-    loud = Given((2000.0, -1000.0, 0.0, 0.0))
+    plain = Fixed((2.0, -1.0, 0.0, 0.0))
+    loud = Fixed((2000.0, -1000.0, 0.0, 0.0))
     learner = AdaptGBRT(f0=plain, trees=10, iterations=2)
     for a, b in zip(
         scores(fitted(learner, splits), splits),
@@ -165,36 +128,14 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: An
     labels = relevance_labels(splits.train, 1)
     two = replace(splits, train=labels, valid=labels, test=labels)
     line = platt(labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights)
-    ranked = fitted(replace(learner, f0=Given((1.0, 1.0, 0.0, 0.0))), two)
+    ranked = fitted(replace(learner, f0=Fixed((1.0, 1.0, 0.0, 0.0))), two)
     flat = replace(labels, queries=None)
     binary = replace(two, train=flat, valid=flat, test=flat, task=Task.BINARY, classes=2)
-    shifted = Shifted((1.0, 1.0, 0.0, 0.0), line.slope, line.intercept)
+    shifted = Fixed((1.0, 1.0, 0.0, 0.0), line.slope, line.intercept)
     plain = fitted(replace(learner, f0=shifted), binary)
     assert plain.calibration is None
     for a, b in zip(scores(ranked, two), scores(plain, binary), strict=True):
         assert a == pytest.approx(b, abs=1e-6)  # scores of f0 are rounded to 1e-9 in training
-
-
-@dataclass(frozen=True)
-class Shifted(Given):
-    """A rule whose scores are a line of its weighted sum."""
-
-    slope: float = 1.0
-    intercept: float = 0.0
-
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Any:
-        return _Line(Rule(np.array(self.weights), prices), self.slope, self.intercept)
-
-
-@dataclass(frozen=True)
-class _Line:
-    rule: Rule
-    slope: float
-    intercept: float
-
-    def predict_path(self, features: Features) -> Any:
-        for output in self.rule.predict_path(features):
-            yield replace(output, scores=self.slope * output.scores + self.intercept)
 
 
 def test_binary_tasks_have_no_line() -> None:
@@ -202,19 +143,3 @@ def test_binary_tasks_have_no_line() -> None:
     model = fitted(QUICK[0], splits)
     assert model.calibration is None
     assert "f0.line" not in model.state()
-
-
-def test_an_f0_of_other_tasks_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    rows = [f"{k % 7},{k % 5},{k % 3},{k // 5}" for k in range(60)]
-    Path("own.csv").write_text("\n".join(["a,b,label,query", *rows]) + "\n")
-    words = ("run", "--data", "own.csv", "--task", "ranking", "--learners", "adapt-gbrt")
-    with pytest.raises(SystemExit):
-        main((*words, "--set", "adapt-gbrt.f0=rbf-svm"))
-    assert capsys.readouterr().err == (
-        "error: nothing to run: adapt-gbrt stands on rbf-svm, which does binary, multiclass, "
-        "own.csv is ranking\n"
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes
 from bench_methods.budget_forest.problem import PruningProblem, build
-from bench_methods.budget_forest.pruning_kernels import best_closures, tree_isotonic
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from bench_trees.threads import workers
@@ -25,7 +23,6 @@ from helpers.pruning_cases import (
     solved,
     value_of,
 )
-from helpers.real_cases import letters
 
 from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
 
@@ -125,47 +122,6 @@ def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed
         assert np.all(early.objective * (1 - early.gap) <= best.objective * (1 + 1e-9))
         gaps.append(early.gap)
     assert gaps[-1] <= 1e-2 <= gaps[0]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_closure_is_the_best_top_part_of_its_tree(seed: int) -> None:
-    forest, _ = small(seed, trees=1, depth=3)
-    inner, above = inner_nodes(forest.trees)
-    parent = above[inner]
-    worth = np.random.default_rng(seed).normal(size=len(inner))
-    kept = np.zeros(len(inner), dtype=bool)
-    value = best_closures(parent, worth, kept)
-    place = {int(u): k for k, u in enumerate(inner)}
-    sums = [sum(worth[place[u]] for u in some) for some in all_prunings(forest.trees)]
-    assert value == pytest.approx(max(sums))
-    assert worth[kept].sum() == pytest.approx(value)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_projection_is_the_nearest_point_that_falls_from_parent_to_child(seed: int) -> None:
-    from scipy.optimize import minimize
-
-    rng = np.random.default_rng(seed)
-    nodes = 12
-    parent = np.array([-1, *(rng.integers(0, k) for k in range(1, nodes))], dtype=np.int32)
-    target, weight = rng.normal(size=nodes), rng.uniform(0.2, 3, nodes)
-    got = np.empty(nodes)
-    tree_isotonic(parent, target, weight, got)
-    rules = {
-        "type": "ineq",
-        "fun": lambda x: x[parent[1:]] - x[1:],
-        "jac": lambda x: np.eye(nodes)[parent[1:]] - np.eye(nodes)[1:],
-    }
-    expected = minimize(
-        lambda x: float((weight * (x - target) ** 2).sum()),
-        np.zeros(nodes),
-        jac=lambda x: 2 * weight * (x - target),
-        constraints=rules,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    ).x
-    assert np.allclose(got, expected, rtol=0, atol=1e-5)
-    assert np.all(got[1:] <= got[parent[1:]] + 1e-12)
 
 
 def fitted(
@@ -294,18 +250,3 @@ def test_without_validation_rows_it_says_so() -> None:
     nobody = Examples(train.X[:0], train.y[:0])
     with pytest.raises(InputError, match="validation rows"):
         BudgetPrune().fit(train, nobody, price_list(np.ones(4)), FakeContext(Task.BINARY, 2))
-
-
-def test_on_letters_pruning_saves_features_at_the_same_accuracy(real_data: Path) -> None:
-    train, test = letters(real_data)
-    at = Prices.additive(np.ones(16))
-    base = BudgetRF(trees=20)
-    context = FakeContext(Task.BINARY, 2)
-    context.models = {base: base.fit(train, test, at, context)}
-    pruned = BudgetPrune(base=base, tradeoff=0.3).fit(train, test, at, context)
-    (accuracy, cost), (before, full) = (
-        (float(np.mean((p.scores > 0) == test.y)), mean_cost(p, at))
-        for p in (path(m, test)[-1] for m in (pruned, context.models[base]))
-    )
-    assert accuracy > before - 0.01
-    assert cost < full - 0.3

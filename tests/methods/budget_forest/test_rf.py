@@ -16,7 +16,7 @@ from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import forest_of
-from helpers.real_cases import letters, thyroid
+from helpers.real_cases import letters
 from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Prices, Task, price_list
@@ -258,15 +258,3 @@ def test_on_letters_forty_trees_are_nearly_as_good_as_a_random_forest(real_data:
     train, test = letters(real_data)
     last = path(fit(BudgetRF(), train, Task.BINARY, Prices.additive(np.ones(16))), test)[-1]
     assert np.mean((last.scores > 0) == test.y) > 0.94
-
-
-def test_on_thyroid_the_forest_avoids_dear_blood_tests(real_data: Path) -> None:
-    train, test, at = thyroid(real_data)
-
-    def price_of_paths(known: Prices) -> float:
-        learner = BudgetRF(trees=10, significance=1.0, min_rows=1)
-        model = learner.fit(train, test, known, FakeContext(Task.MULTICLASS, 3))
-        read = walked(model, test.X[:200])[1]
-        return float((read * at.feature_price()).sum(axis=1).mean())
-
-    assert price_of_paths(at) < 0.9 * price_of_paths(Prices.additive(np.ones(21)))

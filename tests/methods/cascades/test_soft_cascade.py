@@ -236,16 +236,6 @@ def test_trees_that_say_nothing_leave_the_shares_of_the_classes(kind: Any) -> No
         assert probability(full.scores[0]) == pytest.approx(train.y.mean(), abs=1e-6)
 
 
-def test_free_features_leave_nothing_to_trade() -> None:
-    train = data(Task.BINARY)
-    at = price_list(np.zeros(6), split=1.0)
-    free, none = (
-        path(fit(SoftCascade, train, Task.BINARY, at, tradeoff=t), train)[-1].scores
-        for t in (9.0, 0.0)
-    )
-    np.testing.assert_array_equal(free, none)
-
-
 @pytest.mark.slow
 def test_on_letters_rejecting_the_unlikely_saves_at_no_loss(real_data: Path) -> None:
     train, test = letters(real_data)

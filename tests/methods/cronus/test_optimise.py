@@ -69,15 +69,6 @@ def test_weights_are_exact_zeros_or_at_least_the_cut_off() -> None:
     assert (np.abs(weights[weights != 0]) >= CUT).all()
 
 
-def test_a_single_stage_is_already_optimal() -> None:
-    p = problem(seed=3, n=200)
-    penalty = Penalty(1e-3, np.array([1e-3]))
-    start = warm(p, penalty)
-    end = optimise(p, penalty, start, Settings())
-    before = position(p, penalty, start).loss
-    assert before * (1 - 1e-5) <= end.loss <= before
-
-
 def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anywhere() -> None:
     p = problem(seed=3, n=200)
     penalty = Penalty(1e-3, np.array([1e-3]))

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.gbrt import GBRT
+from helpers.boosted_cases import mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.ranking_sample import documents, needs, precision
+from helpers.real_cases import letters
 
 from bench_core import Examples, Prices, Task, price_list
 
@@ -18,14 +20,10 @@ KINDS = {"single": CronusSingle, "init": CronusInit, "optimised": Cronus}
 
 
 @cache
-def letters() -> tuple[Examples, Examples, Prices]:
-    """The papers' binary task on the first 6000 rows, tested on the last 4000."""
-    file = needs("letter") / "letter-recognition.data"
-    rows = [line.split(",") for line in file.read_text().split()]
-    X = np.array([r[1:] for r in rows], dtype=np.float32)
-    y = np.array([float(r[0] >= "N") for r in rows])
-    prices = price_list(np.full(16, 10.0), split=0.25)
-    return Examples(X[:6000], y[:6000]), Examples(X[16000:], y[16000:]), prices
+def some_letters() -> tuple[Examples, Examples, Prices]:
+    train, test = letters(needs("letter").parent)
+    train = Examples(train.X[:6000], train.y[:6000])
+    return train, test, price_list(np.full(16, 10.0), split=0.25)
 
 
 @cache
@@ -44,10 +42,8 @@ def fitted(data: Any, task: Task, tradeoff: float, rho: float) -> dict[str, Any]
 
 def judged(model: Any, test: Examples, prices: Prices) -> tuple[Any, float]:
     """Scores of the full model, and the mean cost of a row."""
-    prediction = list(model.predict_path(test.features))[-1]
-    bill, n = prediction.bills["path"], len(test)
-    cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
-    return prediction.scores, float(cost.mean())
+    last = path(model, test)[-1]
+    return last.scores, mean_cost(last, prices)
 
 
 def test_on_the_ranking_sample_a_cascade_keeps_the_precision_at_half_the_cost() -> None:
@@ -60,8 +56,8 @@ def test_on_the_ranking_sample_a_cascade_keeps_the_precision_at_half_the_cost() 
 
 
 def test_on_letters_every_learner_is_as_right_as_boosting_at_no_higher_cost() -> None:
-    models = fitted(letters, Task.BINARY, 0.03, 0.003)
-    _, test, prices = letters()
+    models = fitted(some_letters, Task.BINARY, 0.03, 0.003)
+    _, test, prices = some_letters()
     plain, plain_cost = judged(models["gbrt"], test, prices)
     right = float(((plain > 0) == (test.y > 0.5)).mean())
     for name in KINDS:
@@ -72,7 +68,7 @@ def test_on_letters_every_learner_is_as_right_as_boosting_at_no_higher_cost() ->
 
 @pytest.mark.parametrize(
     ("data", "task", "tradeoff", "rho"),
-    [(documents, Task.RANKING, 0.3, 0.01), (letters, Task.BINARY, 0.03, 0.003)],
+    [(documents, Task.RANKING, 0.3, 0.01), (some_letters, Task.BINARY, 0.03, 0.003)],
 )
 def test_optimising_lowers_the_loss_of_the_initialised_cascade(
     data: Any, task: Task, tradeoff: float, rho: float

@@ -100,13 +100,6 @@ def test_what_the_path_has_paid_is_free(seed: int) -> None:
     assert set(np.flatnonzero(weights)) == set(naive_pick(p, rows, rule, True, trees, sensors))
 
 
-def test_the_sums_of_the_larger_child_are_its_parents_less_its_siblings() -> None:
-    p = problem(0, n=50)
-    some, others = np.arange(20), np.arange(20, 50)
-    whole = moments(p, np.arange(50), 1)
-    assert whole - moments(p, some, 1) == pytest.approx(moments(p, others, 1), abs=1e-14)
-
-
 def test_every_gate_halves_its_rows_by_their_scores() -> None:
     p = problem(0, n=400, trees=12)
     share = np.full(400, 1 / 400)

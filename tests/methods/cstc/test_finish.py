@@ -36,13 +36,6 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
         assert all(found[Place(k, up)][i] for k, up in seen.items())
 
 
-def test_a_score_at_the_threshold_goes_down() -> None:
-    one = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.zeros(3))
-    columns = np.array([[0.0, 1e-30, -1.0]], dtype=np.float32)
-    found = routes(one, scores_of(columns, one.weights, one.bias))
-    assert found[Place(1)].tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize("constant", [True, False])
 def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool) -> None:
     model = finished(P, T, refit=True, constant=constant, threads=1)

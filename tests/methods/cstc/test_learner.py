@@ -11,7 +11,6 @@ from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_models.staged import StagedModel
 from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
-from helpers.random_trees import path as walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,33 +67,6 @@ def test_it_learns_better_than_a_constant(kind: Any, task: Task) -> None:
         assert np.corrcoef(scores, test.y)[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_row_pays_for_its_own_path_through_the_trees_it_met(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    model = fit(kind, train, Task.REGRESSION)
-    ensemble, price = model.ensemble, prices()
-    assert ensemble is not None
-    found = last(model, train)
-    bill = found.bills["path"]
-    sensors = np.broadcast_to(bill.acquired.unpack(), (N, price.sensors))
-    cost = bill.feature_cost(price, N) + bill.evaluation_cost(price, N)
-    for i, x in enumerate(train.X):
-        k, trees = 0, set()
-        while k >= 0:
-            stage = model.stages[k]
-            trees |= set(stage.entries.tolist())
-            outputs = [walk(ensemble, t, x).value for t in stage.entries]
-            score = stage.bias[0] + float(np.dot(outputs, stage.weights))
-            passed = stage.gate.kind == "always" or score >= stage.gate.value
-            k = stage.then if passed else stage.otherwise
-        tested = [f for t in trees for f in walk(ensemble, t, x).features]
-        bought = {int(s) for f in tested for s in price.sensors_of(f)}
-        assert set(np.flatnonzero(sensors[i])) == bought
-        by_hand = sum(price.sensor[s] for s in bought) + 0.25 * len(tested) + 0.5 * len(trees)
-        assert cost[i] == pytest.approx(by_hand)
-        assert found.scores[i] == pytest.approx(score)
-
-
 @pytest.mark.parametrize("kind", JOINT)
 def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(kind: Any) -> None:
     rng = np.random.default_rng(0)
@@ -148,16 +120,6 @@ def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_free_features_are_used_and_enormously_dear_ones_are_not(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    at = price_list(np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1e9]))
-    model = fit(kind, train, Task.REGRESSION, base=None, at=at, tradeoff=1e4)
-    used = {int(e) for s in model.stages for e in s.entries}
-    assert 0 in used
-    assert 5 not in used
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_one_label_gives_the_constant(kind: Any, task: Task, label: float) -> None:
@@ -166,17 +128,6 @@ def test_one_label_gives_the_constant(kind: Any, task: Task, label: float) -> No
     expected = {0.0: -2.0, 1.0: 2.0}[label] if task is Task.BINARY else label
     assert found.scores.tolist() == pytest.approx([expected] * N, rel=1e-12)
     assert not found.bills["path"].acquired.bits.any()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_constant_and_missing_columns_are_not_bought(kind: Any) -> None:
-    train = examples(Task.REGRESSION)
-    X = train.X.copy()
-    X[:, 0], X[:, 1] = 7, np.nan
-    model = fit(kind, replace(train, X=X), Task.REGRESSION, base=None, tradeoff=0.001)
-    used = {int(e) for s in model.stages for e in s.entries}
-    assert used
-    assert not used & {0, 1}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -106,27 +105,6 @@ def test_a_classifiers_gradient_is_that_of_the_whole_loss(
     if not shape.is_leaf(k):
         numeric = (loss(th=h) - loss(th=-h)) / (2 * h)
         assert by_threshold == pytest.approx(numeric, rel=1e-4, abs=1e-6)
-
-
-@few
-@given(shape=shapes, seed=seeds, place=st.floats(0, 0.999), constant=st.booleans())
-def test_a_classifiers_objective_has_the_gradient_it_says(
-    shape: Shape, seed: int, place: float, constant: bool
-) -> None:
-    p = problem(seed, n=20)
-    t, k = tree(p, shape, seed), int(place * shape.nodes)
-    objective, columns, _ = objective_of(p, t, k, constant)
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=len(columns) + 2)  # anywhere, not where the auxiliary variables are from
-
-    def value(x: Any) -> float:
-        return objective.evaluate(x[:-2], float(x[-2]), float(x[-1]))[0]
-
-    _, by_weights, by_bias, by_threshold = objective.evaluate(x[:-2], float(x[-2]), float(x[-1]))
-    for j, slope in enumerate([*by_weights, by_bias, by_threshold]):
-        step = 1e-5 * np.eye(len(x))[j]
-        numeric = (value(x + step) - value(x - step)) / 2e-5
-        assert slope == pytest.approx(numeric, rel=1e-4, abs=1e-6)
 
 
 @few
@@ -249,18 +227,3 @@ def test_a_node_that_tells_no_rows_apart_is_a_leaf() -> None:
     )
     assert t.shape.nodes == 1
     assert t.bias[0] == pytest.approx(float(p.share @ p.y))
-
-
-def test_rows_of_no_weight_have_no_influence() -> None:
-    p = problem(4, n=60)
-    share = p.share.copy()
-    share[::3] = 0.0
-    share /= share.sum()
-    silent = replace(p, share=share, weight=share)
-    other = replace(silent, y=np.where(share > 0, p.y, 99.0))
-    penalty, shape = Penalty(1e-3, 1e-3), Shape.balanced(2)
-    one, two = (
-        initialise(q, penalty, shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50)
-        for q in (silent, other)
-    )
-    assert one.weights == pytest.approx(two.weights, abs=1e-9)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.gbrt import GBRT
+from helpers.boosted_cases import mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 
@@ -37,10 +38,8 @@ def fitted(folder: Path) -> dict[str, tuple[float, float]]:
 
 
 def judged(model: Any, test: Examples, prices: Prices) -> tuple[float, float]:
-    last = list(model.predict_path(test.features))[-1]
-    bill, n = last.bills["path"], len(test)
-    cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
-    return float(((last.scores > 0) == (test.y > 0.5)).mean()), float(cost.mean())
+    last = path(model, test)[-1]
+    return float(((last.scores > 0) == (test.y > 0.5)).mean()), mean_cost(last, prices)
 
 
 @pytest.mark.parametrize("name", ["cstc-single", "cscc", "cstc", "astc"])

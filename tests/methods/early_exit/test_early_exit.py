@@ -18,7 +18,7 @@ from helpers.cronus_cases import Fixed
 from helpers.cronus_cases import stumps as made
 from helpers.exit_cases import check_scores, random_exits, walk_documents
 from helpers.fakes import FakeContext
-from helpers.random_trees import random_ensemble, random_rows
+from helpers.random_trees import random_ensemble
 from helpers.ranking_sample import documents, precision
 from helpers.real_cases import letters
 from helpers.staged_cases import random_features
@@ -201,15 +201,6 @@ def test_rules_that_do_not_suit_the_task_are_refused() -> None:
         fitted(examples(Task.RANKING), Task.RANKING, stumps(), rule="class")
     with pytest.raises(UsageError, match="rule=rank: binary takes class"):
         fitted(examples(Task.BINARY), Task.BINARY, stumps(), rule="rank")
-
-
-def test_odd_rows_change_nothing_for_others() -> None:
-    rng = np.random.default_rng(3)
-    model = random_exits(rng, "proximity")
-    X = random_rows(rng, 6, 8)
-    X[0], X[1] = np.nan, np.inf
-    for prediction in model.predict_path(Features(X, Queries.from_sizes(np.array([2, 1, 3])))):
-        assert np.isfinite(prediction.scores).all()
 
 
 @pytest.mark.slow
