@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -99,24 +97,6 @@ def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:  # noqa: F8
     assert not (tmp_path / "bills.py").exists()
     assert bench("new", "metric", "bills", "--package").status == 0
     assert "bills/bills.py is there already" in bench("new", "metric", "bills", "--package").err
-
-
-def test_the_fixture_gives_a_test_for_each_promise(bench: Run) -> None:  # noqa: F811
-    bench("new", "metric", name_of("metric"), "--package")
-    module = Path(name_of("metric"), "my_metric_here.py")
-    module.write_text(module.read_text().replace("multiplicity is None", "True"))
-    own = ("-p", "bench_core.pytest_plugin", "-v", "-p", "no:cacheprovider", "-W", "error")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *own],
-        cwd=name_of("metric"),
-        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert "1 failed, 7 passed" in done.stdout, done.stdout + done.stderr
-    name = "test_it_keeps_its_promises[metric my-metric-here: check_copies (binary)]"
-    assert re.search(rf"{re.escape(name)} FAILED", done.stdout)
-    assert "to fix: where ``multiplicity`` is not None, let each row count" in done.stdout
 
 
 @pytest.fixture(scope="module")
