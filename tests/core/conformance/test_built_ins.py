@@ -11,6 +11,7 @@ from helpers.every_learner_cases import LEARNERS, quick
 from bench_core import Task
 from bench_core.conformance import check_dataset, check_learner, task_splits
 from bench_core.conformance.tasks import with_learners
+from bench_core.contracts import dataset_of
 from bench_core.plugins import load_registry
 
 DATASETS = load_registry().datasets
@@ -32,6 +33,6 @@ def test_every_learner_keeps_every_promise(name: str, task: Task, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(n for n, d in DATASETS.items() if not d.files))
+@pytest.mark.parametrize("name", sorted(n for n, d in DATASETS.items() if not dataset_of(d).files))
 def test_every_data_set_without_files_keeps_its_promises(name: str) -> None:
     check_dataset(DATASETS[name]())
