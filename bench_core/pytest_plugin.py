@@ -46,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _cases(*names: str, settings: Sequence[str] = ()) -> list[Case]:
-    from bench_core.conformance.choose import chosen_cases
+    from bench_core.conformance import chosen_cases
     from bench_core.errors import BenchError
     from bench_core.plugins import load_registry
 

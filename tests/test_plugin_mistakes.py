@@ -61,7 +61,7 @@ class Data:
         y = rng.integers(0, 2, 90).astype(float)
         X = (y[:, None] + rng.normal(size=(90, 3))).astype(np.float32)
         parts = [Examples(X[i::3], y[i::3]) for i in range(3)]
-        return Splits(*parts, prices=price_list(np.ones(3)), task=self.task, classes=2)
+        return Splits(*parts, prices=price_list(np.ones(3)))
 
 
 class Hinge:
@@ -125,7 +125,7 @@ class Mistake(NamedTuple):
 
 
 _PATH = '{"path": Bill(Acquired.pack(bought))}'
-_GIVEN = "return Splits(*parts, prices=price_list(np.ones(3)), task=self.task, classes=2)"
+_GIVEN = "return Splits(*parts, prices=price_list(np.ones(3)))"
 _VALUES = "return MetricValues(np.maximum(0.0, 1 - (2 * y - 1) * scores), weights)"
 _FIT = "return Model(self.columns, prices.sensors)"
 
@@ -229,7 +229,18 @@ MISTAKES = [
         "Examples(X[i::3], y[i::3].astype(str))",
         ("noisy", "labels y are"),
     ),
-    Mistake("no number of classes", ", classes=2)", ")", ("noisy", "binary with 0 classes")),
+    Mistake(
+        "a wrong number of classes",
+        "prices=price_list(np.ones(3))",
+        "prices=price_list(np.ones(3)), classes=1",
+        ("noisy", "binary with 1 classes"),
+    ),
+    Mistake(
+        "another task than the class's",
+        "prices=price_list(np.ones(3))",
+        "prices=price_list(np.ones(3)), task=Task.REGRESSION",
+        ("noisy", "its task is binary, that of its splits regression"),
+    ),
     Mistake(
         "splits of unequal width",
         "Examples(X[i::3], y[i::3])",
@@ -238,8 +249,8 @@ MISTAKES = [
     ),
     Mistake(
         "names for other features",
-        ", classes=2)",
-        ', classes=2, feature_names=("a", "b"))',
+        "prices=price_list(np.ones(3))",
+        'prices=price_list(np.ones(3)), feature_names=("a", "b")',
         ("noisy", "2 names", "3 features"),
     ),
     Mistake(
@@ -280,8 +291,8 @@ MISTAKES = [
         "a cost model that gives one number",
         "return np.ceil(acquired.cost(self.sensor))",
         "return 3.0",
-        ("whole",),
-        0,
+        ("whole", "feature_cost has shape ()", "one cost for each row"),
+        1,
     ),
     Mistake(
         "a cost model that fails",
@@ -308,7 +319,7 @@ CHECKED: dict[str, tuple[str, ...]] = {
     "data that fail": ("noisy", "division by zero", "mine.py"),
     "no description of a parameter": ("mine", "columns has no documentation", "param("),
     "no title": ("noisy", "has no title", "title ="),
-    "a cost model that gives one number": ("whole", "feature_cost of 60 rows has shape ()"),
+    "a cost model that gives one number": ("whole", "feature_cost has shape ()"),
     "writes into the data": ("mine", "read-only", "mine.py"),
 }
 

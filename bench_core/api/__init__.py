@@ -94,7 +94,7 @@ def run(
         Bars in a terminal or notebook, lines elsewhere; False: warnings alone.
     """
     with in_python(), _display(on_event, progress) as notify:
-        asked = _asked(request, X, y, queries, name, options)
+        asked = _asked(options, X, y, queries, name, request)
         return carried_out(asked, registry_of(asked), notify)
 
 
@@ -123,7 +123,7 @@ def plan(
     """The plan that ``run`` would carry out with the same arguments; prepares data, trains
     nothing."""
     with in_python(), _display(on_event, progress) as notify:
-        asked = _asked(request, X, y, queries, name, options)
+        asked = _asked(options, X, y, queries, name, request)
         return planned(asked, registry_of(asked), notify)
 
 
@@ -139,7 +139,7 @@ def audit(
     """Replay every query and every point of a run's finished trials, and keep the verdicts."""
     with in_python():
         how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        return audited(run, request_of(None, None, None, None, "", how), on_event or silent)
+        return audited(run, request_of(how), on_event or silent)
 
 
 def reprice(
@@ -161,7 +161,7 @@ def reprice(
     """
     with in_python():
         how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        asked = request_of(None, None, None, None, "", {**how, "costs": costs, "caps": caps})
+        asked = request_of({**how, "costs": costs, "caps": caps})
         names = (data,) if isinstance(data, str) else tuple(data)
         return repriced(run, names, asked, registry_of(asked), on_event or silent)
 
@@ -192,8 +192,8 @@ def export(run: str = "last", *, store: File = "") -> DataFrame:
         return with_choices(kept.frame(run), kept.info(run))
 
 
-def _asked(request: RunRequest | None, *given: Any) -> RunRequest:
-    asked = request_of(request, *given)
+def _asked(*given: Any) -> RunRequest:
+    asked = request_of(*given)
     if not (asked.suite or asked.data):
         raise UsageError("nothing to run: give X and y, suite=NAME or data=NAME_OR_FILE")
     return asked

@@ -30,7 +30,12 @@ _IN_SPLITS = ("task", "drop", "groups", "cv", "share")
 
 
 def request_of(
-    request: RunRequest | None, X: Any, y: Any, queries: Any, name: str, options: Mapping[str, Any]
+    options: Mapping[str, Any],
+    X: Any = None,
+    y: Any = None,
+    queries: Any = None,
+    name: str = "data",
+    request: RunRequest | None = None,
 ) -> RunRequest:
     """The request, changed by the options that are given; None leaves one as it is."""
     known = options_of(RunRequest)
@@ -59,14 +64,11 @@ def request_of(
     if "caps" in given:
         with blaming("caps"):
             given["caps"] = as_caps(given["caps"])
-    changed = {k: _plain_value(v, known[k].option.form.many) for k, v in given.items()}
+    changed: dict[str, Any] = {
+        k: tuple(map(_plain, _listed(v))) if known[k].option.form.many else _plain(v)
+        for k, v in given.items()
+    }
     return replace(request or RunRequest(), **changed)
-
-
-def _plain_value(value: Any, many: bool) -> Any:
-    """A value as a request holds it: lists as tuples, numpy's whole numbers as Python's, paths as
-    text."""
-    return tuple(map(_plain, _listed(value))) if many else _plain(value)
 
 
 def _refuse_without_data(y: Any, queries: Any, given: Mapping[str, Any]) -> None:
@@ -130,6 +132,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _plain(value: Any) -> Any:
+    """A value as a request holds it: numpy's whole numbers as Python's, paths as text."""
     if isinstance(value, Path):
         return str(value)
     return value.__index__() if hasattr(value, "__index__") else value

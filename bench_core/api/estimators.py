@@ -38,7 +38,6 @@ from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
-from bench_core.results.records import OperatingPoint
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -130,11 +129,15 @@ class _Budgeted(BaseEstimator):
         if self.budget_kind == "cap":
             self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
         kept: dict[str, Any] = {}
+        classes = splits.classes
         best: tuple[float, float] | None = None
         cheapest = np.inf
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
-            rows = _points(model, splits, metric, self.caps_)
+            path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
+            rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+            if self.caps_ is not None:
+                rows = rows[len(path.points) :]  # those under caps follow the points
             cost = np.array([getattr(row, COSTS[self.budget_kind]) for row in rows])
             quality = np.array([row.metrics[metric.name] for row in rows])
             cheapest = min(cheapest, float(cost.min()))
@@ -207,15 +210,6 @@ class _Budgeted(BaseEstimator):
         if not len(parts[0]) or not len(parts[1]):
             parts = cut(rows, (0.5, 0.5), seed)
         return parts[0], parts[1]
-
-
-def _points(
-    model: Any, splits: Splits, metric: Metric, caps: Caps | None
-) -> Sequence[OperatingPoint]:
-    """Quality and costs on the validation part of each operating point, or under each cap."""
-    path = predict_split(model, splits.valid, splits.costs, splits.classes, caps=caps)
-    rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-    return rows if caps is None else rows[len(path.points) :]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench_core.api.orchestration import registry_of
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
-from bench_core.execution.runner import RunResult, carry_out
+from bench_core.execution.runner import carry_out
 from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
@@ -70,18 +71,21 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         path = Path(folder, "bench.db")
         request = _request(then, kept.request_for(then.key), path, asked)
         registry = registry_of(request)
+        warm_up = partial(registry.warm_up, say=lambda line: None)
         plan = make_plan(request, registry)
         spec = _again(then, plan)
         plan = _alone(plan, spec)
         with open_writer(path) as writer:
-            result = carry_out(plan, request, writer, on_event, _warmed(registry.warm_up))
-        _check(result)
+            result = carry_out(plan, request, writer, on_event, warm_up)
+        for title, status, error in result.failures:
+            raise InputError(f"{title} is {status} now: {error}")
         now = Store(path).trial(spec.key)
+        found = differences(then, now)
     return Rerun(
         then.key,
         then.title,
         len(then.points),
-        tuple(_changed(then, now)),
+        tuple(f"{at}: {what} {old} then, {new} now" for at, what, old, new in found),
         _ingredients(then, now),
     )
 
@@ -128,21 +132,6 @@ def _alone(plan: Plan, spec: TrialSpec) -> Plan:
             fits.append(fit)
             wanted.update(fit.needs.values())
     return replace(plan, trials=(spec,), fits=tuple(fits[::-1]), skipped=())
-
-
-def _warmed(warm_up: Callable[..., None]) -> Callable[..., None]:
-    return lambda learners: warm_up(learners, lambda line: None)
-
-
-def _check(result: RunResult) -> None:
-    for title, status, error in result.failures:
-        raise InputError(f"{title} is {status} now: {error}")
-
-
-def _changed(then: Trial, now: Trial) -> list[str]:
-    """Points, numbers and arrays that differ, a text each."""
-    found = differences(then, now)
-    return [f"{where}: {what} {old} then, {new} now" for where, what, old, new in found]
 
 
 def _ingredients(then: Trial, now: Trial) -> tuple[str, ...]:

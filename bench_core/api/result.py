@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from importlib.util import find_spec
 from inspect import signature
@@ -383,16 +383,6 @@ class Result(RunResult):
             parts.append(self.plot().svg)
         return "\n".join(parts)
 
-    @cached_property
-    def _certified(self) -> dict[str, Board]:
-        """Boards with intervals that were asked for, by data set."""
-        return {}
-
-    @cached_property
-    def _stood(self) -> dict[tuple[str, Budget | None], Mapping[str, Standing]]:
-        """Standings that were asked for, by data set and budget."""
-        return {}
-
     @property
     def _finished(self) -> bool:
         return self.counts.get("ok", 0) > 0
@@ -401,22 +391,23 @@ class Result(RunResult):
         noticed = notices(self.info) if self._finished else []
         return [*lines(self, self._boards.values() if self._finished else ()), *noticed]
 
-    def _sure(self, dataset: str) -> Board:
-        """The board with intervals; computed once."""
+    @cached_property
+    def _sure(self) -> Callable[[str], Board]:
+        """The board of a data set with intervals; each is computed once."""
         from bench_core.leaderboard.certainty import certified
 
-        if dataset not in self._certified:
-            store, board = Store(self.store), self._boards[dataset]
-            self._certified[dataset] = certified(self.info, store, board, self._rows)
-        return self._certified[dataset]
+        store = Store(self.store)
+        return cache(lambda name: certified(self.info, store, self._boards[name], self._rows))
 
-    def _standings(self, dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
-        """By learner, the best tier first; computed once for each budget."""
-        key = dataset, budget
-        if key not in self._stood:
+    @cached_property
+    def _standings(self) -> Callable[[str, Budget | None], Mapping[str, Standing]]:
+        """Standings on a data set within a budget by learner, the best tier first; likewise."""
+
+        def stands(dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
             (found,) = self._standings_at(dataset, [budget])
-            self._stood[key] = {one.learner: one for one in found.rows}
-        return self._stood[key]
+            return {one.learner: one for one in found.rows}
+
+        return cache(stands)
 
     def _standings_at(
         self, dataset: str, budgets: Sequence[Budget | None]

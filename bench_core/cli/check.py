@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +12,11 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError
+from bench_core.terminal.tables import console
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from bench_core.conformance import Case
 
 
@@ -58,7 +59,7 @@ def command(
     modules of -p register."""
     if not names and not plugins:
         raise UsageError("name what to check, or a module of the current folder by -p MODULE")
-    from bench_core.conformance.choose import chosen_cases
+    from bench_core.conformance import chosen_cases
 
     registry = options.registry(plugins, data_dir)
     which = {"dataset": "data set", "cost-model": "cost model"}.get(kind or "", kind or "")
@@ -73,40 +74,24 @@ def _check(subject: str, cases: list[Case], quiet: bool) -> int:
     """Run the cases of one thing and show the faults; how many there are."""
     from bench_core.conformance import examine
 
-    begun, ran, faults = time.perf_counter(), 0, 0
+    begun = time.perf_counter()
+    screen = console(stderr=True)
+    screen.quiet = quiet
+    with screen.status(subject) as status:
+        found = [fault for _, fault in examine(_shown(cases, status))]
+    faults = [fault for fault in found if fault]
     click.echo(subject)
-    with _status(quiet) as show:
-        for _, fault in examine(_shown(cases, show)):
-            ran += 1
-            if fault:
-                show("")
-                faults += 1
-                click.echo(f"  broken {fault.replace(chr(10), chr(10) + '  ')}")
+    for fault in faults:
+        click.echo(f"  broken {fault.replace(chr(10), chr(10) + '  ')}")
+    ran = len(found)
     skipped = f", {len(cases) - ran} not run for that" if ran < len(cases) else ""
     seconds = time.perf_counter() - begun
-    click.echo(f"  {ran - faults} of {ran} checks hold{skipped} ({seconds:.1f} s)")
-    return faults
+    click.echo(f"  {ran - len(faults)} of {ran} checks hold{skipped} ({seconds:.1f} s)")
+    return len(faults)
 
 
-def _shown(cases: Sequence[Case], show: _Show) -> Iterator[Case]:
+def _shown(cases: Sequence[Case], status: Status) -> Iterator[Case]:
+    """The cases; a terminal shows which one is running."""
     for number, case in enumerate(cases, start=1):
-        show(f"  {number}/{len(cases)} {case.name}")
+        status.update(f"{case.subject}: {number}/{len(cases)} {case.name}")
         yield case
-
-
-@contextmanager
-def _status(quiet: bool) -> Iterator[_Show]:
-    """Shows on a terminal which check is running, on a line that is taken back."""
-
-    def show(line: str) -> None:
-        if sys.stderr is not None and sys.stderr.isatty() and not quiet:
-            print(f"\r{line:<60}\r", end="", file=sys.stderr, flush=True)
-
-    yield show
-    show("")
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Show = Callable[[str], None]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = ("csv", "json", "parquet")
-ROWS_AT_ONCE = 50_000
 
 
 @click.command(
@@ -81,21 +80,12 @@ def _by_suffix(output: Path | None) -> str:
     return suffix
 
 
-def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Some rows at a time: a large run as text takes gigabytes."""
-    for start in range(0, max(1, len(frame)), ROWS_AT_ONCE):
-        yield frame.iloc[start : start + ROWS_AT_ONCE]
-
-
 def _csv(frame: pd.DataFrame) -> Iterator[bytes]:
     """A header and a line for each row; texts that would be formulas are quoted."""
-    header = True
     for name in frame.select_dtypes("category"):
         if any(no_formula(text) != text for text in frame[name].cat.categories):
             frame[name] = frame[name].astype(object).map(no_formula)
-    for part in _parts(frame):
-        yield part.to_csv(index=False, lineterminator="\n", header=header).encode()
-        header = False
+    yield frame.to_csv(index=False, lineterminator="\n").encode()
 
 
 def _json(frame: pd.DataFrame) -> Iterator[bytes]:
@@ -104,13 +94,9 @@ def _json(frame: pd.DataFrame) -> Iterator[bytes]:
 
     import numpy as np
 
-    before = "[\n"
-    for part in _parts(frame):
-        for row in part.astype(object).where(part.notna(), None).to_dict("records"):
-            line = json.dumps(row, default=np.generic.item, allow_nan=False)
-            yield f"{before}{line}".encode()
-            before = ",\n"
-    yield b"\n]\n"
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
+    yield "[\n{}\n]\n".format(",\n".join(lines)).encode()
 
 
 def _parquet(frame: pd.DataFrame) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -256,25 +255,8 @@ def find_plugins_here(plugins: Sequence[str]) -> None:
     """Make modules of the current folder importable, if ``-p`` named any, without hiding installed
     ones."""
     here = str(Path.cwd())
-    if not plugins:
-        return
-    if here not in sys.path:
+    if plugins and here not in sys.path:
         sys.path.append(here)
-    for module in plugins:
-        top = module.partition(".")[0]
-        own = next((name for name in (top, f"{top}.py") if Path(here, name).exists()), "")
-        if own and not _lies_in(top, here):
-            note(f"-p {module}: an installed module has that name, so ./{own} is not taken")
-
-
-def _lies_in(top: str, folder: str) -> bool:
-    """True for a package or module that would be imported from a folder."""
-    try:
-        spec = find_spec(top)
-    except ValueError:  # made by a program, without a file
-        return False
-    places = [*(spec.submodule_search_locations or [spec.origin or ""])] if spec else []
-    return any(Path(place).resolve().parent == Path(folder) for place in places)
 
 
 def note(message: str, quiet: bool = False) -> None:

@@ -17,116 +17,49 @@ or for one object, at parameters that make a fit quick::
 ``check_dataset``, ``check_metric``, ``check_cost_model`` and ``check_report`` are alike.
 """
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench_core.conformance.case import Case, ConformanceError, examine, run_all
-from bench_core.conformance.checks import CHECKS
-from bench_core.conformance.cost_model_checks import COST_MODEL_CHECKS, purchases
-from bench_core.conformance.dataset_checks import DATASET_CHECKS
-from bench_core.conformance.edge_checks import EDGE_CHECKS
-from bench_core.conformance.metric_checks import METRIC_CHECKS
-from bench_core.conformance.report_checks import REPORT_CHECKS, Run, finished_run
+from bench_core.conformance import (
+    cost_model_checks,
+    dataset_checks,
+    learner_checks,
+    metric_checks,
+    report_checks,
+)
+from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
+from bench_core.conformance.cost_model_checks import purchases
+from bench_core.conformance.report_checks import finished_run
 from bench_core.conformance.tasks import prices, task_splits, with_learners
 from bench_core.contracts import learner_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
+from bench_core.errors import UsageError, blaming
+from bench_core.parameters import expand
+from bench_core.planning.settings import parse_setting, with_setting
+from bench_core.plugins import Registry
 from bench_core.protocols import JudgesPictures, Source
 
 __all__ = [
-    "CHECKS",
     "Case",
     "ConformanceError",
-    "cases_of",
     "check_cost_model",
     "check_dataset",
     "check_learner",
     "check_metric",
     "check_report",
+    "chosen_cases",
     "examine",
     "learner_cases",
     "prices",
     "task_splits",
 ]
 
+KINDS = ("learner", "data set", "metric", "cost model", "report")
 
-def learner_cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[Case]:
-    """Every promise on a small task of each kind that the learner, and all that it stands on, do
-    (or of ``tasks``)."""
-    chosen = sorted(_done(learner)) if tasks is None else list(tasks)
-    found = []
-    for task in map(Task, chosen):
-        splits = task_splits(task)
-        checks = (*CHECKS, *EDGE_CHECKS)
-        found += [Case(_subject("learner", learner), c, (learner, splits), task) for c in checks]
-    return found
-
-
-def _done(learner: Any) -> frozenset[Task]:
-    learner = with_learners(learner)
-    return frozenset(learner.tasks).intersection(*map(_done, learner_of(learner).needs()))
-
-
-def dataset_cases(dataset: Any, source: Source | None = None) -> list[Case]:
-    """Every promise on a data set of profile quick; its files are looked for in ``source``."""
-    given = dataset, source or DataFolder()
-    return [Case(_subject("data set", dataset), check, given) for check in DATASET_CHECKS]
-
-
-def metric_cases(metric: Any) -> list[Case]:
-    """Every promise on small tasks of the kinds that the metric judges; none for a metric of
-    pictures, for which there is no small task."""
-    if isinstance(metric, JudgesPictures) and metric.pictures:
-        return []
-    found = []
-    for task in sorted(Task(task) for task in metric.tasks):
-        given = metric, task, task_splits(task).test
-        found += [Case(_subject("metric", metric), c, given, task) for c in METRIC_CHECKS]
-    return found
-
-
-def cost_model_cases(costs: Any) -> list[Case]:
-    """Every promise on a cost model, such as a cost file describes."""
-    given = costs, *purchases(costs)
-    return [Case(_subject("cost model", costs), check, given) for check in COST_MODEL_CHECKS]
-
-
-def report_cases(report: Any) -> list[Case]:
-    """Every promise on a report of a small run."""
-    folder, run = _run()
-    given = report, run, folder
-    return [Case(_subject("report", report), check, given) for check in REPORT_CHECKS]
-
-
-@cache
-def _run() -> tuple[Path, Run]:
-    """A finished run in a folder that lasts as long as this process."""
-    folder = TemporaryDirectory(ignore_cleanup_errors=True)
-    _KEPT.append(folder)
-    return Path(folder.name), finished_run(Path(folder.name))
-
-
-_KEPT: list[TemporaryDirectory[str]] = []
-
-
-def cases_of(kind: str, value: Any, source: Source | None = None) -> list[Case]:
-    """The cases of one plugin's thing: an instance of the ``kind`` that registries name."""
-    make: dict[str, Callable[[], list[Case]]] = {
-        "learner": lambda: learner_cases(value),
-        "data set": lambda: dataset_cases(value, source),
-        "metric": lambda: metric_cases(value),
-        "cost model": lambda: cost_model_cases(value),
-        "report": lambda: report_cases(value),
-    }
-    return make[kind]()
-
-
-def _subject(kind: str, value: Any) -> str:
-    cls = type(value)
-    return f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
+Found = tuple[str, str]
+"""Kind and name of something that a plugin registers."""
 
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
@@ -136,19 +69,144 @@ def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
 
 def check_dataset(dataset: Any, source: Source | None = None) -> None:
     """Run every check on a data set of profile quick; its files are looked for in ``source``."""
-    run_all(dataset_cases(dataset, source))
+    run_all(_cases("data set", dataset, source))
 
 
 def check_metric(metric: Any) -> None:
     """Run every check on small tasks of the kinds that the metric judges."""
-    run_all(metric_cases(metric))
+    run_all(_cases("metric", metric))
 
 
 def check_cost_model(costs: Any) -> None:
     """Run every check on a cost model, such as a cost file describes."""
-    run_all(cost_model_cases(costs))
+    run_all(_cases("cost model", costs))
 
 
 def check_report(report: Any) -> None:
     """Run every check on a report, which is an instance or a module."""
-    run_all(report_cases(report))
+    run_all(_cases("report", report))
+
+
+def learner_cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[Case]:
+    """Every promise on a small task of each kind that the learner, and all that it stands on, do
+    (or of ``tasks``)."""
+    subject, chosen = _subject("learner", learner), _done(learner) if tasks is None else tasks
+    return [
+        Case(subject, check, (learner, splits), task)
+        for task, splits in ((task, task_splits(task)) for task in sorted(map(Task, chosen)))
+        for check in checks_of(learner_checks)
+    ]
+
+
+def _done(learner: Any) -> frozenset[Task]:
+    learner = with_learners(learner)
+    return frozenset(learner.tasks).intersection(*map(_done, learner_of(learner).needs()))
+
+
+def _cases(kind: str, value: Any, source: Source | None = None) -> list[Case]:
+    """The cases of one plugin's thing: an instance of one of ``KINDS``."""
+    subject = _subject(kind, value)
+    if kind == "learner":
+        return learner_cases(value)
+    if kind == "data set":
+        given = value, source or DataFolder()
+        return [Case(subject, check, given) for check in checks_of(dataset_checks)]
+    if kind == "cost model":
+        bought = value, *purchases(value)
+        return [Case(subject, check, bought) for check in checks_of(cost_model_checks)]
+    if kind == "report":
+        written = value, *finished_run()
+        return [Case(subject, check, written) for check in checks_of(report_checks)]
+    if isinstance(value, JudgesPictures) and value.pictures:
+        return []  # there is no small task with pictures
+    return [
+        Case(subject, check, (value, task, task_splits(task).test), task)
+        for task in sorted(map(Task, value.tasks))
+        for check in checks_of(metric_checks)
+    ]
+
+
+def _subject(kind: str, value: Any) -> str:
+    cls = type(value)
+    return f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
+
+
+def chosen_cases(
+    registry: Registry,
+    names: Sequence[str],
+    modules: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    kind: str = "",
+    data_dir: Path | None = None,
+) -> list[Case]:
+    """The cases of these names (things, or plugins as a whole), or of all that ``modules`` give.
+
+    ``settings`` are as those of ``bench run`` (``miser.trees=5``); a cost model takes its options
+    from them. Raises UsageError for an unknown name, and where there is nothing to check.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    for setting in map(parse_setting, settings):
+        with blaming(setting.given):
+            own = tables.get(setting.owner, {})
+            tables[setting.owner] = with_setting(own, setting.path, setting.value)
+    found = [pair for name in names for pair in _named(registry, name, kind)]
+    if not names:
+        found = [pair for module in modules for pair in _given_by(registry, module)]
+    if not found:
+        given = ", ".join(modules) or "nothing is named"
+        raise UsageError(f"{given}: no learner, data set, metric, cost model or report to check")
+    if strange := set(tables) - {name for _, name in found}:
+        raise UsageError(f"--set {sorted(strange)[0]}...: that is not checked here")
+    source = DataFolder(data_dir)
+    return [
+        case
+        for what, name in dict.fromkeys(found)
+        for value in _made(registry, what, name, tables.get(name, {}))
+        for case in _cases(what, value, source)
+    ]
+
+
+def _named(registry: Registry, name: str, kind: str) -> list[Found]:
+    """Everything of that name, or all that the plugin of that name registers."""
+    kinds = [kind] if kind else KINDS
+    if "learner" in kinds:
+        name = registry.learner_name(name)
+    if found := [(k, name) for k in kinds if (k, name) in registry.origin]:
+        return found
+    if own := _given_by(registry, name):
+        return own
+    for plugin in registry.plugins:
+        if plugin.name == name and plugin.error:
+            raise UsageError(f"plugin {name} does not load: {plugin.error}")
+    known = {n for k, n in registry.origin if k in kinds} | {p.name for p in registry.plugins}
+    raise UsageError(registry.unknown(kind or "name", name, known))
+
+
+def _given_by(registry: Registry, plugin: str) -> list[Found]:
+    """Everything that a plugin, or a module, registers."""
+    return [
+        (kind, name)
+        for (kind, name), info in registry.origin.items()
+        if plugin in (info.name, info.module) and kind in KINDS
+    ]
+
+
+def _made(registry: Registry, kind: str, name: str, table: dict[str, Any]) -> Iterable[Any]:
+    """The instances to check; several where a setting is a grid."""
+    if kind == "learner":
+        learners = expand(registry.learner(name), table, registry, f"learner {name}")
+        for learner in learners:
+            learner_of(learner).stamp()  # a file or library that it lacks is one clear line
+        return learners
+    if kind == "data set":
+        return expand(registry.dataset(name), table, registry, f"data set {name}")
+    if kind == "metric":
+        return [registry.metrics[name]]
+    if kind == "report":
+        return [registry.reports[name]]
+    cls: Any = registry.cost_models[name]
+    try:
+        return [cls.from_options(prices(), table, int)]  # of features that are called 0 to 9
+    except ValueError as error:
+        example = f"--set '{name}.{(cls.options or ('key',))[0]}=VALUE'"
+        raise UsageError(f"cost model {name}: {error}; give it by {example}") from error

@@ -7,11 +7,13 @@ fix a plugin that breaks it.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from bench_core.errors import BenchError, one_line
 from bench_core.execution.contract import ContractError
 from bench_core.execution.failures import fault_of
+from bench_core.results.store_files import StateError
 
 Check = Callable[..., None]
 
@@ -28,6 +30,11 @@ class ConformanceError(AssertionError):
     def __init__(self, seen: str, fix: str = "") -> None:
         super().__init__(seen)
         self.fix = fix
+
+
+def checks_of(module: ModuleType) -> list[Check]:
+    """The checks that a module defines: its functions ``check_...``, in their order there."""
+    return [check for name, check in vars(module).items() if name.startswith("check_")]
 
 
 def promise_of(check: Check) -> tuple[str, str]:
@@ -90,6 +97,6 @@ def run_all(cases: Iterable[Case]) -> None:
 
 def _seen(error: Exception) -> str:
     """The error of a check, or of the plugin under it with the place of the fault."""
-    if isinstance(error, ConformanceError | ContractError | BenchError):
+    if isinstance(error, ConformanceError | ContractError | StateError | BenchError):
         return str(error)
     return fault_of(error) or f"{type(error).__name__}: {error}"

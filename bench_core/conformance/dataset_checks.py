@@ -1,25 +1,23 @@
 """The promises of data sets, one function each, given the data set and where its files are."""
 
-import tempfile
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import BoolArray
-from bench_core.conformance.case import Check, ConformanceError
+from bench_core.conformance.case import ConformanceError
 from bench_core.contracts import check, dataset_of, labels_fault, shapes_fault
 from bench_core.data import Examples
-from bench_core.datasets.cache import fingerprint, prepare
-from bench_core.protocols import CompleteDataset, Source
+from bench_core.datasets.cache import fingerprint
+from bench_core.protocols import CompleteDataset
 from bench_core.splits import Splits
 
 STRAY = 0.02
-"""The share of test rows that may also be training rows, above that which training rows repeat
-among themselves."""
+"""Share of test rows that may also be training rows, in excess of what repeats by chance."""
 
 
-def check_members(dataset: Any, source: Source) -> None:
+def check_members(dataset: Any, source: Any) -> None:
     """A data set has ``name``, ``task`` and ``prepare``; what else it has is of the right type.
 
     Remedy: compare with the data set that 'bench new dataset NAME' writes, which is sound.
@@ -27,7 +25,7 @@ def check_members(dataset: Any, source: Source) -> None:
     check(type(dataset), CompleteDataset, type(dataset).__name__)
 
 
-def check_title(dataset: Any, source: Source) -> None:
+def check_title(dataset: Any, source: Any) -> None:
     """A data set has a title: the line that lists and boards show.
 
     Remedy: write ``title = "..."`` in the class.
@@ -36,7 +34,7 @@ def check_title(dataset: Any, source: Source) -> None:
         raise ConformanceError(f"{dataset.name} has no title")
 
 
-def check_splits(dataset: Any, source: Source) -> None:
+def check_splits(dataset: Any, source: Any) -> None:
     """Train, valid and test have rows of the same features, which have names or not, and prices.
 
     Remedy: return Splits(train, valid, test, prices=price_list(costs), ...), a cost per column.
@@ -45,41 +43,35 @@ def check_splits(dataset: Any, source: Source) -> None:
         raise ConformanceError(fault)
 
 
-def check_cells(dataset: Any, source: Source) -> None:
+def check_cells(dataset: Any, source: Any) -> None:
     """Features are float32, as models see them when they predict; missing cells are NaN, and no
     cell is infinite.
 
     Remedy: write X.astype(np.float32) once, where X is made.
     """
-    for part in _parts(_splits(dataset, source)):
+    splits = _splits(dataset, source)
+    for part in (splits.train, splits.valid, splits.test):
         if part.X.dtype != np.float32:
             raise ConformanceError(f"features X are {part.X.dtype}")
         if np.isinf(part.X).any():
             raise ConformanceError("a cell of X is infinite")
 
 
-def check_labels(dataset: Any, source: Source) -> None:
-    """Labels are finite and fit the task: classes from 0, grades of queries at least 0.
+def check_labels(dataset: Any, source: Any) -> None:
+    """Labels are finite and fit the task: classes from 0, each with training rows; grades of
+    queries at least 0.
 
-    Remedy: number classes 0..K-1 and say ``classes=K``; give ranking rows their Queries.
-    """
-    if fault := labels_fault(dataset.task, _splits(dataset, source)):
-        raise ConformanceError(fault)
-
-
-def check_classes(dataset: Any, source: Source) -> None:
-    """Every class has training rows.
-
-    Remedy: number the classes that training rows have, and leave out rows of others; or split so
-    that each part has all.
+    Remedy: number the classes that training rows have 0..K-1 and leave out rows of others, or split
+    so that each part has all; give ranking rows their Queries.
     """
     splits = _splits(dataset, source)
-    lack = np.setdiff1d(np.arange(splits.classes), splits.train.y)
-    if len(lack):
+    if fault := labels_fault(dataset.task, splits):
+        raise ConformanceError(fault)
+    if len(lack := np.setdiff1d(np.arange(splits.classes), splits.train.y)):
         raise ConformanceError(f"no training row has class {lack[0]}")
 
 
-def check_disjoint(dataset: Any, source: Source) -> None:
+def check_disjoint(dataset: Any, source: Any) -> None:
     """No validation or test row is a training row, but for what repeats by chance.
 
     Remedy: shuffle once and cut the rows into three, queries and persons as a whole.
@@ -87,14 +79,14 @@ def check_disjoint(dataset: Any, source: Source) -> None:
     splits = _splits(dataset, source)
     known = _rows(splits.train)
     half = len(known) // 2
-    chance = float(_among(known[half:], known[:half]).mean()) if half else 0.0
+    chance = _share(known[half:], known[:half])
     for name in ("valid", "test"):
-        share = float(_among(_rows(getattr(splits, name)), known).mean())
+        share = _share(_rows(getattr(splits, name)), known)
         if share > 2 * chance + STRAY:
             raise ConformanceError(f"{share:.0%} of the {name} rows are training rows too")
 
 
-def check_repeatable(dataset: Any, source: Source) -> None:
+def check_repeatable(dataset: Any, source: Any) -> None:
     """Preparing twice gives the same arrays, also for arguments that ``depends_on`` leaves out.
 
     Remedy: draw from np.random.default_rng(seed), and name in ``depends_on`` what changes arrays.
@@ -104,55 +96,22 @@ def check_repeatable(dataset: Any, source: Source) -> None:
     others = {k: v for k, v in last.items() if k not in dataset_of(dataset).depends_on}
     again = {"seed": 0, "fold": 0} | others
     if fingerprint(dataset.prepare(source, "quick", **again)) != first:
-        raise ConformanceError(f"prepared again with {others}, its arrays are others")
-
-
-def check_cached(dataset: Any, source: Source) -> None:
-    """What the cache keeps is what was prepared.
-
-    Remedy: keep to arrays of numbers, in the types that Examples names.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        kept = prepare(dataset, source=source, cache_dir=folder).splits
-        if fingerprint(kept) != fingerprint(_splits(dataset, source)):
-            raise ConformanceError("the cache holds other arrays")
-
-
-DATASET_CHECKS: tuple[Check, ...] = (
-    check_members,
-    check_title,
-    check_splits,
-    check_cells,
-    check_labels,
-    check_classes,
-    check_disjoint,
-    check_repeatable,
-    check_cached,
-)
-
-
-def _splits(dataset: Any, source: Any) -> Splits:
-    """Profile quick, prepared once for all checks but that of repetition."""
-    return _prepared(dataset, source)
+        raise ConformanceError(f"prepared again with {others}, its arrays differ")
 
 
 @lru_cache(maxsize=1)
-def _prepared(dataset: Any, source: Any) -> Splits:
+def _splits(dataset: Any, source: Any) -> Splits:
+    """Profile quick, prepared once for all checks but that of repetition."""
     made = dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
     return made if shapes_fault(made) else made.complete(dataset_of(dataset).task)
 
 
-def _parts(splits: Splits) -> tuple[Examples, ...]:
-    return splits.train, splits.valid, splits.test
+def _rows(part: Examples) -> list[bytes]:
+    """The cells of each row as one value."""
+    return [row.tobytes() for row in np.asarray(part.X, dtype=np.float32)]
 
 
-def _rows(part: Examples) -> Any:
-    """Each row's cells as one value of bytes."""
-    X = np.ascontiguousarray(part.X, dtype=np.float32)
-    return X.view(f"V{X.shape[1] * X.itemsize}").ravel()
-
-
-def _among(rows: Any, known: Any) -> BoolArray:
-    """A mask of the rows that stand among others."""
-    seen = {row.tobytes() for row in known}
-    return np.array([row.tobytes() in seen for row in rows])
+def _share(rows: Sequence[bytes], known: Sequence[bytes]) -> float:
+    """The share of rows that stand among others."""
+    seen = set(known)
+    return sum(row in seen for row in rows) / max(1, len(rows))

@@ -1,12 +1,11 @@
 """The promises of metrics, one function each, given the metric, a task and examples to judge."""
 
-import re
 from typing import Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.conformance.case import Check, ConformanceError
+from bench_core.conformance.case import ConformanceError
 from bench_core.conformance.tasks import CLASSES, with_copies
 from bench_core.contracts import check
 from bench_core.data import Examples, Queries, Task
@@ -24,13 +23,11 @@ def check_members(metric: Any, task: Task, examples: Examples) -> None:
 
 
 def check_values(metric: Any, task: Task, examples: Examples) -> None:
-    """Its name is one word. ``values`` gives MetricValues: one value and one weight (m,) for each
+    """``values`` gives MetricValues: one value and one weight (m,) for each
     row or query; weights are finite and at least 0, values finite where the weight is above 0.
 
     Remedy: return MetricValues(values, weights), not their mean; weigh by 0 what cannot be judged.
     """
-    if re.search(r"\s", metric.name):
-        raise ConformanceError(f"its name {metric.name!r} is not one word")
     found = _judged(metric, _scores(task, examples), examples)
     if not isinstance(found, MetricValues):
         raise ConformanceError(f"values() of {metric.name} gives {found!r}, not MetricValues")
@@ -74,7 +71,7 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
 def check_copies(metric: Any, task: Task, examples: Examples) -> None:
     """A row of multiplicity m counts as m copies of it.
 
-    Remedy: where ``multiplicity`` is not None, let each row count so often.
+    Remedy: where ``multiplicity`` is not None, count each row so many times.
     """
     weighted, physical = with_copies(examples)
     scores = _scores(task, examples)
@@ -123,18 +120,6 @@ def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
     one, two = (_judged(metric, s, examples).mean for s in (scores, np.exp(scores) + 5))
     if not _alike(one, two):
         raise ConformanceError(f"{one!r} for scores, {two!r} for exp(scores) + 5")
-
-
-METRIC_CHECKS: tuple[Check, ...] = (
-    check_members,
-    check_values,
-    check_repeatable,
-    check_ties,
-    check_copies,
-    check_direction,
-    check_bounds,
-    check_order_only,
-)
 
 
 def _alike(one: float, two: float) -> bool:

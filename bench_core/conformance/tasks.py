@@ -42,11 +42,8 @@ def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
     """Three splits for a kind of task."""
     rng = np.random.default_rng([seed, list(Task).index(task)])
     train, valid, test = (_part(task, n, rng) for n in (rows, rows // 2, rows // 2))
-    classes = {Task.BINARY: 2, Task.MULTICLASS: CLASSES}.get(task, 0)
     names = tuple(f"f{j}" for j in range(FEATURES))
-    return Splits(
-        train, valid, test, prices=prices(), task=task, classes=classes, feature_names=names
-    )
+    return Splits(train, valid, test, prices(), feature_names=names).complete(task)
 
 
 def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
@@ -56,7 +53,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
     queries = drawn_queries(n, rng) if task == Task.RANKING else None
-    return Examples(_sealed(X.astype(np.float32)), _sealed(_labels(task, signal)), queries)
+    return Examples(sealed(X.astype(np.float32)), sealed(_labels(task, signal)), queries)
 
 
 def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
@@ -75,7 +72,9 @@ def _labels(task: Task, signal: FloatArray) -> FloatArray:
     return np.digitize(signal, [0.0] if task == Task.BINARY else [-0.6, 0.6]).astype(np.float64)
 
 
-def _sealed(array: Array) -> Array:
+def sealed(array: Array) -> Array:
+    """The array, or a contiguous copy, as the harness hands arrays out: nobody can write to it."""
+    array = np.ascontiguousarray(array)
     array.setflags(write=False)
     return array
 
@@ -89,7 +88,7 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     if queries is not None:
         queries = Queries.from_sizes(np.add.reduceat(copies, queries.boundaries[:-1]))
     weighted = replace(examples, multiplicity=copies)
-    physical = Examples(_sealed(examples.X[rows]), _sealed(examples.y[rows]), queries)
+    physical = Examples(sealed(examples.X[rows]), sealed(examples.y[rows]), queries)
     return weighted, physical
 
 

@@ -13,6 +13,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import CostModel, Counts, SensorPrices
 from bench_core.data import Queries
+from bench_core.errors import UsageError
 
 __all__ = ["Acquired", "Bill", "CostSummary", "Counts", "Prediction", "summarise_cost", "words"]
 
@@ -65,17 +66,27 @@ class Bill:
             or isinstance(costs, SensorPrices)
             or np.all(copies < 2)
         ):
-            return _spread(costs.feature_cost(self.acquired, queries), rows)
+            return _feature_cost(costs, self.acquired, queries, rows)
         counts = np.maximum(copies.astype(np.int64), 1)
         every = np.repeat(np.arange(rows), counts)
         physical = Acquired(self.acquired.rows(rows).bits[every], self.acquired.sensors)
         sizes = np.add.reduceat(counts, queries.boundaries[:-1])
-        cost = _spread(costs.feature_cost(physical, Queries.from_sizes(sizes)), len(every))
+        cost = _feature_cost(costs, physical, Queries.from_sizes(sizes), len(every))
         return np.asarray(cost[np.cumsum(counts) - counts])
 
     def evaluation_cost(self, costs: CostModel, rows: int) -> FloatArray:
         """Price of the splits and trees evaluated for each row, shape (rows,)."""
         return _spread(costs.evaluation_cost(self.splits, self.trees, rows), rows)
+
+
+def _feature_cost(
+    costs: CostModel, acquired: Acquired, queries: Queries | None, rows: int
+) -> FloatArray:
+    cost = costs.feature_cost(acquired, queries)
+    if np.shape(cost) not in ((rows,), (len(acquired.bits),)):
+        fault = f"feature_cost has shape {np.shape(cost)}, not {(len(acquired.bits),)}"
+        raise UsageError(f"cost model {costs.name}: {fault}: return one cost for each row")
+    return _spread(cost, rows)
 
 
 def _spread(values: FloatArray, rows: int) -> FloatArray:

@@ -156,13 +156,11 @@ class _Reader:
             why = f"{entry.name} stands there twice; keep one"
             self.check(entry not in entries[:i], f"datasets[{i}]", why)
         baselines = table.get("baselines", [])
-        why = f"a list of learners is wanted, not {baselines!r}"
-        self.check(isinstance(baselines, list), "baselines", why)
+        self.want(isinstance(baselines, list), "baselines", "a list of learners", baselines)
         names = {e.name for e in entries}
         known = {*learners, *(baselines := self.texts(baselines, "baselines"))}
         stand_ins = table.get("stand_ins", True)
-        why = f"true or false is wanted, not {stand_ins!r}"
-        self.check(isinstance(stand_ins, bool), "stand_ins", why)
+        self.want(isinstance(stand_ins, bool), "stand_ins", "true or false", stand_ins)
         text["title"] = text["title"] or self.path.stem
         counted = table.get("accounting") or "path"
         return Suite(
@@ -212,8 +210,7 @@ class _Reader:
             return self.path.parent / value
         if isinstance(value, Mapping):
             return CostFile(self.path, self.content, value)
-        why = f"a file or a table of costs is wanted, not {value!r}"
-        self.check(value is None, "costs", why)
+        self.want(value is None, "costs", "a file or a table of costs", value)
         return None
 
     def profiles(self, table: Mapping[str, Any]) -> dict[str, Profile]:
@@ -226,8 +223,7 @@ class _Reader:
             at, own = f"profiles.{name}", given.get(name, {})
             self.keys(own, _PROFILE, at)
             size = own.get("size", name)
-            why = f"one of {', '.join(PROFILES)} is wanted, not {size!r}"
-            self.check(size in PROFILES, f"{at}.size", why)
+            self.want(size in PROFILES, f"{at}.size", f"one of {', '.join(PROFILES)}", size)
             made[name] = Profile(
                 size=size,
                 seeds=self.numbers(own.get("seeds", list(seeds)), f"{at}.seeds"),
@@ -238,8 +234,8 @@ class _Reader:
         return made
 
     def configs(self, value: Any, key: str) -> int:
-        why = f"a whole number from 0 to {MOST_CONFIGS} is wanted, not {value!r}"
-        self.check(type(value) is int and 0 <= value <= MOST_CONFIGS, key, why)
+        fits = type(value) is int and 0 <= value <= MOST_CONFIGS
+        self.want(fits, key, f"a whole number from 0 to {MOST_CONFIGS}", value)
         return int(value)
 
     def dataset(self, entry: Any, at: str) -> DatasetEntry:
@@ -277,6 +273,9 @@ class _Reader:
         if not holds:
             raise InputError(f"{self.path}: key {key!r}: {why}")
 
+    def want(self, holds: bool, key: str, wanted: str, value: Any) -> None:
+        self.check(holds, key, f"{wanted} is wanted, not {value!r}")
+
     def keys(self, table: Mapping[str, Any], known: set[str], at: str) -> None:
         for key in table:
             if key not in known:
@@ -291,11 +290,11 @@ class _Reader:
         return found
 
     def text(self, value: Any, key: str) -> str:
-        self.check(isinstance(value, str), key, f"text is wanted, not {value!r}")
+        self.want(isinstance(value, str), key, "text", value)
         return str(value)
 
     def each(self, value: Any, key: str) -> tuple[str, ...]:
-        self.check(isinstance(value, list), key, f"text or a list is wanted, not {value!r}")
+        self.want(isinstance(value, list), key, "text or a list", value)
         return tuple(dict.fromkeys(self.texts(value, key)))
 
     def texts(self, value: Sequence[Any], key: str) -> tuple[str, ...]:
@@ -303,7 +302,7 @@ class _Reader:
 
     def numbers(self, value: Any, key: str) -> tuple[int, ...]:
         whole = isinstance(value, list) and value and all(type(v) is int for v in value)
-        self.check(bool(whole), key, f"a list of whole numbers is wanted, not {value!r}")
+        self.want(bool(whole), key, "a list of whole numbers", value)
         for number in value:
             why = f"whole numbers from 0 to {MOST_SEED} are wanted, not {number}"
             self.check(0 <= number <= MOST_SEED, key, why)

@@ -57,7 +57,7 @@ def console(stderr: bool = False) -> Console:
             raise BrokenPipeError
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
+    width = None if stream is not None and stream.isatty() else PLAIN_WIDTH
     return Plain(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)
 
 

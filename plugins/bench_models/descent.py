@@ -14,7 +14,7 @@ _JITTER = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DescentSettings:
     """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the blocks,
     ``reweightings`` per block and ``steps`` of descent per re-weighting; either outer loop ends
     when the true loss gains less than the share ``tolerance``. ``constant``: classifiers have a

@@ -13,7 +13,7 @@ from bench_core import Features, Prediction, Prices
 from bench_core.arrays import FloatArray
 from bench_models.boosting import prefixes
 from bench_models.staged import END, Point, Stage, StagedModel
-from bench_models.staged.served import place_of
+from bench_models.staged.program import place_of
 from bench_models.states import Stored
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing
 from bench_core.terminal.tables import GAP, Table
 from bench_core.terminal.wording import TINY, cost, quality, times
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from bench_core.leaderboard.ranks import Ranked
 
 PERCENT = f"{SHARE:.0%}"
@@ -319,6 +319,8 @@ def curve_lines(board: Board, width: int) -> list[str]:
 
     Each line ends in a learner's letter, name and area.
     """
+    import numpy as np  # not at the top: the help of `bench best` would load it
+
     rows = [row for row in board.rows if row.curve][:LINES]
     if board.costs is None or not rows or width < LEAST_WIDTH:
         return []
@@ -355,6 +357,8 @@ def _labels(rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _read(row: Row, costs: np.ndarray) -> np.ndarray:
+    import numpy as np
+
     at = np.searchsorted([point.budget for point in row.curve], costs * (1 + 1e-9), "right") - 1
     reached = np.array([point.pick.quality for point in row.curve])
     return np.where(at < 0, math.nan, reached[at])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
-from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree
+from bench_methods.cstc.tree import NONE, Shape, Tree, TreePenalty
 from bench_models.problem import Problem
 from scipy.special import expit
 
@@ -43,7 +43,7 @@ def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> Tree:
     )
 
 
-def naive_loss(p: Problem, penalty: Penalty, t: Tree) -> float:
+def naive_loss(p: Problem, penalty: TreePenalty, t: Tree) -> float:
     """Eq. 5 by walking every row down every way. ``depth`` classifiers count for each row: one
     that ends early counts its last one until then."""
     depth = max(len(t.shape.path(k)) for k in range(t.shape.nodes))

@@ -32,7 +32,7 @@ from helpers.every_learner_cases import LEARNERS
 from bench_core import Task, UsageError
 from bench_core.conformance import check_learner, learner_cases
 from bench_core.conformance.case import run_all
-from bench_core.conformance.checks import check_multiplicity, check_tradeoff
+from bench_core.conformance.learner_checks import check_multiplicity, check_tradeoff
 from bench_core.conformance.tasks import with_learners
 
 CLASSES, NUMBERS = (Task.BINARY, Task.MULTICLASS), (Task.REGRESSION, Task.RANKING)

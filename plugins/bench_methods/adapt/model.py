@@ -204,9 +204,9 @@ class AdaptModel:
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The gate, then the classifier or f0, for serving."""
-        from bench_models.staged.served import place_of
+        from bench_models.staged.program import place_of
 
-        from bench_methods.adapt.served import calibrated, routed, whole
+        from bench_methods.adapt.program import calibrated, routed, whole
 
         gates = [(pair, *gate) for pair in self.pairs for gate in pair.gates]
         known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.staged.served import place_of
+from bench_models.staged.program import place_of
 from bench_models.states import Stored
 from bench_models.tree_average import TreeAverage
 

@@ -54,7 +54,7 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_methods.cost_tree.grower import Grower, Settings, Target, warm_up
+from bench_methods.cost_tree.grower import Grower, GrowthSettings, Target, warm_up
 from bench_methods.cost_tree.model import PrunedTree
 from bench_methods.cost_tree.pruning import nested_prunings, without_useless
 
@@ -97,7 +97,7 @@ class CostTree:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
-        how = Settings(self.criterion, self.price_power, self.depth, self.min_rows)
+        how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
         tree = Grower(bins, codes, target, prices, how, context.progress).tree()
         model = PrunedTree.of(tree, target, prices)
         kept = without_useless(tree, model.losses(valid))

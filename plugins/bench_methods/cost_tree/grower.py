@@ -26,7 +26,7 @@ CRITERIA: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GrowthSettings:
     """The learner's parameters that growing needs."""
 
     criterion: str
@@ -103,7 +103,7 @@ class Grower:
         codes: Array,
         target: Target,
         prices: Prices,
-        how: Settings,
+        how: GrowthSettings,
         progress: Callable[[int, int], None],
     ) -> None:
         self.bins, self.target, self.prices, self.how = bins, target, prices, how

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from bench_models.staged.served import place_of
+from bench_models.staged.program import place_of
 from bench_models.states import Stored
 
 from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices

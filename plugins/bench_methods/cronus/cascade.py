@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.descent import Settings, cyclic_descent, minimise_gated
+from bench_models.descent import DescentSettings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
 from bench_models.logistic import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
@@ -20,7 +20,7 @@ from bench_core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Penalty:
+class CascadePenalty:
     """``lam``: the price of one cost unit in loss. ``rho`` (K,): the l1 weight of each stage."""
 
     lam: float
@@ -81,7 +81,7 @@ def flow(problem: Problem, threshold: FloatArray, scores: FloatArray) -> Flow:
     return Flow(scores, gate, reach, reach @ problem.share)  # d_k
 
 
-def true_loss(problem: Problem, penalty: Penalty, cascade: Cascade, rows: Flow) -> float:
+def true_loss(problem: Problem, penalty: CascadePenalty, cascade: Cascade, rows: Flow) -> float:
     """Eq. (8): expected squared error at the exit, l1, and the mixed norms of both costs."""
     error = (problem.y - rows.scores) ** 2
     fit = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, rows.exit, error))
@@ -154,7 +154,7 @@ class Position:
 
 
 def position(
-    problem: Problem, penalty: Penalty, cascade: Cascade, scores: FloatArray | None = None
+    problem: Problem, penalty: CascadePenalty, cascade: Cascade, scores: FloatArray | None = None
 ) -> Position:
     """Evaluate a cascade, from scratch where its ``scores`` (K, n) are not known."""
     if scores is None:
@@ -166,9 +166,9 @@ def position(
 
 def optimise(
     problem: Problem,
-    penalty: Penalty,
+    penalty: CascadePenalty,
     start: Cascade,
-    settings: Settings,
+    settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Position:
     """Cycle over the stages until the true loss stops improving.
@@ -187,7 +187,7 @@ def optimise(
 
 
 def improve_stage(
-    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+    problem: Problem, penalty: CascadePenalty, at: Position, k: int, settings: DescentSettings
 ) -> Position:
     """Lines 4-8 of Algorithm 1 for stage ``k``."""
     for _ in range(settings.reweightings):
@@ -203,7 +203,7 @@ def _best(old: Position, new: Position | None) -> Position:
 
 
 def _descend(
-    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+    problem: Problem, penalty: CascadePenalty, at: Position, k: int, settings: DescentSettings
 ) -> Position | None:
     """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
     rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
@@ -230,7 +230,7 @@ def _descend(
 
 def stage_objective(
     problem: Problem,
-    penalty: Penalty,
+    penalty: CascadePenalty,
     at: Position,
     k: int,
     rows: IntArray,

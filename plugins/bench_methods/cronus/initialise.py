@@ -19,7 +19,7 @@ from bench_models.logistic import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.cronus.cascade import Cascade, Penalty
+from bench_methods.cronus.cascade import Cascade, CascadePenalty
 
 _SLACK = 1e-3
 """A tree enters only if its gradient outweighs its price by this share."""
@@ -207,7 +207,7 @@ def critical_rho(problem: Problem, threads: int = 1) -> float:
 
 def initialise(
     problem: Problem,
-    penalty: Penalty,
+    penalty: CascadePenalty,
     *,
     delta: float,
     drop: float,

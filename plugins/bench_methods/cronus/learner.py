@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of
-from bench_models.descent import Settings
+from bench_models.descent import DescentSettings
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem, needed, positives
@@ -21,7 +21,7 @@ from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
-from bench_methods.cronus.cascade import Cascade, Penalty, Position, optimise
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, Position, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 
 if TYPE_CHECKING:
@@ -139,19 +139,19 @@ class CronusSingle(OnTrees):
         first = self.rho_first if self.stages > 1 else _NO_FIRST
         return list(dict.fromkeys(product(first, self.rho_last)))
 
-    def _penalty(self, lam: float, critical: float, first: float, last: float) -> Penalty:
+    def _penalty(self, lam: float, critical: float, first: float, last: float) -> CascadePenalty:
         """With ``first`` in all stages but the last, as in the paper."""
-        return Penalty(lam, critical * np.append(np.full(self.stages - 1, first), last))
+        return CascadePenalty(lam, critical * np.append(np.full(self.stages - 1, first), last))
 
     def _work(self) -> int:
         return self.stages * (len(self._shares()) + self.cycles)
 
     def _initialised(
-        self, problem: Problem, penalties: Mapping[Shares, Penalty], context: FitContext
+        self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
     ) -> dict[Shares, Cascade]:
         positives = float(problem.share[problem.y > 0].sum())
 
-        def start(tried: int, penalty: Penalty) -> Cascade:
+        def start(tried: int, penalty: CascadePenalty) -> Cascade:
             begun = tried * self.stages
             return initialise(
                 problem,
@@ -167,14 +167,14 @@ class CronusSingle(OnTrees):
         return {shares: start(i, penalty) for i, (shares, penalty) in enumerate(penalties.items())}
 
     def _optimised(
-        self, problem: Problem, penalty: Penalty, start: Cascade, context: FitContext
+        self, problem: Problem, penalty: CascadePenalty, start: Cascade, context: FitContext
     ) -> Position:
         begun, total = self.stages * len(self._shares()), self._work()
         end = optimise(
             problem,
             penalty,
             start,
-            Settings(
+            DescentSettings(
                 cut_off=self.cut_off,
                 cycles=self.cycles,
                 reweightings=self.reweightings,

@@ -8,7 +8,7 @@ from bench_models.logistic import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, ridge
 
 from bench_core.arrays import FloatArray
-from bench_methods.cstc.tree import Penalty, Shape, Tree, pass_on
+from bench_methods.cstc.tree import Shape, Tree, TreePenalty, pass_on
 
 _FORGET = 1e-3
 """A weight below this part of the cut-off leaves the iteration for good."""
@@ -20,7 +20,7 @@ _SAME = 1e-9
 
 def initialise(
     problem: Problem,
-    penalty: Penalty,
+    penalty: TreePenalty,
     shape: Shape,
     *,
     upward: float,
@@ -45,7 +45,7 @@ def initialise(
             before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
             omega = problem.weight * reach[k]
             normal = normal_equations(problem, omega, threads, centred=constant)
-            charged = Penalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
+            charged = TreePenalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
             weights[k] = solve_leaf(
                 problem, normal, charged, before, cut_off=cut_off, iterations=iterations
             )
@@ -64,7 +64,7 @@ def initialise(
 def solve_leaf(
     problem: Problem,
     normal: Normal,
-    penalty: Penalty,
+    penalty: TreePenalty,
     before: FloatArray,
     *,
     cut_off: float,

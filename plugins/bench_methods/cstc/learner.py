@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
-from bench_models.descent import Settings
+from bench_models.descent import DescentSettings
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
 from bench_models.staged import StagedModel
@@ -16,7 +16,7 @@ from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.optimise import optimise
 from bench_methods.cstc.serving import finished, pruned, staged
-from bench_methods.cstc.tree import Penalty, Shape, Tree, stump
+from bench_methods.cstc.tree import Shape, Tree, TreePenalty, stump
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
@@ -120,7 +120,7 @@ class CSTCSingle(TreeOfClassifiers):
             y=problem.y / unit,
             slope=self.gate_slope / of_paper**0.5,
         )
-        penalty = Penalty(price / unit**2, self.rho * of_paper)
+        penalty = TreePenalty(price / unit**2, self.rho * of_paper)
         shape = self._shape
         total = shape.nodes * (1 + self.cycles)
         start = initialise(
@@ -138,7 +138,7 @@ class CSTCSingle(TreeOfClassifiers):
             problem,
             penalty,
             start,
-            Settings(
+            DescentSettings(
                 cut_off=self.cut_off,
                 cycles=self.cycles,
                 reweightings=self.reweightings,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from bench_models.descent import Settings, cyclic_descent, minimise_gated
+from bench_models.descent import DescentSettings, cyclic_descent, minimise_gated
 from bench_models.least_squares import NEGLIGIBLE
 from bench_models.logistic import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost
@@ -18,10 +18,10 @@ from bench_core.arrays import FloatArray, IntArray
 from bench_methods.cstc.tree import (
     NONE,
     Flow,
-    Penalty,
     Place,
     Shape,
     Tree,
+    TreePenalty,
     copies,
     flow,
     scores_of,
@@ -108,7 +108,7 @@ class Position:
 
 
 def position(
-    problem: Problem, penalty: Penalty, tree: Tree, scores: FloatArray | None = None
+    problem: Problem, penalty: TreePenalty, tree: Tree, scores: FloatArray | None = None
 ) -> Position:
     """Evaluate a tree, from scratch where its nodes' ``scores`` (K, n) are not known."""
     if scores is None:
@@ -119,7 +119,7 @@ def position(
 
 def node_objective(
     problem: Problem,
-    penalty: Penalty,
+    penalty: TreePenalty,
     at: Position,
     k: int,
     rows: IntArray,
@@ -193,9 +193,9 @@ def _onward(
 
 def optimise(
     problem: Problem,
-    penalty: Penalty,
+    penalty: TreePenalty,
     start: Tree,
-    settings: Settings,
+    settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Position:
     """Cycle over the nodes until the true loss stops improving.
@@ -214,7 +214,7 @@ def optimise(
 
 
 def improve_node(
-    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+    problem: Problem, penalty: TreePenalty, at: Position, k: int, settings: DescentSettings
 ) -> Position:
     """Fit node ``k`` and the auxiliary variables in turns; a step that raises eq. 5 is dropped."""
     for _ in range(settings.reweightings):
@@ -228,7 +228,7 @@ def improve_node(
 
 
 def _descend(
-    problem: Problem, penalty: Penalty, at: Position, k: int, settings: Settings
+    problem: Problem, penalty: TreePenalty, at: Position, k: int, settings: DescentSettings
 ) -> Position | None:
     """Fix the auxiliary variables, minimise over (b^k, constant, theta^k), cut small weights."""
     tree = at.tree

@@ -200,7 +200,7 @@ def squares(tree: Tree, k: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Penalty:
+class TreePenalty:
     """``lam``: the price of one cost unit in loss. ``rho``: the l1 weight."""
 
     lam: float
@@ -218,7 +218,7 @@ def copies(shape: Shape) -> FloatArray:
     return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
 
 
-def true_loss(problem: Problem, penalty: Penalty, tree: Tree, rows: Flow) -> float:
+def true_loss(problem: Problem, penalty: TreePenalty, tree: Tree, rows: Flow) -> float:
     """Eq. 5: the expected risk of every node, l1, and the mixed norms of the expected cost."""
     error = (problem.y - rows.scores) ** 2
     count = rows.reach * rows.risk_count

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.staged.served import place_of
+from bench_models.staged.program import place_of
 from bench_models.states import Stored
 
 from bench_core import Bill, Examples, Features, Prediction, Prices

@@ -299,7 +299,7 @@ class ExitModel:
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The chain under one setting, for serving; every stage is a stop."""
         from bench_core.serving import REJECT, Stop
-        from bench_models.staged.served import place_of, program_of, steps_of
+        from bench_models.staged.program import place_of, program_of, steps_of
 
         chain, trees = self.chain, self.chain.dictionary
         setting = place_of(point, [*self.points, self.full])

@@ -153,7 +153,7 @@ class StagedModel:
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The stages up to a point, for serving; the points before it are stops."""
         from bench_core.serving import Stop
-        from bench_models.staged.served import place_of, program_of, steps_of
+        from bench_models.staged.program import place_of, program_of, steps_of
 
         last = self.points[place_of(point, [p.values for p in self.points])].stage
         stops = [Stop(p.stage, dict(p.values)) for p in self.points if p.stage <= last]

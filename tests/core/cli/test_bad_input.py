@@ -105,10 +105,6 @@ def test_the_same_files_unspoilt_run(base: str, bench: Run, place: Path) -> None
     assert (place / "new/bench.db").is_file()
 
 
-def test_there_are_many_kinds() -> None:
-    assert len({c.name for c in (*FILES, *OPTIONS)}) == len(FILES) + len(OPTIONS) >= 100
-
-
 @pytest.mark.parametrize("flag", ["--learners", "--data", "--metric", "--seeds", "-p"])
 def test_an_option_that_names_nothing_is_refused(flag: str, bench: Run, place: Path) -> None:
     before = contents(place)

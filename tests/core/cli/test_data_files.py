@@ -14,8 +14,6 @@ from helpers import pairs_plugin
 from helpers.commands import Ended, Run
 from helpers.webserver import Offer, serving
 
-from bench_core.cli import options
-
 TRAIN = b"0,0\n1,1\n0,0\n1,1\n"
 TEST = b"0,0\n1,1\n"
 Pairs = Callable[..., Ended]
@@ -112,26 +110,26 @@ def test_a_cut_transfer_is_one_line_and_can_be_repeated(
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
 
 
-def test_a_licensed_set_says_how_a_person_gets_it(data: Pairs) -> None:
-    ended = data("fetch", "licensed-pairs")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("fetch", "licensed-pairs"),
+            "allows no automatic download; get train.csv, test.csv from https://pairs.example",
+        ),
+        (("fetch", "bundled-pairs"), "needs no files"),
+        (("verify", "bundled-pairs"), "needs no files"),
+        (("fetch", "pears"), "pairs"),
+        (("verify", "pairs"), "no file train.csv"),
+        (("verify", "pairs"), "https://pairs.example"),
+    ],
+)
+def test_files_that_cannot_be_had_are_one_line(
+    data: Pairs, words: tuple[str, str], says: str
+) -> None:
+    ended = data(*words)
     assert ended.status == 2
-    assert (
-        "allows no automatic download; get train.csv, test.csv from https://pairs.example"
-        in ended.err
-    )
-
-
-def test_a_set_without_files_says_so(data: Pairs) -> None:
-    for verb in ("fetch", "verify"):
-        ended = data(verb, "bundled-pairs")
-        assert ended.status == 2
-        assert "needs no files" in ended.err
-
-
-def test_an_unknown_set_names_the_nearest(data: Pairs) -> None:
-    ended = data("fetch", "pears")
-    assert ended.status == 2
-    assert "pairs" in ended.err
+    assert says in ended.err
 
 
 @pytest.mark.parametrize("form", ["folder", "nested", "archive", "folder of the archive"])
@@ -190,13 +188,6 @@ def test_verifying_all_looks_at_what_is_there(data: Pairs) -> None:
     ended = data("verify", "all")
     assert ended.status == 0, ended.err
     assert "letters" not in ended.out
-
-
-def test_absent_files_say_how_to_get_them(data: Pairs) -> None:
-    ended = data("verify", "pairs")
-    assert ended.status == 2
-    assert "no file train.csv" in ended.err
-    assert "https://pairs.example" in ended.err
 
 
 def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> None:
@@ -278,20 +269,3 @@ def test_verifying_all_says_that_ones_own_table_cannot_be_read(data: Pairs) -> N
     assert "as expected" in ended.out
     assert "error: " in ended.err
     assert "key 'task': one of" in ended.err
-
-
-def test_a_remark_is_left_to_the_bar_that_has_taken_stderr(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """rich puts what is written to sys.stderr above its bar; writing to what lies below breaks
-    the bar's line."""
-    below = io.BytesIO()
-    bar = io.TextIOWrapper(below)
-    above: list[str] = []
-    monkeypatch.setattr(bar, "write", above.append)
-    monkeypatch.setattr(sys, "stderr", bar)
-    options.note("reading pairs")
-    assert "".join(above) == "reading pairs\n"
-    assert below.getvalue() == b""
-    monkeypatch.setattr(sys, "stderr", None)
-    options.note("nobody reads this")

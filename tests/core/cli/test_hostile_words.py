@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from bench_reports.best import run_command
 from bench_reports.budgets import measuring
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
 from bench_core.planning.invocation import command, shell_line
@@ -48,10 +47,7 @@ def test_commands_that_are_printed_hold_no_control_characters() -> None:
         assert r"--store $'a  b\x07\'\xe2\x80\xae\x0a.db'" in line
 
 
-def test_best_prints_names_of_files_labels_and_stores_escaped(
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_best_prints_names_of_files_labels_and_stores_escaped(tmp_path: Path, bench: Run) -> None:
     write_csv(tmp_path / FILE)
     text = (tmp_path / FILE).read_text()
     (tmp_path / FILE).write_text(text.replace("label", LABEL))

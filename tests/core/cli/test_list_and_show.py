@@ -34,11 +34,6 @@ def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None
     assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
 
 
-def test_a_suite_names_a_data_set_once(bench: Run) -> None:
-    (row,) = [li for li in bench("list", "suites").out.splitlines() if li.startswith("cegb ")]
-    assert row.count("yahoo") == 1
-
-
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")
@@ -67,33 +62,32 @@ def test_a_module_of_the_current_folder_is_a_plugin(shell: Run, material: Path) 
     assert re.search(row, listed.out, flags=re.M)
 
 
-def test_a_module_named_by_p_is_listed_with_that_origin(bench: Run, material: Path) -> None:
-    rows = [line.split() for line in bench("list", "plugins", "-p", "mine").out.splitlines()]
-    assert ["mine", "-p", "-", "mine", "loaded"] in rows
+SHOWN = {
+    "toy -p mine": (
+        "toy: learner, plugin mine",
+        "Parameters (--set toy.columns=VALUE; a list is a grid):",
+        "  columns: a whole number, default 2\n      how many columns to add up",
+    ),
+    "multiscale": (
+        "Options (--set multiscale.folder=VALUE):",
+        '  eps: one of shared, printed, default "shared"\n      a split on a value',
+    ),
+    "quickstart": ("quickstart: suite, ", "[learners.miser]"),
+    "ndcg@7": ("ndcg@7: metric, higher is better",),
+    "per-query": (
+        "per-query: cost model, plugin costs",
+        "is paid once per query",
+        'model = "per-query"',
+        "names of features",  # of its key
+    ),
+    "html": ("written to: .html, .htm",),
+}
 
 
-def test_a_plugin_module_that_does_not_import_is_one_line(bench: Run, material: Path) -> None:
-    (material / "bad.py").write_text("import not_there_at_all\n")
-    ended = bench("list", "learners", "-p", "bad")
-    assert ended.status == 2
-    assert "not_there_at_all" in ended.err
-    assert len(ended.err.splitlines()) == 1
-
-
-def test_show_tells_a_learners_parameters_with_type_default_and_meaning(
-    bench: Run, material: Path
-) -> None:
-    shown = bench("show", "toy", "-p", "mine").out
-    assert "toy: learner, plugin mine" in shown
-    assert "Parameters (--set toy.columns=VALUE; a list is a grid):" in shown
-    assert "  columns: a whole number, default 2\n      how many columns to add up" in shown
-
-
-def test_show_tells_a_data_sets_options(bench: Run) -> None:
-    shown = bench("show", "multiscale").out
-    assert "Options (--set multiscale.folder=VALUE):" in shown
-    assert '  eps: one of shared, printed, default "shared"\n      a split on a value' in shown
-    assert "Options" not in bench("show", "digits").out
+@pytest.mark.parametrize("words", SHOWN)
+def test_show_tells_what_a_name_stands_for(words: str, bench: Run, material: Path) -> None:
+    shown = bench("show", *words.split()).out
+    assert [text for text in SHOWN[words] if text not in shown] == []
 
 
 def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Path) -> None:
@@ -172,33 +166,11 @@ def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_p
     assert shown.rstrip().endswith("(a licence) and say 'bench data import yahoo FOLDER'")
 
 
-def test_show_prints_a_suites_file(bench: Run) -> None:
-    shown = bench("show", "quickstart").out
-    assert shown.startswith("quickstart: suite, ")
-    assert "[learners.miser]" in shown
-
-
 def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench: Run) -> None:
     both = bench("show", "yahoo").out
     assert "yahoo: data set" in both
     assert "yahoo: suite" in both
     assert "yahoo: suite" not in bench("show", "yahoo", "--kind", "dataset").out
-
-
-def test_show_knows_metrics_at_any_cut_off(bench: Run) -> None:
-    assert bench("show", "ndcg@7").out.startswith("ndcg@7: metric, higher is better")
-
-
-def test_show_tells_what_a_cost_model_charges_and_what_a_cost_file_says_for_it(bench: Run) -> None:
-    text = bench("show", "per-query").out
-    assert text.startswith("per-query: cost model, plugin costs")
-    assert "is paid once per query" in text
-    assert 'model = "per-query"' in text
-    assert "names of features" in text  # of its key
-
-
-def test_show_tells_which_files_a_report_writes(bench: Run) -> None:
-    assert "written to: .html, .htm" in bench("show", "html").out
 
 
 def test_output_goes_to_a_file_instead(bench: Run, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.commands import DATA, QUICK, Run
 
-from bench_core.execution.failures import CUT, LONGEST_TEXT, trace
-from bench_core.results.store import Store
+from bench_core.execution.failures import CUT, LONGEST_TEXT
 
 CHATTY = '''
 import sys
@@ -104,15 +103,6 @@ def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(
     assert [", attempt 2," in head for head in failed] == [False, False, True, True]
 
 
-def test_a_run_of_finished_work_has_the_log_of_where_it_was_done(
-    bench: Run, material: Path
-) -> None:
-    bench("run", *QUICK, "--learners", "toy")
-    bench("run", *QUICK, "--learners", "toy,broken")
-    kinds = [(a.kind, a.status) for a in Store(Path("results/bench.db")).attempts()]
-    assert sorted(kinds) == [("fit", "failed"), ("fit", "ok"), ("score", "failed"), ("score", "ok")]
-
-
 def test_a_log_without_failures_is_one_line(bench: Run, material: Path) -> None:
     bench("run", *QUICK, "--learners", "toy")
     assert bench("log", "--failed").out == "nothing failed\n"
@@ -132,26 +122,3 @@ def test_a_learner_that_prints_leaves_stdout_to_the_result(bench: Run, chatty: P
     ended = bench("run", *QUICK, "-p", "chatty", "--learners", "chatty")
     assert "last line on stdout" not in ended.out
     assert "last line on stdout" in ended.err
-
-
-def test_a_long_message_is_cut() -> None:
-    try:
-        raise ValueError("a" * 50_000 + "END")
-    except ValueError as error:
-        text = trace(error)
-    assert len(text) < LONGEST_TEXT + 500
-    assert text.startswith(f'  File "{Path(__file__).resolve()}"')
-    assert "characters left out" in text
-    assert text.rstrip().endswith("END")
-
-
-def test_the_cause_of_an_exception_is_searched_for_frames_of_the_plugin() -> None:
-    import json
-
-    try:
-        json.loads("{", object_hook=None)
-    except ValueError as error:
-        wrapped = RuntimeError("from a library")
-        wrapped.__cause__ = error
-    assert CUT in trace(wrapped)
-    assert CUT not in trace(RuntimeError("never raised"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
 from bench_core.results.store import Store
@@ -13,10 +12,7 @@ from bench_core.results.store import Store
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")
 
 
-def test_folds_unit_and_reference_reach_the_results(
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_folds_unit_and_reference_reach_the_results(tmp_path: Path, bench: Run) -> None:
     write_csv(tmp_path / "data.csv")
     words = ("-l", "constant,greedy-order", "--cv", "3", "--unit", "ms", "--group", "a,b:2")
     ended = bench(*RUN, *words, "--reference", "greedy-order", "--drop", "c")
@@ -36,7 +32,7 @@ def test_folds_unit_and_reference_reach_the_results(
         assert option in command
 
 
-def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:  # noqa: F811
+def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:
     write_csv(tmp_path / "data.csv", rows=1000)
     assert bench(*RUN, "-l", "constant", "--share", "0.1,0.3").status == 0
     (use,) = Store().info().datasets
@@ -56,10 +52,7 @@ def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:  # noqa: F8
     ],
 )
 def test_what_contradicts_itself_is_refused(
-    words: tuple[str, ...],
-    says: str,
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
+    words: tuple[str, ...], says: str, tmp_path: Path, bench: Run
 ) -> None:
     write_csv(tmp_path / "data.csv")
     ended = bench(*RUN, "-l", "constant", *words)
@@ -67,7 +60,7 @@ def test_what_contradicts_itself_is_refused(
     assert says in ended.err
 
 
-def test_options_of_files_mean_nothing_to_registered_data(bench: Run) -> None:  # noqa: F811
+def test_options_of_files_mean_nothing_to_registered_data(bench: Run) -> None:
     for words in (("--cv", "5"), ("--drop", "x"), ("--unit", "ms"), ("--group", "a:1")):
         ended = bench("run", "--data", "breast-cancer", *words)
         assert ended.status == 2

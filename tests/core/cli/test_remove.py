@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
 from bench_core.results.store import Store
@@ -18,7 +17,7 @@ SMALL = ("--set", "gbrt.trees=3", "--set", "early-exit.base.trees=3")
 
 
 @pytest.fixture
-def two_runs(tmp_path: Path, bench: Run) -> Store:  # noqa: F811
+def two_runs(tmp_path: Path, bench: Run) -> Store:
     """The second run has the trials of the first, and one more that stands on its model."""
     write_csv(tmp_path / "data.csv")
     assert bench(*RUN, "-l", "gbrt,constant", "--set", "gbrt.trees=3").status == 0
@@ -26,10 +25,7 @@ def two_runs(tmp_path: Path, bench: Run) -> Store:  # noqa: F811
     return Store()
 
 
-def test_a_dry_run_removes_nothing_and_says_what_would_go(
-    two_runs: Store,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_dry_run_removes_nothing_and_says_what_would_go(two_runs: Store, bench: Run) -> None:
     before = {p: p.read_bytes() for p in models_in(two_runs.path)}
     ended = bench("remove", "1", "--dry-run")
     assert ended.status == 0
@@ -40,7 +36,7 @@ def test_a_dry_run_removes_nothing_and_says_what_would_go(
     assert "models" in bench("list", "fits").out
 
 
-def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:  # noqa: F811
+def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:
     rows, attempts = len(two_runs.frame("2")), two_runs.attempts("2")
     files = len([*models_in(two_runs.path)])
     assert bench("remove", "1").status == 0
@@ -54,14 +50,14 @@ def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:  # n
     assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
 
 
-def test_the_last_run_takes_all_files_with_it(two_runs: Store, bench: Run) -> None:  # noqa: F811
+def test_the_last_run_takes_all_files_with_it(two_runs: Store, bench: Run) -> None:
     assert bench("remove", "1", "2").status == 0
     assert two_runs.runs() == []
     assert [*models_in(two_runs.path)] == []
     assert "no run there yet" in bench("report").err
 
 
-def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:  # noqa: F811
+def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:
     rows = len(two_runs.frame("2"))
     assert bench("remove", "2", "--fits").status == 0
     assert len(two_runs.frame("2")) == rows
@@ -69,11 +65,7 @@ def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:  # noq
     assert bench("report", "1").status == 0
 
 
-def test_prepared_data_are_listed_and_removed(
-    tmp_path: Path,
-    two_runs: Store,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_prepared_data_are_listed_and_removed(tmp_path: Path, two_runs: Store, bench: Run) -> None:
     assert "data.csv-" in bench("list", "cache").out
     assert bench("remove", "--cache", "--dry-run").status == 0
     assert [*(tmp_path / "cache" / "prepared").iterdir()]
@@ -97,10 +89,7 @@ def test_prepared_data_are_listed_and_removed(
     ],
 )
 def test_names_are_offered(
-    words: str,
-    wanted: str,
-    bench: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    words: str, wanted: str, bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in asked_by_a_shell(words).items():
         monkeypatch.setenv(name, value)

@@ -10,9 +10,6 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, Ended, Run
 
-import bench_core
-import bench_core.api
-from bench_core.planning import keys
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, save_model
 
@@ -130,39 +127,12 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
     assert second.request == kept
 
 
-def test_a_data_set_of_which_no_trial_is_finished_stays_as_it_was(
-    home: Path, tmp_path: Path
-) -> None:
-    bench_core.run(
-        data=["toy-rank", "digits"],
-        learners="toy-prefix",
-        settings="toy-prefix.tradeoff=1",
-        plugins="helpers.toys",
-        executor="inline",
-    )
-    (tmp_path / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
-    bench_core.api.reprice(costs="costs.txt", executor="inline")
-    store = Store()
-    before, after = (store.info(run).datasets for run in ("1", "2"))
-    assert [use["price_of_everything"] for use in after] == [40, before[1]["price_of_everything"]]
-    assert after[1] == before[1]
-
-
 def test_under_its_own_costs_a_run_is_as_it_was(done: Ended, bench: Run) -> None:
     before = exported(bench)
     ended = bench("reprice", "--costs", "costs.csv", "-p", "mine", "--executor", "inline")
     assert "2 ok (2 of them from before)" in ended.err
     after = exported(bench)
     pd.testing.assert_frame_equal(before.drop(columns="run"), after.drop(columns="run"))
-
-
-def test_rows_of_another_way_of_scoring_are_not_taken_for_repriced_ones(
-    done: Ended, bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    again = ("reprice", "1", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
-    assert bench(*again).status == 0
-    monkeypatch.setattr(keys, "SCORING", keys.SCORING + 1)
-    assert "from before" not in bench(*again).err
 
 
 def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Run) -> None:

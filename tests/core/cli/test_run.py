@@ -199,13 +199,6 @@ def test_a_terminal_sees_bars_and_colours(material: Path) -> None:
 
 
 @pytest.mark.usefixtures("done")
-def test_no_color_is_respected(material: Path) -> None:
-    said = on_a_terminal(material, "report", columns=100, NO_COLOR="1")
-    assert "toy" in said
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", said)
-
-
-@pytest.mark.usefixtures("done")
 def test_forty_columns_are_enough(material: Path) -> None:
     said = on_a_terminal(material, "report", columns=40, NO_COLOR="1")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()

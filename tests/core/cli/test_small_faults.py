@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from bench_reports.best import run_command
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
 from bench_core.cli import app
@@ -37,11 +36,7 @@ def test_the_command_that_trains_a_setting_again_names_what_is_swept_by_default(
     ],
 )
 def test_another_format_is_named(
-    name: str,
-    content: bytes,
-    says: str,
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
+    name: str, content: bytes, says: str, tmp_path: Path, bench: Run
 ) -> None:
     (tmp_path / name).write_bytes(content)
     ended = bench("run", "--data", name)
@@ -50,16 +45,8 @@ def test_another_format_is_named(
     assert "save the rows as CSV, Parquet or SVMlight" in ended.err
 
 
-def test_a_file_that_is_not_there_is_no_unknown_data_set(bench: Run) -> None:  # noqa: F811
-    ended = bench("run", "--data", "visits.csv")
-    assert ended.status == 2
-    assert "--data visits.csv: no such file" in ended.err
-    assert "breast-cancer" not in ended.err
-
-
 def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
+    tmp_path: Path, bench: Run
 ) -> None:
     write_csv(tmp_path / "data.csv")
     done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
@@ -73,17 +60,13 @@ def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
 
 
 @pytest.mark.parametrize("verb", ["data", "model"])
-def test_a_verb_of_several_commands_alone_shows_its_help(
-    verb: str,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_verb_of_several_commands_alone_shows_its_help(verb: str, bench: Run) -> None:
     alone = bench(verb)
     assert (alone.status, alone.err, alone.out) == (0, "", bench(verb, "--help").out)
 
 
 def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
+    tmp_path: Path, bench: Run
 ) -> None:
     write_csv(tmp_path / "data.csv")
     done = bench("run", "--data", "data.csv", "-l", "constant", "--executor", "inline", "-q")
@@ -106,8 +89,7 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
 
 
 def test_memory_that_is_not_there_ends_in_one_line(
-    bench: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for said, expected in (
         ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): give"),

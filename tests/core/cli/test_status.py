@@ -52,12 +52,6 @@ def test_a_mistake_is_one_line_on_stderr_and_status_2(
     assert remedy in lines[0]
 
 
-def test_the_installed_command_says_it_likewise(shell: Run) -> None:
-    ended = shell("run", "--suite", "quickstrt")
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err == "error: unknown suite 'quickstrt': did you mean quickstart?\n"
-
-
 def test_debug_shows_the_traceback(shell: Run) -> None:
     ended = shell("report", "--debug")
     assert ended.status != 0
@@ -138,29 +132,6 @@ def test_a_refused_audit_is_1_and_leaves_the_ranking(bench: Run, material: Path)
     ranked = [line for line in ended.out.splitlines() if line.startswith("data.csv  ")]
     assert {line.split()[1] for line in ranked} == {"toy"}
     assert "failed: peeking: audit failed" in ended.out
-
-
-@pytest.mark.parametrize("place", ["taken/board.html", "folder"])
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(
-    bench: Run, material: Path, place: str
-) -> None:
-    (material / "taken").write_text("a file, not a folder")
-    (material / "folder").mkdir()
-    ended = bench("run", *QUICK, "--learners", "toy", "-o", place)
-    assert ended.status == 2
-    assert place in ended.err
-    assert len(ended.err.splitlines()) == 1
-    assert not (material / "results").exists()
-
-
-def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
-    line = f"{BENCH} list metrics | head -1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
-    first, status = done.stdout.splitlines()
-    assert first.startswith("metric")
-    assert status in ("0", "141")
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
 
 
 def test_a_closed_stdout_is_status_141() -> None:

@@ -19,12 +19,13 @@ from bench_core.conformance import (
     check_report,
     prices,
 )
+from bench_core.contracts import dataset_of
 from bench_core.costs.shipped import MODELS
 from bench_core.plugins import load_registry
 
 REGISTRY = load_registry()
 METRICS = REGISTRY.metrics.values()
-SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic"]
+SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic-1"]
 OPTIONS: dict[str, Any] = {
     "per-query": {"per_query": ["2", "7"]},
     "parallel": {"services": {"a": ["0", "1"], "b": ["2", "5"]}},
@@ -36,8 +37,15 @@ def test_every_metric_keeps_its_promises(metric: Any) -> None:
     check_metric(metric)
 
 
-@pytest.mark.parametrize("name", [n for n in SMALL if n in REGISTRY.datasets])
-def test_small_data_sets_keep_their_promises(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in SMALL else pytest.mark.slow)
+        for name, dataset in sorted(REGISTRY.datasets.items())
+        if not dataset_of(dataset).files
+    ],
+)
+def test_data_sets_without_files_keep_their_promises(name: str) -> None:
     check_dataset(REGISTRY.dataset(name)())
 
 
@@ -60,10 +68,6 @@ class Data:
         return Splits(*parts, prices=made["prices"], task=Task.BINARY, classes=made["classes"])
 
 
-def test_a_sound_data_set_passes() -> None:
-    check_dataset(Data())
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -72,7 +76,7 @@ def test_a_sound_data_set_passes() -> None:
         (lambda m: m.update(y=np.random.default_rng().permutation(m["y"])), "check_repeatable"),
         (lambda m: m.update(X=m["X"].astype(float)), "check_cells: features X are float64"),
         (lambda m: m["X"].__setitem__(3, np.inf), "check_cells: a cell of X is infinite"),
-        (lambda m: m.update(y=m["y"] * (np.arange(30) % 3 > 0)), "check_classes: no training row"),
+        (lambda m: m.update(y=m["y"] * (np.arange(30) % 3 > 0)), "check_labels: no training row"),
         (
             lambda m: m["X"].__setitem__(slice(1, None, 3), m["X"][::3]),
             "check_disjoint: 100% of the",
@@ -153,10 +157,6 @@ class Uneven(Share):
         return MetricValues(found.values, found.weights[1:])
 
 
-def test_a_sound_metric_passes() -> None:
-    check_metric(Share())
-
-
 @pytest.mark.parametrize(
     ("metric", "line"),
     [
@@ -211,10 +211,10 @@ class Amnesia(Odd):
     [
         (Welcome, "check_bills: buying nothing costs something"),
         (Rebate, "check_more_costs_more: with more sensors a query costs less"),
-        (Crowd, "check_blocks: a query by itself is billed otherwise"),
-        (Rebate, "check_additive: parts that cost"),
-        (Single, r"check_bills: feature_cost of 60 rows has shape \(\)"),
-        (Amnesia, "check_state: rebuilt from its state it bills otherwise"),
+        (Crowd, "check_blocks: a query by itself is billed differently"),
+        (Rebate, "check_surrogate: parts that cost"),
+        (Single, r"check_bills: .* feature_cost has shape \(\)"),
+        (Amnesia, "check_state: rebuilt from its state it bills differently"),
     ],
 )
 def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) -> None:
@@ -252,15 +252,18 @@ class Dotless(Lines):
 TICKS = count()
 
 
-def test_a_sound_report_passes() -> None:
-    check_report(Lines())
+@pytest.mark.parametrize(
+    ("check", "sound"), [(check_dataset, Data()), (check_metric, Share()), (check_report, Lines())]
+)
+def test_a_sound_one_passes(check: Callable[[Any], None], sound: Any) -> None:
+    check(sound)
 
 
 @pytest.mark.parametrize(
     ("report", "line"),
     [
         (Forgets, "check_written: for suffix '.txt' nothing was written"),
-        (Dated, "check_same_bytes: two files .txt of one run differ"),
+        (Dated, "check_written: two files .txt of one run differ"),
         (Dropping, "check_frame: "),
         (Dotless, "check_members: suffix 'txt' begins with no dot"),
     ],

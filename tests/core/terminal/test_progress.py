@@ -47,42 +47,39 @@ RUN = (
 )
 
 
-def test_lines_tell_counts_and_seconds_of_every_job(capsys: pytest.CaptureFixture[str]) -> None:
-    with Lines(jobs=True, verbose=False) as told:
-        for event in RUN:
-            told(event)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines() == [
-        "reading letters",
-        "warning: yahoo is not here",
-        "every feature costs 1",
-        "run letters-1: 12 jobs to do, 3 of 5 trials are there already",
-        "[ 1/12] ok fit gbrt on letters (2.2 s)",
-        "[ 2/12] failed fit miser on letters (0.5 s): no luck",
-    ]
-
-
+NOTES = ["warning: yahoo is not here", "every feature costs 1"]
+JOBS = [
+    "run letters-1: 12 jobs to do, 3 of 5 trials are there already",
+    "[ 1/12] ok fit gbrt on letters (2.2 s)",
+    "[ 2/12] failed fit miser on letters (0.5 s): no luck",
+]
 DETAILS = ["File mine.py", "no luck", CUT, "File worker.py", "output:", "epoch 1", " [2J"]
 
 
-def test_verbose_lines_show_traceback_and_output_of_a_job(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("jobs", "verbose", "lines"),
+    [
+        (False, False, NOTES),
+        (True, False, ["reading letters", *NOTES, *JOBS]),
+        (
+            True,
+            True,
+            [
+                *("reading letters", *NOTES, JOBS[0], "started fit gbrt on letters", *JOBS[1:]),
+                *(f"    {line}" for line in DETAILS),
+            ],
+        ),
+    ],
+    ids=["notes", "jobs", "verbose"],
+)
+def test_lines_are_as_many_as_the_options_ask_for(
+    jobs: bool, verbose: bool, lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Lines(jobs=True, verbose=True) as told:
-        told(RUN[-1])
-    assert capsys.readouterr().err.splitlines()[1:] == [f"    {line}" for line in DETAILS]
-
-
-def test_verbose_bars_show_traceback_and_output_of_a_job() -> None:
-    screen = StringIO()
-    console = Console(file=screen, width=200, force_terminal=True, color_system=None)
-    with Bars(verbose=True, console=console) as told:
-        told(RUN[-1])
-    text = screen.getvalue()
-    places = [text.find(f"    {line}") for line in DETAILS]
-    assert places[0] > -1
-    assert places == sorted(places)
+    with Lines(jobs=jobs, verbose=verbose) as display:
+        for event in RUN:
+            display(event)
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err.splitlines()) == ("", lines)
 
 
 def test_a_count_is_a_line_now_and_then_and_none_where_quiet(
@@ -99,8 +96,8 @@ def test_a_count_is_a_line_now_and_then_and_none_where_quiet(
 
 
 def test_what_is_prepared_is_said_after_a_moment(capsys: pytest.CaptureFixture[str]) -> None:
-    with Lines(jobs=True, verbose=False, moment=0.0) as told:
-        told(RUN[0])
+    with Lines(jobs=True, verbose=False, moment=0.0) as display:
+        display(RUN[0])
         until = time.monotonic() + 30
         said = ""
         while not said and time.monotonic() < until:
@@ -109,78 +106,84 @@ def test_what_is_prepared_is_said_after_a_moment(capsys: pytest.CaptureFixture[s
 
 
 def test_what_is_refused_at_once_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
-    told = Lines(jobs=True, verbose=False, moment=30.0)
-    told(RUN[0])
-    told.__exit__(ValueError, ValueError(), None)
+    display = Lines(jobs=True, verbose=False, moment=30.0)
+    display(RUN[0])
+    display.__exit__(ValueError, ValueError(), None)
     assert capsys.readouterr().err == ""
 
 
-def test_without_progress_notes_remain(capsys: pytest.CaptureFixture[str]) -> None:
-    with Lines(jobs=False, verbose=False) as told:
-        for event in RUN:
-            told(event)
-    assert capsys.readouterr().err.splitlines() == [
-        "warning: yahoo is not here",
-        "every feature costs 1",
-    ]
-
-
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(quiet=True, bars=True, verbose=True) as told:
+    with progress(quiet=True, bars=True, verbose=True) as display:
         for event in RUN:
-            told(event)
+            display(event)
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_display_suits_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(progress(quiet=False, bars=True, verbose=False), Lines)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert isinstance(progress(quiet=False, bars=True, verbose=False), Bars)
+@pytest.mark.parametrize(
+    ("terminal", "widgets", "kernel", "shows_bars"),
+    [
+        (False, False, False, False),
+        (True, False, False, True),
+        (False, True, False, False),
+        (False, True, True, True),
+    ],
+)
+def test_bars_are_for_terminals_and_notebooks_with_widgets(
+    terminal: bool,
+    widgets: bool,
+    kernel: bool,
+    shows_bars: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setattr("bench_core.terminal.progress.find_spec", lambda name: widgets or None)
+    if kernel:
+        monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    shown = progress(quiet=False, bars=True, verbose=False)
+    assert isinstance(shown, Bars if shows_bars else Lines)
     assert isinstance(progress(quiet=False, bars=False, verbose=False), Lines)
 
 
-def bars(width: int, events: tuple[Event, ...] = RUN) -> tuple[Bars, StringIO]:
+def bars(width: int, verbose: bool = False) -> tuple[Bars, StringIO]:
     screen = StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
-    return Bars(verbose=False, console=console), screen
+    return Bars(verbose=verbose, console=console), screen
 
 
-def test_bars_show_the_share_of_all_jobs_with_the_running_one_counted_in() -> None:
-    told, _ = bars(80)
-    with told:
+def test_the_bar_of_all_jobs_counts_the_running_one_in() -> None:
+    display, _ = bars(80)
+    with display:
         for event in RUN[:-2]:
-            told(event)
-        overall = told.tasks["all jobs"]
+            display(event)
+        overall = display.tasks["all jobs"]
         assert overall.total == 12
         assert overall.completed == 0.5  # 30 of 60 trees of one job
-        assert told.tasks["  fit gbrt on letters"].completed == 30
+        assert display.tasks["  fit gbrt on letters"].completed == 30
+        for event in RUN[-2:]:
+            display(event)
+        assert set(display.tasks) == {"all jobs"}  # a finished job gives up its bar
+        assert display.tasks["all jobs"].completed == 2
 
 
-def test_a_finished_job_gives_up_its_bar() -> None:
-    told, _ = bars(80)
-    with told:
+@pytest.mark.parametrize("width", [20, 100])
+def test_failures_stay_on_the_screen_and_successes_do_not(width: int) -> None:
+    display, screen = bars(width)
+    with display:
         for event in RUN:
-            told(event)
-        assert set(told.tasks) == {"all jobs"}
-        assert told.tasks["all jobs"].completed == 2
+            display(event)
+    words = " ".join(screen.getvalue().split())
+    assert "yahoo" in words
+    assert width < 100 or "failed fit miser on letters (0.5 s): no luck" in words
+    assert "ok fit gbrt" not in words
 
 
-def test_failures_stay_on_the_screen_and_successes_do_not() -> None:
-    told, screen = bars(100)
-    with told:
-        for event in RUN:
-            told(event)
-    assert "failed fit miser on letters (0.5 s): no luck" in screen.getvalue()
-    assert "ok fit gbrt" not in screen.getvalue()
-
-
-@pytest.mark.parametrize("width", [20, 40, 80])
-def test_bars_survive_a_narrow_terminal(width: int) -> None:
-    told, screen = bars(width)
-    with told:
-        for event in RUN:
-            told(event)
-    assert "yahoo" in screen.getvalue()
+def test_verbose_bars_show_traceback_and_output_of_a_job() -> None:
+    display, screen = bars(200, verbose=True)
+    with display:
+        display(RUN[-1])
+    places = [screen.getvalue().find(f"    {line}") for line in DETAILS]
+    assert places[0] > -1
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
@@ -199,11 +202,3 @@ def test_bars_survive_a_narrow_terminal(width: int) -> None:
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
-
-
-def test_a_notebook_with_widgets_has_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench_core.terminal.progress.find_spec", lambda name: name == "ipywidgets")
-    assert isinstance(progress(quiet=False, bars=True, verbose=False), Lines)
-    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    assert isinstance(progress(quiet=False, bars=True, verbose=False), Bars)
-    assert isinstance(progress(quiet=False, bars=False, verbose=False), Lines)

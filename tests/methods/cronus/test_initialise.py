@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus.cascade import Cascade, Penalty, position
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, position
 from bench_methods.cronus.initialise import (
     StageCost,
     critical_rho,
@@ -34,13 +34,18 @@ def one_thread() -> Iterator[None]:
 
 def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
     return initialise(
-        p, Penalty(lam, np.array([rho])), delta=1.3, drop=0.15, cut_off=cut_off, iterations=500
+        p,
+        CascadePenalty(lam, np.array([rho])),
+        delta=1.3,
+        drop=0.15,
+        cut_off=cut_off,
+        iterations=500,
     )
 
 
 def cascaded(p: Problem, lam: float, rho: float, stages: int = 4, **changed: Any) -> Cascade:
     how: dict[str, Any] = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
-    return initialise(p, Penalty(lam, np.full(stages, rho)), **{**how, **changed})
+    return initialise(p, CascadePenalty(lam, np.full(stages, rho)), **{**how, **changed})
 
 
 def solved(p: Problem, cost: StageCost, cut_off: float = CUT) -> FloatArray:
@@ -165,7 +170,7 @@ def test_the_first_stage_is_a_single_stage_at_an_inflated_price() -> None:
 def test_every_gate_drops_its_share_of_what_arrives() -> None:
     p = problem(seed=3, n=400)
     c = cascaded(p, lam=1e-4, rho=1e-4, stages=5)
-    arriving = position(p, Penalty(0.0, np.zeros(5)), c).rows.arriving
+    arriving = position(p, CascadePenalty(0.0, np.zeros(5)), c).rows.arriving
     np.testing.assert_allclose(arriving, 0.85 ** np.arange(5), rtol=1e-9)
 
 
@@ -176,7 +181,7 @@ def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share() ->
     c = cascaded(p, lam=0.03, rho=1e-4, stages=5, delta=3.0)
     assert c.weights.any(axis=1).tolist() == [False, False, True, True, True]
     assert np.isneginf(c.threshold).tolist() == [True, True, False, False, True]
-    arriving = position(p, Penalty(0.0, np.zeros(5)), c).rows.arriving
+    arriving = position(p, CascadePenalty(0.0, np.zeros(5)), c).rows.arriving
     np.testing.assert_allclose(arriving, [1, 1, 1, 0.85, 0.7225], rtol=1e-9)
 
 

@@ -30,15 +30,13 @@ def prices(scale: float = 1.0) -> Prices:
     return price_list(scale * COST, shared=[[3, 4]], split=scale * 0.25)
 
 
-def ranking(seed: int = 0, multiplicity: bool = False) -> Examples:
+def ranking(seed: int = 0) -> Examples:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 9, size=(N, D)).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
     signal = np.nan_to_num(X) @ np.array([1.0, 0.6, 0.8, 0.7, 0.0, 1.2]) + rng.normal(size=N)
     grades = np.digitize(signal, np.quantile(signal, [0.3, 0.6, 0.85, 0.95])).astype(float)
-    queries = Queries.from_sizes(np.full(N // 10, 10))
-    copies = np.where(grades < 3, 10, 1).astype(np.int64) if multiplicity else None
-    return Examples(X, grades, queries, copies)
+    return Examples(X, grades, Queries.from_sizes(np.full(N // 10, 10)))
 
 
 def binary() -> Examples:

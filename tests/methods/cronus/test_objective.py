@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bench_methods.cronus.cascade import (
     Cascade,
-    Penalty,
+    CascadePenalty,
     position,
     stage_objective,
 )
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from bench_core.arrays import FloatArray
 
-PENALTY = Penalty(0.01, np.array([0.002, 0.003, 0.005]))
+PENALTY = CascadePenalty(0.01, np.array([0.002, 0.003, 0.005]))
 Auxiliary = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -50,7 +50,9 @@ def auxiliary(p: Problem, c: Cascade) -> Auxiliary:
     return np.abs(c.weights), np.array(kappa), np.array(eta)
 
 
-def naive_loss(p: Problem, penalty: Penalty, c: Cascade, at: Auxiliary | None = None) -> float:
+def naive_loss(
+    p: Problem, penalty: CascadePenalty, c: Cascade, at: Auxiliary | None = None
+) -> float:
     """Eq. (8); with auxiliary variables, the quadratic forms of eq. (11) in their place."""
     loss, _ = naive_parts(p, c)
     size, kappa, eta = auxiliary(p, c)
@@ -81,8 +83,8 @@ def test_an_empty_open_stage_costs_nothing_and_changes_nothing() -> None:
     )
     rho = np.array([0.002, 0.005])
     assert more.vanished() == [1]
-    assert position(p, Penalty(0.01, np.insert(rho, 1, 9.0)), more).loss == pytest.approx(
-        position(p, Penalty(0.01, rho), c).loss, rel=1e-12
+    assert position(p, CascadePenalty(0.01, np.insert(rho, 1, 9.0)), more).loss == pytest.approx(
+        position(p, CascadePenalty(0.01, rho), c).loss, rel=1e-12
     )
 
 
@@ -101,7 +103,7 @@ def test_gradients_equal_central_differences(k: int) -> None:
     p = problem(seed=2, n=40)
     c = cascade(p, seed=3)
     # an expensive, steep cascade, so that the terms through d_j are not lost beside the others
-    penalty = Penalty(0.5, PENALTY.rho)
+    penalty = CascadePenalty(0.5, PENALTY.rho)
     at = position(p, penalty, c)
     objective = stage_objective(p, penalty, at, k, np.arange(len(p.y)), np.arange(p.trees))
     x = np.concatenate([c.weights[k], [c.bias[k], c.threshold[k] if k < 2 else 0.0]])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.cstc.initialise import initialise
-from bench_methods.cstc.optimise import Settings, optimise
-from bench_methods.cstc.tree import Penalty, Shape
+from bench_methods.cstc.optimise import DescentSettings, optimise
+from bench_methods.cstc.tree import Shape, TreePenalty
 from bench_models.problem import Problem
 from helpers.cstc_cases import cost_and_error, learned, synthetic, tradeoff
 
@@ -47,11 +47,11 @@ def test_the_tree_is_that_of_the_papers_figure(seed: int) -> None:
         needs=np.eye(6),
         slope=10.0,
     )
-    penalty, shape = Penalty(0.08, 1e-3), Shape.balanced(3)
+    penalty, shape = TreePenalty(0.08, 1e-3), Shape.balanced(3)
     start = initialise(
         problem, penalty, shape, upward=0.5, constant=False, cut_off=1e-4, iterations=200
     )
-    tree = optimise(problem, penalty, start, Settings(constant=False)).tree
+    tree = optimise(problem, penalty, start, DescentSettings(constant=False)).tree
     root = start.weights[0]
     assert root[:2] == pytest.approx([1.93, 0.91], abs=0.06)
     assert not tree.weights[:3, 2:].any()  # the first two levels buy signs only

@@ -45,13 +45,10 @@ def examples(task: Task, n: int = N, seed: int = 0) -> Examples:
 
 def fit(kind: Any, train: Examples, task: Task, **changed: Any) -> StagedModel:
     at = changed.pop("at", None) or prices()
-    threads = changed.pop("threads", 1)
     base = Fixed(forest(3, train.X, train.y, trees=12))
     how: dict[str, Any] = {"base": base, "tradeoff": 0.02, **changed}
     learner = kind(**how)
-    models = {} if learner.base is None else {learner.base: learner.base.fit(0, 0, 0, 0)}
-    context = FakeContext(task, 2, threads=threads, models=models)
-    return learner.fit(train, examples(task, seed=1), at, context)
+    return learner.fit(train, examples(task, seed=1), at, FakeContext(task, 2))
 
 
 def last(model: StagedModel, data: Examples) -> Any:
@@ -100,7 +97,7 @@ def test_labels_in_other_units_give_the_same_in_those_units(kind: Any, factor: f
     for f in (1.0, factor):
         trees = forest(3, train.X, f * train.y, trees=12)
         base = Fixed(trees)
-        context = FakeContext(Task.REGRESSION, models={base: base.fit(0, 0, 0, 0)})
+        context = FakeContext(Task.REGRESSION)
         learner = kind(base=base, tradeoff=0.02)
         scaled = [replace(x, y=f * x.y) for x in (train, valid)]
         models.append(learner.fit(*scaled, prices(), context))
@@ -147,7 +144,7 @@ def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_base_without_trees_is_refused_by_name(kind: Any) -> None:
     base = Fixed(None)
-    context = FakeContext(Task.REGRESSION, models={base: base.fit(0, 0, 0, 0)})
+    context = FakeContext(Task.REGRESSION)
     train = examples(Task.REGRESSION)
     with pytest.raises(UsageError, match=f"{kind.name}: base 'fixed' has no trees"):
         kind(base=base).fit(train, train, prices(), context)
@@ -169,9 +166,7 @@ def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
     X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
     train = Examples(X, label * np.r_[0.0, 1.0, rng.integers(0, 4, size=rows - 2)])
     base = None if raw else Fixed(forest(seed, X, train.y, trees=6))
-    models = {} if base is None else {base: base.fit(0, 0, 0, 0)}
-    context = FakeContext(Task.REGRESSION, models=models)
     model = kind(base=base, tradeoff=tradeoff).fit(
-        train, train, Prices.additive(np.array([0.0, 7.0])), context
+        train, train, Prices.additive(np.array([0.0, 7.0])), FakeContext(Task.REGRESSION)
     )
     assert np.isfinite(last(model, train).scores).all()

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_threshold
 from bench_methods.cstc.optimise import (
+    DescentSettings,
     NodeObjective,
-    Settings,
     improve_node,
     node_objective,
     optimise,
     position,
 )
-from bench_methods.cstc.tree import NONE, Penalty, Shape, Tree, terminals
+from bench_methods.cstc.tree import NONE, Shape, Tree, TreePenalty, terminals
 from bench_models.least_squares import normal_equations, one_blas_thread
 from bench_models.problem import Problem
 from helpers.cstc_cases import SHAPES, naive_loss, problem, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-PENALTY = Penalty(0.01, 0.02)
+PENALTY = TreePenalty(0.01, 0.02)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -130,9 +130,9 @@ def test_a_classifiers_objective_is_never_below_the_loss(
 def test_no_update_raises_the_loss_and_zeros_stay_exact(
     shape: Shape, seed: int, lam: float
 ) -> None:
-    p, penalty = problem(seed, n=40), Penalty(lam, 1e-3)
+    p, penalty = problem(seed, n=40), TreePenalty(lam, 1e-3)
     start = tree(p, shape, seed)
-    how = Settings(cycles=3, cut_off=0.05, tolerance=0.0)
+    how = DescentSettings(cycles=3, cut_off=0.05, tolerance=0.0)
     at = position(p, penalty, start)
     losses = [naive_loss(p, penalty, start)]
     for k in 3 * [*range(shape.nodes)]:
@@ -151,7 +151,7 @@ def test_an_update_lowers_the_loss_where_it_can() -> None:
     p = problem(3, n=60)
     at = position(p, PENALTY, tree(p, Shape.balanced(3), 3))
     for k in range(7):
-        better = improve_node(p, PENALTY, at, k, Settings())
+        better = improve_node(p, PENALTY, at, k, DescentSettings())
         assert better.loss < at.loss
         at = better
 
@@ -159,7 +159,7 @@ def test_an_update_lowers_the_loss_where_it_can() -> None:
 @settings(max_examples=6, deadline=None)
 @given(seed=seeds, lam=st.sampled_from([0.0, 1e-3, 0.03]), rho=st.sampled_from([0.0, 0.01]))
 def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, rho: float) -> None:
-    p, penalty = problem(seed, n=60), Penalty(lam, rho)
+    p, penalty = problem(seed, n=60), TreePenalty(lam, rho)
     normal = normal_equations(p, p.weight)
     before = np.zeros(p.trees)
     found = solve_leaf(p, normal, penalty, before, cut_off=1e-4, iterations=2000)
@@ -176,7 +176,7 @@ def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant: bool) -> None:
-    p, penalty = problem(5, n=80), Penalty(0.002, 1e-3)
+    p, penalty = problem(5, n=80), TreePenalty(0.002, 1e-3)
     shape = Shape.balanced(2)
     t = initialise(p, penalty, shape, upward=0.5, constant=constant, cut_off=1e-4, iterations=500)
     at = position(p, penalty, t)
@@ -223,7 +223,7 @@ def test_a_node_that_tells_no_rows_apart_is_a_leaf() -> None:
     p = problem(1, n=50)
     shape = Shape.balanced(3)
     t = initialise(
-        p, Penalty(1e6, 0.0), shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50
+        p, TreePenalty(1e6, 0.0), shape, upward=0.5, constant=True, cut_off=1e-4, iterations=50
     )
     assert t.shape.nodes == 1
     assert t.bias[0] == pytest.approx(float(p.share @ p.y))

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError
 from bench_core.conformance import learner_cases
-from bench_core.conformance.checks import check_multiplicity
+from bench_core.conformance.learner_checks import check_multiplicity
 
 SEEDS = st.integers(0, 2**32)
 

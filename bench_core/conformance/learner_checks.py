@@ -1,0 +1,331 @@
+"""The promises of learners, one function each, given the learner and a task's splits.
+
+The last four fit on small data of a kind that real tables hold. There a learner must cope, or
+refuse by a UsageError or InputError.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.class_names import decode, encode
+from bench_core.conformance.case import ConformanceError
+from bench_core.conformance.tasks import fit, fitted, sealed, with_copies, with_learners
+from bench_core.contracts import check
+from bench_core.costs.model import price_list
+from bench_core.data import Examples, Features, Queries
+from bench_core.errors import BenchError
+from bench_core.execution.audit import replay
+from bench_core.execution.predict import PredictedPath, gather, predict_split, units
+from bench_core.execution.score import readable
+from bench_core.parameters import as_json, parameters
+from bench_core.protocols import CompleteLearner
+from bench_core.results.store_files import load_model, save_model
+from bench_core.splits import SPLITS, Splits
+
+TOLERANCE = 1e-9
+COPIES_TOLERANCE = 1e-6
+ALONE = 20  # rows or queries that are predicted one by one
+SCALE = 1024.0  # a power of two: rescaling is exact in binary
+HUGE = 1e6  # a tradeoff at which a feature costs more than any error
+FEW, WIDE = 60, 150  # rows; features, which need more than two words of bits
+
+
+def check_parameters(learner: Any, splits: Splits) -> None:
+    """A learner is a frozen dataclass whose fields are documented and have JSON values. It has
+    ``name`` and ``tasks`` as ClassVars, and comes back equal from what is sent to a worker. One
+    without parameters need not be a dataclass.
+
+    Remedy: write @dataclass(frozen=True) above the class and fields as
+    ``depth: int = param(3, "levels of the tree")``.
+    """
+    cls = type(learner)
+    check(cls, CompleteLearner, cls.__name__)
+    if not is_dataclass(learner):
+        if vars(learner):
+            raise ConformanceError("it holds values and is not a frozen dataclass")
+        return
+    for attribute in {"name", "tasks"}.intersection(f.name for f in fields(learner)):
+        raise ConformanceError(f"{attribute} must be a ClassVar of the class")
+    for p in parameters(cls):
+        if not p.doc:
+            raise ConformanceError(f"parameter {p.name} has no documentation: use param()")
+    learner = with_learners(learner)
+    json.dumps(as_json(learner))
+    if decode(encode(learner)) != learner:
+        raise ConformanceError("it does not come back equal from its JSON form")
+
+
+def check_contract(learner: Any, splits: Splits) -> None:
+    """``fit`` gives a model whose path has 1 to 100 points, alike on all blocks. Scores are finite
+    and (n,), or (n, K) for K classes; bills name the sensors bought, (n or 1) rows of bits. Where
+    there is a bill ``model``, each point has one, which leaves out nothing of bill ``path``.
+
+    Remedy: compare with the learner that 'bench new learner NAME' writes, which is sound.
+    """
+    model = fitted(learner, splits)
+    _path(model, splits)
+    if "model" in next(iter(model.predict_path(splits.test.features))).bills:
+        _path(model, splits, "model")
+
+
+def check_arrays(learner: Any, splits: Splits) -> None:
+    """Neither ``fit`` nor ``predict_path`` writes to the arrays that it is given, nor to those of
+    a prediction that it has yielded.
+
+    Remedy: work on a copy, as ``X = np.array(features.X)``, and give each Prediction arrays of its
+    own (``scores.copy()``), not a buffer used again.
+    """
+    prices, features = splits.prices, splits.test.features
+    own = Features(features.X.copy(), features.queries)
+    before = [a.tobytes() for a in (prices.sensor, prices.needed)]
+    kept = []
+    for prediction in fit(learner, splits).predict_path(own):
+        given = prediction.scores, prediction.bills["path"].acquired.bits
+        kept.append((prediction.point, given, [np.array(array) for array in given]))
+    for point, given, then in kept:
+        if not all(map(np.array_equal, given, then)):
+            raise ConformanceError(f"the prediction at {dict(point)} changed later")
+    if own.X.tobytes() != features.X.tobytes():
+        raise ConformanceError("predict_path changes the features")
+    if [a.tobytes() for a in (prices.sensor, prices.needed)] != before:
+        raise ConformanceError("it changes the prices")
+
+
+def check_state(learner: Any, splits: Splits) -> None:
+    """``state`` is arrays and JSON; a model rebuilt by ``from_state`` predicts the same bits.
+
+    Remedy: put all that predict_path uses into state(), in the precision that it is used in.
+    """
+    model = fitted(learner, splits)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "model.npz"
+        save_model(place, model)
+        again = load_model(place)
+    _same(_path(model, splits), _path(again, splits), 0.0, "reloaded")
+
+
+def check_repeatable(learner: Any, splits: Splits) -> None:
+    """Two fits with the same seed give the same model, whatever the number of threads.
+
+    Remedy: draw from np.random.default_rng(context.seed), never from a generator of your own.
+    """
+    one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, 0, 2)))
+    _same(one, two, TOLERANCE, "fitted again, with two threads")
+
+
+def check_blocks(learner: Any, splits: Splits) -> None:
+    """A row (or query) by itself, in a smaller block or in another order gets the same scores to
+    1e-9, and the same bill.
+
+    Remedy: score each row (or query) by itself: no running sum, order, mean or other statistic of
+    the rows at hand; take it in ``fit``.
+    """
+    model, test = fitted(learner, splits), splits.test
+    whole = _path(model, splits)
+    number = len(units(test.features)) - 1
+    alone = [np.array([unit]) for unit in range(min(number, ALONE))]
+    shuffled = np.random.default_rng(0).permutation(number)
+    for chosen in (*alone, np.arange(number // 2), shuffled):
+        block, rows, _ = gather(test.features, chosen)
+        part = replace(splits, test=Examples(block.X, test.y[rows], block.queries))
+        expected = replace(whole, scores=whole.scores[:, rows], cost=whole.cost[:, rows])
+        _same(expected, _path(model, part), TOLERANCE, f"on a block of {len(rows)} rows")
+
+
+def check_unpaid_cells(learner: Any, splits: Splits) -> None:
+    """At every point of every row the model reads only what it paid for: asked again by its
+    program, or with NaN and with other rows' values in all other cells, nothing changes (the audit
+    of each row).
+
+    Remedy: bill each feature that predict_path reads, by ``prices.acquired(features)``, or do not
+    read it; compare ``program`` with predict_path step by step.
+    """
+    model = fitted(learner, splits)
+    blind = type(model).from_state(model.state())
+    test, prices, classes = splits.test, splits.prices, splits.classes
+    found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
+    if found.word == "failed":
+        raise ConformanceError(f"{found.reason}{_feature_read(blind, splits)}")
+
+
+def check_rescaled_costs(learner: Any, splits: Splits) -> None:
+    """A learner with ``tradeoff`` does not care about the unit of cost.
+
+    Remedy: divide prices by ``prices.everything``, and compare them with nothing else.
+    """
+    if not hasattr(learner, "tradeoff"):
+        return
+    prices = splits.prices
+    scaled = {name: getattr(prices, name) * SCALE for name in ("sensor", "split", "tree")}
+    expensive = replace(splits, prices=replace(prices, **scaled))
+    one = _path(fitted(learner, splits), splits)
+    two = _path(fit(learner, expensive), expensive)
+    two = replace(two, cost=two.cost / SCALE)
+    _same(one, two, TOLERANCE, "with all costs times 1024")
+
+
+def check_tradeoff(learner: Any, splits: Splits) -> None:
+    """A learner with ``tradeoff`` works with 0 and with 1000000, and its cost does not rise with
+    it.
+
+    Remedy: 0 ignores costs, and a huge one buys next to nothing: mind divisions and empty choices.
+    """
+    if not isinstance(getattr(learner, "tradeoff", None), float | int):
+        return
+    spent = []
+    for tradeoff in (0.0, HUGE):
+        try:
+            model = fit(replace(learner, tradeoff=tradeoff), splits)
+        except (BenchError, ValueError) as error:
+            raise ConformanceError(f"with tradeoff {tradeoff:g}: {error}") from error
+        spent.append(float(_path(model, splits).cost[-1].mean()))
+    if spent[1] > spent[0] * (1 + TOLERANCE):
+        raise ConformanceError(
+            f"its cost is {spent[0]:g} with tradeoff 0, {spent[1]:g} with {HUGE:g}"
+        )
+
+
+def check_multiplicity(learner: Any, splits: Splits) -> None:
+    """Deterministic training on a row that stands for m copies equals training on the copies.
+    Learners that depend on the seed are excused: they must agree in distribution only. So are those
+    that compare the rows of a query while they serve, where a row counts once.
+
+    Remedy: weigh each row by ``train.weights`` in every sum, mean and count.
+    """
+    one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
+    if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
+        return
+    one, two = (
+        _path(fit(learner, replace(splits, train=train)), splits)
+        for train in with_copies(splits.train)
+    )
+    _same(one, two, COPIES_TOLERANCE, "trained on physical copies")
+
+
+def check_poor_features(learner: Any, splits: Splits) -> None:
+    """A feature that is always missing, a constant one, and rows without any value do no harm.
+
+    Remedy: replace NaN before arithmetic (``np.nan_to_num``), by a constant where a mean of nothing
+    but NaN would be taken, and guard divisions by a deviation or a range, which may be 0.
+    """
+
+    def spoil(part: Examples) -> Examples:
+        X = np.array(part.X)
+        X[:, 0] = np.nan
+        X[:, 1] = 1
+        X[:8] = np.nan
+        return replace(part, X=sealed(X))
+
+    _copes(learner, _changed(splits, spoil))
+
+
+def check_one_class(learner: Any, splits: Splits) -> None:
+    """Training labels of one class do no harm: rare classes are absent from some folds.
+
+    Remedy: give scores of a column for every class of ``context.classes``, also one without rows.
+    """
+    y = sealed(np.zeros(len(splits.train)))
+    _copes(learner, replace(splits, train=replace(splits.train, y=y)))
+
+
+def check_few_rows(learner: Any, splits: Splits) -> None:
+    """One training and one validation row of each class or grade do, of numbers a single row.
+
+    Remedy: guard divisions by a number of rows less one, and splits that leave nothing.
+    """
+
+    def keep(part: Examples) -> Examples:
+        found = np.sort(np.unique(np.round(part.y), return_index=True)[1])
+        rows = found if splits.classes or part.queries is not None else found[:1]
+        queries = None if part.queries is None else Queries.from_sizes(np.array([len(rows)]))
+        return Examples(sealed(part.X[rows]), sealed(part.y[rows]), queries)
+
+    _copes(learner, _changed(splits, keep, ("train", "valid")))
+
+
+def check_wide_data(learner: Any, splits: Splits) -> None:
+    """More features than rows, and more sensors than a word has bits, do no harm.
+
+    Remedy: pack purchases by ``prices.acquired`` or ``Acquired.pack``, and regularise.
+    """
+
+    def widen(part: Examples) -> Examples:
+        more = np.random.default_rng(len(part)).normal(size=(len(part), WIDE))
+        more[:, : part.X.shape[1]] = part.X
+        return replace(part, X=sealed(more.astype(np.float32)))
+
+    prices = price_list(np.ones(WIDE), split=0.25)
+    _copes(learner, replace(_changed(splits, widen), prices=prices, feature_names=()))
+
+
+def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath:
+    return predict_split(model, splits.test, splits.prices, splits.classes, accounting)
+
+
+def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) -> None:
+    if one.points != two.points:
+        raise ConformanceError(f"{how}: its path is different")
+    for name in ("scores", "cost"):
+        a, b = getattr(one, name), getattr(two, name)
+        far = np.abs(a - b).max(initial=0.0)
+        if far > tolerance * np.abs(a).max(initial=0.0):
+            raise ConformanceError(f"{how}: its {name} differ by up to {far:.3g}")
+
+
+def _compares_rows(learner: Any, splits: Splits) -> bool:
+    """True where a row by itself is answered otherwise than among its query's."""
+    features = splits.test.features
+    if features.queries is None:
+        return False
+    model = fitted(learner, splits)
+    alone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
+    pairs = zip(model.predict_path(features), model.predict_path(alone), strict=True)
+    return any(not np.allclose(a.scores, b.scores, rtol=TOLERANCE) for a, b in pairs)
+
+
+def _feature_read(model: Any, splits: Splits) -> str:
+    """The feature that a model reads unpaid, found by hiding one at a time, or ""."""
+    features, n = splits.test.features, len(splits.test)
+    before = [
+        (np.array(p.scores), p.bills["path"].acquired.rows(n).unpack())
+        for p in model.predict_path(features)
+    ]
+    for p, (scores, bought) in [*enumerate(before)][:: max(1, len(before) - 1)]:
+        unpaid = ~readable(bought, splits.prices)
+        for j in range(features.X.shape[1]):
+            X = features.X.copy()
+            X[unpaid[:, j], j] = features.X[::-1][unpaid[:, j], j]
+            after = list(model.predict_path(Features(X, features.queries)))
+            if not np.array_equal(scores, after[p].scores):
+                return f"; it reads feature {splits.names[j]} (column {j}) unpaid"
+    return ""
+
+
+def _copes(learner: Any, splits: Splits) -> None:
+    """Fit and predict; a learner that refuses the data in one line keeps the promise."""
+    try:
+        model = fit(learner, splits)
+    except BenchError:
+        return
+    _path(model, splits)
+
+
+def _changed(
+    splits: Splits, change: Callable[[Examples], Examples], names: tuple[str, ...] = SPLITS
+) -> Splits:
+    """The splits with these parts cut to a few rows and then changed."""
+    few: dict[str, Any] = {name: change(_few(getattr(splits, name))) for name in names}
+    return replace(splits, **few)
+
+
+def _few(part: Examples) -> Examples:
+    if part.queries is None:
+        return Examples(part.X[:FEW], part.y[:FEW])
+    queries = part.queries.select(0, min(FEW // 5, len(part.queries)))
+    return Examples(part.X[: queries.rows], part.y[: queries.rows], queries)
