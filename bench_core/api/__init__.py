@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bench_core.api.arguments import request_of
 from bench_core.api.keywords import in_python, taking
@@ -51,8 +50,6 @@ __all__ = [
 ]
 
 load_run = Result.load
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
 
 
 @taking(RunRequest)
@@ -98,30 +95,25 @@ def run(
         return carried_out(asked, registry_of(asked), notify)
 
 
-def _taking_the_arguments_of(
-    other: Callable[P, Any],
-) -> Callable[[Callable[..., Answer]], Callable[P, Answer]]:
-    def signed(function: Callable[..., Answer]) -> Callable[P, Answer]:
-        function.__signature__ = signature(other)  # type: ignore[attr-defined]
-        return function
-
-    return signed
-
-
-@_taking_the_arguments_of(run)
+@taking(RunRequest)
 def plan(
-    X: Any = None,
-    y: Any = None,
+    X: Table | Splits | None = None,
+    y: ArrayLike | str | None = None,
     *,
-    queries: Any = None,
+    queries: ArrayLike | str | None = None,
     name: str = "data",
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
     **options: Any,
 ) -> Plan:
-    """The plan that ``run`` would carry out with the same arguments; prepares data, trains
-    nothing."""
+    """The plan that ``run`` would carry out with the same arguments; prepares data, trains nothing.
+
+    Parameters
+    ----------
+    X, y, queries, name, request, on_event, progress
+        As those of ``run``.
+    """
     with in_python(), _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request)
         return planned(asked, registry_of(asked), notify)

@@ -73,7 +73,8 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
     """What a row by itself pays as additive prices; None where it pays otherwise."""
     if isinstance(costs, PerQueryPrices):
         return costs.prices
-    return costs if isinstance(costs, SensorPrices) else None
+    # a subclass may bill otherwise
+    return costs if type(costs) is SensorPrices else None
 
 
 class FeatureNeeds:

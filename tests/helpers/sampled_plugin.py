@@ -10,6 +10,7 @@ import numpy as np
 
 import bench_core
 from bench_core import Examples, Queries, Source, Splits, Task
+from bench_core.contracts import dataset_of
 from bench_core.plugins import load_registry
 
 ROWS = {"train": 1200, "valid": 400, "test": 400}
@@ -51,7 +52,12 @@ class Sampled:
 
 
 def _sampled(full: type[Any]) -> type[Sampled]:
-    own = {"full": full, "name": f"{full.name}-sample", "task": full.task, "files": full.files}
+    own = {
+        "full": full,
+        "name": f"{full.name}-sample",
+        "task": full.task,
+        "files": dataset_of(full).files,
+    }
     name = f"{full.__name__}Sample"
     made = type(name, (Sampled,), {**own, "__module__": __name__})
     globals()[name] = made

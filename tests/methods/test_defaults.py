@@ -13,6 +13,7 @@ from helpers.rare_classes import rare_classes
 
 from bench_core import Examples, Queries, Splits, Task, price_list
 from bench_core.conformance.tasks import fit, with_learners
+from bench_core.contracts import learner_of
 from bench_core.metrics import default_metric
 
 GIVEN = {"imported"}  # has no default: its model is a user's
@@ -77,7 +78,7 @@ PAIRS = [
     (name, task)
     for name, learner in DEFAULTS.items()
     for task in sorted(learner.tasks)
-    if all(task in base.tasks for base in learner.needs())  # else a run leaves it out
+    if all(task in base.tasks for base in learner_of(learner).needs())  # else a run leaves it out
 ]
 
 

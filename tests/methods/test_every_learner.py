@@ -44,7 +44,7 @@ def test_every_learner_has_a_row_in_the_table() -> None:
     assert set(quick_settings()) == set(LEARNERS)
 
 
-def pays_what_it_reads(learner: object, splits: Splits) -> None:
+def pays_what_it_reads(learner: object, splits: Splits, word: str = "verified") -> None:
     """Fit, predict and replay in full, as a run does, also under caps that no row exceeds."""
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
@@ -70,7 +70,7 @@ def pays_what_it_reads(learner: object, splits: Splits) -> None:
         path=path,
         fresh=lambda: blind,
     )
-    assert (found.word, found.reason) == ("verified", "")
+    assert found.word == word, found.reason
 
 
 def refusal_of(learner: object, splits: Splits) -> str:
@@ -179,7 +179,10 @@ def test_every_learner_of_the_task_may_be_the_large_model(
     splits = ordinary(task)
     settings = {**quick_settings()["adapt-lin"], "iterations": 2}
     settings["f0"] = quick(name, task, splits.train, folder)
-    pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits)
+    # an estimator without trees has no program, and not all rows are sent to it
+    opaque = (name, task) == ("sklearn", Task.RANKING)
+    word = "declared" if opaque else "verified"
+    pays_what_it_reads(LEARNERS["adapt-lin"](**settings), splits, word)
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))

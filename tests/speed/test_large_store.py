@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import large_store
+import psutil
 import pytest
 from paired import report, setting, value
-
-from bench_core._io.processes import descendants
 
 pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="large stores")]
 
@@ -54,7 +53,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def held(process: int) -> float:
     """MiB of a process and all that it started."""
     total = 0
-    for one in (process, *descendants(process)):
+    for one in (
+        process,
+        *(child.pid for child in psutil.Process(process).children(recursive=True)),
+    ):
         with suppress(OSError):  # it has ended
             lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
             total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))

@@ -71,7 +71,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> No
         assert taken[name].default == field.default
         assert f"\n    {name} : default" in str(bench_core.run.__doc__)
     assert list(taken)[:2] == ["X", "y"]
-    assert signature(bench_core.plan) == signature(bench_core.run)
+    assert signature(bench_core.plan).parameters == signature(bench_core.run).parameters
     with pytest.raises(TypeError, match="unknown argument 'learner': did you mean learners"):
         bench_core.run(learner="gbrt")
 

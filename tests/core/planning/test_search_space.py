@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_core import BudgetedLearner, Task, among, inside, linear, log, param
+from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import choose_learners
@@ -20,7 +21,7 @@ from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import Registry, load_registry
 
 REGISTRY = load_registry()
-BASELINES = [name for name, cls in REGISTRY.learners.items() if cls.role == "baseline"]
+BASELINES = [name for name, cls in REGISTRY.learners.items() if learner_of(cls).role == "baseline"]
 FIVE = {"quick": Profile("quick", (0,), (0,), configs=5)}
 
 

@@ -135,7 +135,7 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: An
     plain = fitted(replace(learner, f0=shifted), binary)
     assert plain.calibration is None
     for a, b in zip(scores(ranked, two), scores(plain, binary), strict=True):
-        assert a == pytest.approx(b, abs=1e-6)  # scores of f0 are rounded to 1e-9 in training
+        assert a == pytest.approx(b, abs=1e-4)  # each stops short of the minimum
 
 
 def test_binary_tasks_have_no_line() -> None:
