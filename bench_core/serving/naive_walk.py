@@ -79,7 +79,7 @@ class NaiveWalk:
         """Take all rows to the ends of their ways. Yields what they need and is sent, for each ask,
         its values.
 
-        Without a cap a row asks at once for all that the trees of a segment (``segments``) surely
+        Without a cap a row asks at once for all that the trees of a segment (``segments``) always
         need; else for one purchase after the other.
         """
         rows = self.rows
