@@ -6,12 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from bench_methods.cronus.cascade import (
-    Cascade,
-    CascadePenalty,
-    position,
-    stage_objective,
-)
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, position, stage_objective
 from bench_models.logistic import sigmoid
 from bench_models.problem import Problem
 from helpers.cronus_cases import cascade, problem
