@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
@@ -55,9 +56,10 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from bench_core.cli.options import registry
+    from bench_core.datasets.user_datasets import open_registry
 
-    return registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir"))
+    sys.path.append(str(Path.cwd()))  # for the modules of -p
+    return open_registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir"))
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
