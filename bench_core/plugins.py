@@ -20,8 +20,15 @@ from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
-from bench_core._io.hooks import answers, hooks_of
+from bench_core._io.entry_points import (
+    EndedError,
+    answers,
+    contained,
+    entry_points,
+    hooks_of,
+    loaded,
+    module_of,
+)
 from bench_core.errors import UsageError, option, unknown
 
 if TYPE_CHECKING:

@@ -1,15 +1,20 @@
-"""What installed distributions offer, read and imported so that no fault of theirs is ours.
+"""What installed distributions offer, imported so that no fault of theirs is ours, and the hooks of
+what is imported."""
 
-Metadata may be damaged, and an import may raise what is no ``Exception``.
-"""
+from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, distributions
-from typing import Any
+from importlib.metadata import EntryPoint
+from inspect import isroutine
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    import pluggy
 
 
 class EndedError(Exception):
@@ -21,37 +26,18 @@ class EndedError(Exception):
 
 
 def entry_points(group: str) -> Sequence[EntryPoint]:
-    """All entry points of a group. A distribution whose own cannot be read has one, malformed."""
-    try:
-        return tuple(importlib.metadata.entry_points(group=group))
-    except Exception:
-        return tuple(_one_by_one(group))
-
-
-def _one_by_one(group: str) -> Iterator[EntryPoint]:
-    seen = set()
-    for distribution in distributions():
-        name = str(distribution.name)
-        if name in seen:
-            continue  # a later one on the path is not what would be imported
-        seen.add(name)
-        try:
-            yield from distribution.entry_points.select(group=group)
-        except Exception as error:
-            yield EntryPoint(name, f"{type(error).__name__} in its entry_points.txt", group)
+    """All entry points of a group."""
+    return tuple(importlib.metadata.entry_points(group=group))
 
 
 def module_of(point: EntryPoint) -> str:
-    """The module that an entry point names, or nothing where it is malformed."""
-    try:
-        return point.module
-    except (AssertionError, AttributeError, ValueError):  # by the version of Python
-        return ""
+    """The module that an entry point names."""
+    return point.value.partition(":")[0].strip()
 
 
 def loaded(point: EntryPoint) -> Any:
     """What an entry point names, imported. Raises UsageError where it is malformed."""
-    if not module_of(point):
+    if point.pattern.match(point.value) is None:
         raise UsageError(
             f"its entry point {point.value!r} names no module: "
             "write 'module' or 'module:object', and install it again"
@@ -68,3 +54,30 @@ def contained() -> Iterator[None]:
         raise
     except BaseException as error:  # such as SystemExit of a script
         raise EndedError(error) from error
+
+
+def hooks_of(plugin: ModuleType, manager: pluggy.PluginManager) -> ModuleType:
+    """A module's hooks without all else that it holds, as pluggy is slow on each name. Raises
+    TypeError for one that is misspelt, or that has the name of one and no mark: not silence."""
+    hooks = [name for name in vars(manager.hook) if not name.startswith("_")]
+    found = ModuleType("hooks")
+    mark = f"{manager.project_name}_impl"  # what @hookimpl sets
+    for name, value in vars(plugin).items():
+        if isroutine(value) and hasattr(value, mark):
+            if name not in hooks:
+                raise TypeError(unknown("hook", name, hooks))
+            setattr(found, name, value)
+        elif name in hooks and callable(value):
+            raise TypeError(f"{name} is not marked: write @hookimpl above it")
+    return found
+
+
+def answers(hook: pluggy.HookCaller) -> Iterator[Any]:
+    """What a plugin's function for a hook gives, a list or the like; pluggy drops a None."""
+    found = hook()
+    if len(found) < len(hook.get_hookimpls()):
+        raise TypeError(f"{hook.name} gives nothing: return a list")
+    for answer in found:
+        if isinstance(answer, str | type) or not isinstance(answer, Iterable):
+            raise TypeError(f"{hook.name} gives {answer!r}, which is no list")
+        yield answer

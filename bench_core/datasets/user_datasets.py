@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bench_core._io.files import at_home
-from bench_core._io.text import is_url, parse_toml, read_settings
+from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FORMATS, FileData
@@ -68,7 +68,7 @@ def _as_keys(name: str, like: str, value: object) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    tables = parse_toml(path, read_settings(path))
+    tables = parse_toml(path, read_text(path))
     return [_entry(path, name, table) for name, table in tables.items()]
 
 

@@ -28,7 +28,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.text import parse_toml, read_settings
+from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES, executor_fault
@@ -107,7 +107,7 @@ def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
     ``suite_keys`` are the keys of plugins. Tables ``[[KEY]]`` of a key that is unlike all known
     ones are left out: they belong to a plugin that is not installed.
     """
-    text = read_settings(path)
+    text = read_text(path)
     return _Reader(path, text, suite_keys).suite(parse_toml(path, text))
 
 
