@@ -162,7 +162,7 @@ class Registry:
         others = [
             one.plugin
             for one in self.manager.hook.bench_warm_up.get_hookimpls()
-            if one.plugin_name not in wanted and not _wraps(one)
+            if one.plugin_name not in wanted and not _wraps(one.opts)
         ]
         self.errors.clear()
         self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
@@ -344,10 +344,9 @@ def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
         yield Given(info, kind, name, value)
 
 
-def _wraps(implementation: Any) -> bool:
-    """Whether a hook's implementation, or its options, is a wrapper."""
-    about = implementation if isinstance(implementation, dict) else vars(implementation)
-    return bool(about["wrapper"] or about["hookwrapper"])
+def _wraps(options: Mapping[str, Any]) -> bool:
+    """Whether these options of a hook's implementation make it a wrapper."""
+    return bool(options["wrapper"] or options["hookwrapper"])
 
 
 def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list[Given]:
@@ -359,7 +358,7 @@ def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list
             raise TypeError(f"a wrapper of {hook} gives {odd[0]!r}, not bench_core.plugins.Given")
         return given
     except FAULTS as error:
-        wrappers = {one.plugin_name for one in caller.get_hookimpls() if _wraps(one)}
+        wrappers = {one.plugin_name for one in caller.get_hookimpls() if _wraps(one.opts)}
         for info in plugins:
             if info.key in wrappers:
                 registry.errors[info] = error
@@ -369,29 +368,24 @@ def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list
 
 def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
     """Learners whose name several packages have by ``package:name``, each with a note."""
-    packages: dict[str, dict[str, PluginInfo]] = {}
+    packages: dict[str, dict[str, None]] = {}  # by learner, in order
     for one in given:
         info = one.plugin
         if one.kind == "learner" and info.origin != "-p" and info not in registry.errors:
-            packages.setdefault(one.name, {})[info.origin] = info
-    spelled: dict[tuple[PluginInfo, str], str] = {}
-    for name, owners in packages.items():
-        others = {p: f"{p.origin}:{name}" for p in owners.values() if p.origin != OURS}
-        if len(owners) == 1:
-            continue
-        if OURS not in owners:
-            registry.shared[name] = [*others.values()]
-        for info, spelling in others.items():
-            of = " and ".join(p.origin for p in others if p != info) + " too"
-            of = "this benchmark" if OURS in owners else of
+            packages.setdefault(one.name, {})[info.origin] = None
+    found = []
+    for one in given:
+        info, name = one.plugin, one.name
+        others = [p for p in packages.get(name, ()) if p != info.origin]
+        if one.kind == "learner" and info.origin not in (OURS, "-p") and others:
+            spelling = f"{info.origin}:{name}"
+            of = "this benchmark" if OURS in others else f"{' and '.join(others)} too"
             registry.note(info, f"learner {name!r} is of {of}: write {spelling}")
-            spelled[info, name] = spelling
-    return [
-        one._replace(name=spelling, value=_renamed(one.value, spelling))
-        if one.kind == "learner" and (spelling := spelled.get((one.plugin, one.name)))
-        else one
-        for one in given
-    ]
+            if OURS not in others:
+                registry.shared.setdefault(name, []).append(spelling)
+            one = Given(info, one.kind, spelling, _renamed(one.value, spelling))
+        found.append(one)
+    return found
 
 
 def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
