@@ -241,14 +241,10 @@ stored_run_options = together(
 def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
     """All installed plugins, those of ``-p``, which may lie in the current folder, and the
     user's own data sets."""
-    from bench_core.datasets.data_folder import data_folder
-    from bench_core.datasets.user_datasets import add_own_data
-    from bench_core.plugins import load_registry
+    from bench_core.datasets.user_datasets import open_registry
 
     find_plugins_here(plugins)
-    found = load_registry(plugins)
-    add_own_data(found, data_folder(data_dir))
-    return found
+    return open_registry(plugins, data_dir)
 
 
 def find_plugins_here(plugins: Sequence[str]) -> None:
