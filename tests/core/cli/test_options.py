@@ -146,5 +146,5 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
     "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
 )
 def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
-    with pytest.raises(UsageError, match="--executor: .* is not local, inline, dask, dask=tcp"):
+    with pytest.raises(UsageError, match=r"--executor: .* is not local, inline, dask, dask=tcp"):
         RunRequest(executor=executor)
