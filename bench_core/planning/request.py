@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.planning.option import (
     NAMES,
@@ -19,6 +19,10 @@ from bench_core.planning.option import (
     whole_numbers,
 )
 from bench_core.results.budgets import COMMAS, as_caps, parse_budgets
+
+if TYPE_CHECKING:
+    from bench_core.costs.cost_file import CostFile
+    from bench_core.costs.model import CostModel
 
 PROFILES = ("quick", "standard", "paper")
 AUDITS = ("sample", "full", "off")
@@ -147,7 +151,7 @@ class RunRequest:
         long="metric",
         complete="metrics",
     )
-    costs: Any = declared(
+    costs: "str | CostFile | CostModel" = declared(
         "",
         "Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: the "
         "data set's own, for files 1 each.",
