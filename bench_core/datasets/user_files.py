@@ -151,7 +151,7 @@ def read_part(
                 "leave it out"
             )
     rows = read_svmlight(path, index_base=index_base)
-    count = len(rows) if rows.queries is None else len(rows.queries)
+    count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
     names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
     left_out = set(drop)
