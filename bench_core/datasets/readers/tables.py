@@ -154,9 +154,8 @@ class Column:
 
 
 def different_texts(texts: TextArray) -> dict[str, int]:
-    """How often each text occurs, in sorted order, without the missing ones."""
-    counts = Counter(texts.tolist())
-    return {text: counts[text] for text in sorted(counts) if text}
+    """How often each text occurs, the most frequent first, without the missing ones."""
+    return dict(Counter(sorted(text for text in texts if text)).most_common())
 
 
 def _numeric(texts: TextArray) -> BoolArray:
@@ -164,7 +163,7 @@ def _numeric(texts: TextArray) -> BoolArray:
     import pandas as pd
 
     found = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
-    return found.notna().to_numpy(bool)
+    return np.asarray(found.notna(), dtype=bool)
 
 
 def _is_decimal_comma(cell: str) -> bool:
