@@ -56,14 +56,10 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from bench_core.datasets.data_folder import data_folder
-    from bench_core.datasets.user_datasets import add_own_data
-    from bench_core.plugins import load_registry
+    from bench_core.datasets.user_datasets import open_registry
 
     sys.path.append(str(Path.cwd()))  # for the modules of -p
-    found = load_registry(ctx.params.get("plugins") or ())
-    add_own_data(found, data_folder(ctx.params.get("data_dir")))
-    return found
+    return open_registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir"))
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
-_NO_REPORTS = ("bench_methods", "bench_datasets")
-"""Packages whose plugins are learners and data sets alone: a report needs neither."""
-
 CURVES = "curves"
 """The report that ``--plot`` writes."""
 
@@ -73,7 +70,7 @@ def command(
 
     budgets = () if budget is None else options.budgets(budget, budget_kind)
     options.find_plugins_here(plugins)
-    registry = load_registry(plugins, without=_NO_REPORTS)
+    registry = load_registry(plugins)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")

@@ -20,17 +20,18 @@ Each table is then a data set like those of plugins.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from bench_core._io.files import at_home
-from bench_core._io.text import is_url, parse_toml, read_settings
+from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FORMATS, FileData
 from bench_core.errors import InputError, spelt, unknown
-from bench_core.plugins import PluginInfo, Registry
+from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -67,7 +68,7 @@ def _as_keys(name: str, like: str, value: object) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    tables = parse_toml(path, read_settings(path))
+    tables = parse_toml(path, read_text(path))
     return [_entry(path, name, table) for name, table in tables.items()]
 
 
@@ -173,6 +174,13 @@ def _number(place: str, table: Mapping[str, Any], key: str, least: int, most: in
 
 def _fault(place: str, key: str, why: str) -> InputError:
     return InputError(f"{place}, key {key!r}: {why}")
+
+
+def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
+    """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
+    registry = load_registry(plugins)
+    add_own_data(registry, data_folder(data_dir or None))
+    return registry
 
 
 def add_own_data(to: Registry, folder: Path) -> None:
