@@ -13,6 +13,7 @@ import numpy as np
 
 from bench_core._io.large_arrays import zeros
 from bench_core.arrays import FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features, Queries
@@ -24,7 +25,6 @@ from bench_core.execution.contract import (
     check_costs,
     predictions,
 )
-from bench_core.protocols import Concurrent, Staged
 
 if TYPE_CHECKING:
     from bench_core.costs.meter import Meter
@@ -155,7 +155,7 @@ def predict_split(
     Raises ContractError where the model breaks its contract.
     """
     n, copies = len(examples), examples.weights
-    tree = model.stage_tree if isinstance(model, Staged) else None
+    tree = model_of(model).stage_tree
     width = 2 + costs.sensors + (len(tree.parent) if tree else 0)
     # how many points there are is known after the first block; pages unused cost nothing
     arrays = _Arrays(MAX_POINTS, n, classes, width)
@@ -168,7 +168,7 @@ def predict_split(
         own = copies[block.rows]
         return block, _follow(model, block, costs, classes, accounting, own, arrays, caps, capped)
 
-    crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
+    crew = threads if model_of(model).concurrent else 1
     for block, seen in in_order(followed, blocks(examples.features), crew):
         points = points or _distinct(seen.points)
         if seen.points != points:
