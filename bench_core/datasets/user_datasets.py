@@ -20,7 +20,7 @@ Each table is then a data set like those of plugins.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,9 +28,10 @@ from typing import Any, ClassVar
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_settings
 from bench_core.data import Task
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FORMATS, FileData
 from bench_core.errors import InputError, spelt, unknown
-from bench_core.plugins import PluginInfo, Registry
+from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -175,15 +176,17 @@ def _fault(place: str, key: str, why: str) -> InputError:
     return InputError(f"{place}, key {key!r}: {why}")
 
 
-def add_own_data(to: Registry, folder: Path) -> None:
-    """Register the data sets of ``datasets.toml`` in the data folder, if there is one.
+def registry_with_own_data(modules: Iterable[str] = (), data_dir: str = "") -> Registry:
+    """Every installed plugin, these modules, and the data sets of ``datasets.toml`` in the data
+    folder, if there is one.
 
-    A file that cannot be used becomes a row with its error, like a plugin.
+    A ``datasets.toml`` that cannot be used becomes a row with its error, like a plugin.
     """
-    path = folder / FILE
+    to = load_registry(modules)
+    path = data_folder(data_dir) / FILE
     if not path.is_file():
-        return
-    info = PluginInfo(FILE, str(folder), "", str(path))
+        return to
+    info = PluginInfo(FILE, str(path.parent), "", str(path))
     try:
         found = read_entries(path)
         for dataset in found:
@@ -192,3 +195,4 @@ def add_own_data(to: Registry, folder: Path) -> None:
         to.add(info, [("data set", dataset.name, dataset) for dataset in found])
     except InputError as error:
         to.plugins.append(replace(info, error=str(error)))
+    return to

@@ -14,9 +14,9 @@ from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
-from bench_core.datasets.data_folder import DataFolder, data_folder
+from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json
-from bench_core.datasets.user_datasets import add_own_data
+from bench_core.datasets.user_datasets import registry_with_own_data
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Kept, RunResult, do_jobs, jobs_of
@@ -27,7 +27,7 @@ from bench_core.planning.plan import usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import Registry
 from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
@@ -63,8 +63,8 @@ def work(
     data_dir = data_dir or (planned if is_url(planned) else "")
     registry = kept.registry if kept else None
     if registry is None:
-        registry = load_registry(dict.fromkeys([*job.request.plugins, *plugins]))
-        add_own_data(registry, data_folder(data_dir or None))
+        modules = dict.fromkeys([*job.request.plugins, *plugins])
+        registry = registry_with_own_data(modules, data_dir)
     if kept:
         kept.registry = registry
     check_job(job)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished
 from bench_core.errors import printable
 from bench_core.planning.invocation import (
     given_from_python,
@@ -76,8 +75,7 @@ affordable on any data set.""",
 @options.debug_option
 def command(
     run: str,
-    budget: str,
-    budget_kind: str,
+    budgets: Sequence[Budget],
     datasets: tuple[str, ...],
     metric: str | None,
     output: Path | None,
@@ -85,8 +83,9 @@ def command(
     plugins: Sequence[str],
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
+    from bench_core.leaderboard.reports import finished
+
     check_text(output)
-    budgets = options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     answers = []
     for name in named_datasets(frame, datasets):
