@@ -20,14 +20,14 @@ from bench_core.errors import UsageError
 from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
 from bench_core.splits import SPLITS, Splits
 
-CONTRACTS: dict[str, tuple[str, type]] = {
-    "bench_learners": ("learner", CompleteLearner),
-    "bench_datasets": ("data set", CompleteDataset),
-    "bench_metrics": ("metric", Metric),
-    "bench_cost_models": ("cost model", CostModel),
-    "bench_reports": ("report", Report),
+CONTRACTS: dict[str, type] = {
+    "bench_learners": CompleteLearner,
+    "bench_datasets": CompleteDataset,
+    "bench_metrics": Metric,
+    "bench_cost_models": CostModel,
+    "bench_reports": Report,
 }
-"""The word for what a hook gives, and its contract."""
+"""What the values of a hook must be."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 FIT = ("train", "valid", "prices", "context")

@@ -137,8 +137,8 @@ def audit(
     """
     with in_python():
         how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        how |= {"timeout": timeout, "memory": memory}
-        return audited(run, request_of(how), on_event or silent)
+        limits = {"timeout": timeout, "memory": memory}
+        return audited(run, request_of({**how, **limits}), on_event or silent)
 
 
 def reprice(

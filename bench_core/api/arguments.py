@@ -44,7 +44,7 @@ def request_of(
             raise TypeError(unknown("argument", option_name, known))
     given = {k: v for k, v in options.items() if v is not None}
     for field, value in given.items():
-        if known[field].option.form.many and isinstance(value, list | dict) and not value:
+        if known[field].form.many and isinstance(value, list | dict) and not value:
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
     if X is None:
@@ -65,7 +65,7 @@ def request_of(
         with blaming("caps"):
             given["caps"] = as_caps(given["caps"])
     changed: dict[str, Any] = {
-        k: tuple(map(_plain, _listed(v))) if known[k].option.form.many else _plain(v)
+        k: tuple(map(_plain, _listed(v))) if known[k].form.many else _plain(v)
         for k, v in given.items()
     }
     return replace(request or RunRequest(), **changed)

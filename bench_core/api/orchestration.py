@@ -10,7 +10,7 @@ from typing import Any
 from bench_core.api.result import Result
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
-from bench_core.datasets.user_datasets import registry_with_own_data
+from bench_core.datasets.user_datasets import open_registry
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
 from bench_core.execution.work import warming
@@ -29,7 +29,7 @@ WarmUp = Callable[[Iterable[str]], None]
 
 def registry_of(request: RunRequest) -> Registry:
     """The plugins of a request: those installed, those it names, and the user's data sets."""
-    return registry_with_own_data(request.plugins, request.data_dir)
+    return open_registry(request.plugins, request.data_dir)
 
 
 def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:

@@ -77,15 +77,13 @@ def plugin_commands() -> dict[str, EntryPoint]:
 
 def load_command(point: EntryPoint) -> click.Command:
     """The command of a plugin. Raises UsageError naming the plugin where there is none."""
-    from bench_core._io.entry_points import contained, loaded
-    from bench_core.plugins import about, one_line
+    from bench_core.plugins import FAULTS, about, one_line
 
     try:
-        with contained():
-            command = loaded(point)
+        command = point.load()
         if not isinstance(command, click.Command):
             raise TypeError(f"{point.value} is no click command")
-    except Exception as error:
+    except FAULTS as error:
         raise UsageError(
             f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
         ) from error

@@ -32,19 +32,19 @@ Columns = Mapping[str, Callable[[Any], str] | None]
 _TASKS: Columns = {"tasks": lambda plugin: ", ".join(sorted(plugin.tasks))}
 _FROM: Columns = {"plugin": None}
 _WHAT: Columns = {"what it is": summary}
-OFFERED: dict[str, tuple[str, Columns]] = {
-    "learners": ("learner", {**_TASKS, **_FROM, **_WHAT}),
+OFFERED: dict[str, tuple[str, str, Columns]] = {
+    "learners": ("learner", "learners", {**_TASKS, **_FROM, **_WHAT}),
     "metrics": (
-        "metric",
+        *("metric", "metrics"),
         {"better is": lambda m: "higher" if m.higher_is_better else "lower", **_TASKS, **_FROM},
     ),
-    "costs": ("cost model", {**_FROM, **_WHAT}),
+    "costs": ("cost model", "cost_models", {**_FROM, **_WHAT}),
     "reports": (
-        "report",
+        *("report", "reports"),
         {"files": lambda report: " ".join(s or "(terminal)" for s in report.suffixes), **_FROM},
     ),
 }
-"""For each kind its name in the registry, and the columns that follow the name."""
+"""For each kind its word, its field of the registry, and the columns that follow the name."""
 
 KINDS = (
     *("learners", "datasets", "suites", "metrics", "costs", "reports"),
@@ -109,11 +109,11 @@ def command(
             options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
 
 
-def _offered(registry: Registry, kind: str, columns: Columns) -> Table:
+def _offered(registry: Registry, kind: str, field: str, columns: Columns) -> Table:
     """Everything of a kind; the column without a function is the plugin that it is from."""
     rows = [
         (name, *(of(thing) if of else registry.origin[kind, name].name for of in columns.values()))
-        for name, thing in sorted(registry.of_kind(kind).items())
+        for name, thing in sorted(getattr(registry, field).items())
     ]
     return Table((kind, *columns), rows, kind, fold=WORDY)
 

@@ -14,7 +14,7 @@ import click
 from bench_core.cli.completion import COMPLETIONS, names_of, runs_named
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import NAMES, Field, Form, help_of, options_of
+from bench_core.planning.option import FLAG, NAMES, Form, Option, help_of, options_of
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, parse_budgets
 
@@ -51,7 +51,7 @@ class Written(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value of a text; a default stays as it is."""
         try:
-            return self._form.read(value) if isinstance(value, str) else value
+            return self._form.of_text(value) if isinstance(value, str) else value
         except (ValueError, UsageError) as error:
             self.fail(str(error), param, ctx)
 
@@ -74,30 +74,29 @@ def request_options(request: type, *left_out: str) -> Decorator:
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """The option of one field; ``changes`` are those of this verb, in click's words."""
     known = options_of(request)
-    field = known[name]
-    given = _of_form(field) | {"help": help_of(field, known)} | changes
+    given = {"help": help_of(known[name], known)} | _of_form(known[name]) | changes
     if given.get("required"):
         given.pop("default", None)  # click would take it
-    return click.option(*field.flags, name, **given)
+    return click.option(*known[name].flags, name, **given)
 
 
-def _of_form(field: Field) -> dict[str, Any]:
+def _of_form(option: Option) -> dict[str, Any]:
     """An option of click that reads a field's value."""
-    option, form = field.option, field.option.form
-    if form.flag:
-        return {"is_flag": True, "default": field.default}
-    given: dict[str, Any] = {"type": Written(form), "metavar": option.metavar or "NAMES"}
+    form = option.form
+    if form is FLAG:
+        return {"is_flag": True, "default": option.default}
+    given: dict[str, Any] = {"type": Written(form), "metavar": option.metavar or form.metavar}
     if form.many:
-        given |= {"multiple": True, "callback": _joined(field.default)}
+        given |= {"multiple": True, "callback": _joined(option.default)}
     else:
-        given |= {"default": field.default}
+        given |= {"default": option.default}
     if option.complete:
         given["shell_complete"] = COMPLETIONS.get(option.complete, names_of(option.complete))
     if option.usual:
         given["show_default"] = option.usual
     if option.variable:
         given |= {"envvar": option.variable, "show_envvar": True}
-    if field.name == "store":
+    if option.name == "store":
         given |= {"type": FILE, "default": STORE, "show_default": True}
     return given
 
@@ -210,9 +209,9 @@ def store_words(store: str | Path) -> str:
 
 def registry(plugins: Iterable[str] = (), data_dir: str = "") -> Registry:
     """All installed plugins, those of ``-p``, and the user's own data sets."""
-    from bench_core.datasets.user_datasets import registry_with_own_data
+    from bench_core.datasets.user_datasets import open_registry
 
-    return registry_with_own_data(plugins, data_dir)
+    return open_registry(plugins, data_dir)
 
 
 def find_plugins_here() -> None:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
-_NO_REPORTS = ("bench_methods", "bench_datasets")
-"""Packages whose plugins are learners and data sets alone: a report needs neither."""
-
 CURVES = "curves"
 """The report that ``--plot`` writes."""
 
@@ -63,7 +60,7 @@ def command(
     from bench_core.leaderboard.reports import finished, report_for
     from bench_core.plugins import load_registry
 
-    registry = load_registry(plugins, without=_NO_REPORTS)
+    registry = load_registry(plugins)
     figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")

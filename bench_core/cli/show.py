@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import wrap
@@ -59,23 +59,25 @@ def command(
 def _described(registry: Registry, name: str, kind: str | None, data_dir: str) -> list[str]:
     """One paragraph for each thing of that name, or UsageError with the nearest names."""
     name = registry.learner_name(name) if kind in (None, "learner") else name
-    describe: dict[str, Callable[[Registry, str], str]] = {
-        "learner": learner_text,
-        "data set": lambda registry, name: dataset_text(registry, name, data_dir),
-        "suite": suite_text,
-        "metric": metric_text,
-        "cost model": cost_model_text,
-        "report": report_text,
+    describe: dict[str, tuple[Iterable[str], Callable[[Registry, str], str]]] = {
+        "learner": (registry.learners, learner_text),
+        "dataset": (registry.datasets, lambda all_, name: dataset_text(all_, name, data_dir)),
+        "suite": (registry.suite_files, suite_text),
+        "metric": (registry.metrics, metric_text),
+        "cost-model": (registry.cost_models, cost_model_text),
+        "report": (registry.reports, report_text),
     }
-    asked = [kind.replace("dataset", "data set").replace("-", " ")] if kind else list(describe)
-    known = {what: registry.of_kind(what) for what in asked}
-    found = [what for what in asked if name in known[what] or (what == "metric" and "@" in name)]
+    asked = {kind: describe[kind]} if kind else describe
+    found = [
+        text(registry, name)
+        for what, (names, text) in asked.items()
+        if name in names or (what == "metric" and "@" in name)
+    ]
     if not found:
-        fault = registry.unknown(
-            kind or "name", name, {n for names in known.values() for n in names}
-        )
+        known = {n for names, _ in asked.values() for n in names}
+        fault = registry.unknown(kind or "name", name, known)
         raise UsageError(f"{fault}; see 'bench list KIND'")
-    return [describe[what](registry, name) for what in found]
+    return found
 
 
 def learner_text(registry: Registry, name: str) -> str:

@@ -19,6 +19,7 @@ computing them for each fold would repeat the work, and measured values would di
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -28,7 +29,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder
+from bench_core._io.files import atomic_file, atomic_folder, locked
 from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
@@ -239,7 +240,7 @@ def check_prepared(path: str | Path) -> None:
     splits = _whole(path)
     if splits is None or fingerprint(splits) != splits.fingerprint:
         with _writable(path.parent, f"{path}: cannot remove damaged data"):
-            remove_folder(path)
+            shutil.rmtree(path)
         raise InputError(
             f"{path}: the prepared data have another fingerprint than when they were made, and "
             "were removed; the same command prepares them again"

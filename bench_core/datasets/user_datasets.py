@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bench_core._io.files import at_home
-from bench_core._io.text import is_url, parse_toml, read_settings
+from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FORMATS, FileData
@@ -68,7 +68,7 @@ def _as_keys(name: str, like: str, value: object) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    tables = parse_toml(path, read_settings(path))
+    tables = parse_toml(path, read_text(path))
     return [_entry(path, name, table) for name, table in tables.items()]
 
 
@@ -176,17 +176,22 @@ def _fault(place: str, key: str, why: str) -> InputError:
     return InputError(f"{place}, key {key!r}: {why}")
 
 
-def registry_with_own_data(modules: Iterable[str] = (), data_dir: str = "") -> Registry:
-    """Every installed plugin, these modules, and the data sets of ``datasets.toml`` in the data
-    folder, if there is one.
+def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
+    """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
+    registry = load_registry(plugins)
+    add_own_data(registry, data_folder(data_dir or None))
+    return registry
 
-    A ``datasets.toml`` that cannot be used becomes a row with its error, like a plugin.
+
+def add_own_data(to: Registry, folder: Path) -> None:
+    """Register the data sets of ``datasets.toml`` in the data folder, if there is one.
+
+    A file that cannot be used becomes a row with its error, like a plugin.
     """
-    to = load_registry(modules)
-    path = data_folder(data_dir) / FILE
+    path = folder / FILE
     if not path.is_file():
-        return to
-    info = PluginInfo(FILE, str(path.parent), "", str(path))
+        return
+    info = PluginInfo(FILE, str(folder), "", str(path))
     try:
         found = read_entries(path)
         for dataset in found:
@@ -195,4 +200,3 @@ def registry_with_own_data(modules: Iterable[str] = (), data_dir: str = "") -> R
         to.add(info, [("data set", dataset.name, dataset) for dataset in found])
     except InputError as error:
         to.plugins.append(replace(info, error=str(error)))
-    return to

@@ -16,7 +16,7 @@ from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json
-from bench_core.datasets.user_datasets import registry_with_own_data
+from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Kept, RunResult, do_jobs, jobs_of
@@ -63,8 +63,7 @@ def work(
     data_dir = data_dir or (planned if is_url(planned) else "")
     registry = kept.registry if kept else None
     if registry is None:
-        modules = dict.fromkeys([*job.request.plugins, *plugins])
-        registry = registry_with_own_data(modules, data_dir)
+        registry = open_registry(dict.fromkeys([*job.request.plugins, *plugins]), data_dir)
     if kept:
         kept.registry = registry
     check_job(job)

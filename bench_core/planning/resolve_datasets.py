@@ -12,7 +12,7 @@ from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import SHARES_WANTED, RunRequest
+from bench_core.planning.request import SHARES, RunRequest
 from bench_core.planning.settings import Setting, with_setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
@@ -179,16 +179,16 @@ def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
         return {"folds": request.cv, "shares": (1 - 2 / request.cv, *[1 / request.cv] * 2)}
     held = request.share * 2 if len(request.share) == 1 else request.share
     if len(held) != 2 or sum(held) >= 1:
-        raise UsageError(f"{option('share')}: {SHARES_WANTED}")
+        raise UsageError(f"{option('share')}: give {SHARES.wanted}")
     return {"shares": (1 - sum(held), *held)}
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
     for name in _FILE_OPTIONS:
         if getattr(request, name):
-            field = options_of(RunRequest)[name]
+            word = options_of(RunRequest)[name].word
             file = option("data", like="FILE")
-            raise UsageError(f"{field.text} means nothing {why}: it belongs to {file}")
+            raise UsageError(f"{option(word)} means nothing {why}: it belongs to {file}")
 
 
 def _instance(

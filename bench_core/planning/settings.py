@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench_core._io.text import toml_fault
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError, blaming, option, unknown
 from bench_core.planning.invocation import toml_literal
@@ -53,7 +52,7 @@ def _value(text: str, setting: str) -> Any:
         return text
     except (ValueError, RecursionError) as error:
         beginning = option("set", f"{setting[:20]}...")
-        raise UsageError(f"{beginning}: {toml_fault(error)}; correct it") from error
+        raise UsageError(f"{beginning}: {error}; correct it") from error
     return read["value"] if set(read) == {"value"} else text
 
 

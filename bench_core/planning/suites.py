@@ -28,10 +28,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.text import parse_toml, read_settings
+from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
-from bench_core.errors import InputError, UsageError, unknown
-from bench_core.planning.request import MOST_CONFIGS, MOST_SEED, PROFILES, executor_fault
+from bench_core.errors import InputError, UsageError, option, unknown
+from bench_core.planning.request import EXECUTOR, MOST_CONFIGS, MOST_SEED, PROFILES
 from bench_core.plugins import Registry
 from bench_core.protocols import SuiteKey
 from bench_core.results.budgets import Budget, as_budgets, as_caps
@@ -93,7 +93,8 @@ class Suite:
         """The profile of that name (default quick), or UsageError."""
         name = name or PROFILES[0]
         if name not in self.profiles:
-            raise UsageError(f"suite {self.name}: {unknown('profile', name, self.profiles)}")
+            place = f"suite {self.name}" if self.name else option("profile")
+            raise UsageError(f"{place}: {unknown('profile', name, self.profiles)}")
         return self.profiles[name]
 
 
@@ -107,7 +108,7 @@ def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
     ``suite_keys`` are the keys of plugins. Tables ``[[KEY]]`` of a key that is unlike all known
     ones are left out: they belong to a plugin that is not installed.
     """
-    text = read_settings(path)
+    text = read_text(path)
     return _Reader(path, text, suite_keys).suite(parse_toml(path, text))
 
 
@@ -184,8 +185,7 @@ class _Reader:
 
     def executor(self, table: Mapping[str, Any]) -> str:
         given = self.text(table.get("executor", ""), "executor")
-        fault = executor_fault(given) if "executor" in table else ""
-        self.check(not fault, "executor", fault)
+        self.want(EXECUTOR.fits(given), "executor", EXECUTOR.wanted, given)
         return given
 
     def budgets(

@@ -193,7 +193,7 @@ def _sources(info: RunInfo) -> list[str]:
     """The addresses of the data, of the data sets whose plugins are here and name one."""
     from bench_core.plugins import load_registry
 
-    known = load_registry(without=["bench_methods"])
+    known = load_registry()
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
     there = ((n, known.about_dataset(n).homepage) for n in names if n in known.datasets)
     return [f"{name} {where}" for name, where in there if where]

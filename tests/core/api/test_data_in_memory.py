@@ -326,7 +326,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "a pair as data": ((), {"data": (X, Y)}, "data: a ndarray is no name or file"),
-    "a class as data": ((), {"data": [Splits]}, "is no name, file or instance of a data set"),
+    "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
     "valid without X": ((), {"valid": (X, Y)}, "valid is a tuple without X"),
     "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
