@@ -82,9 +82,9 @@ COMPLETIONS: dict[str, Complete] = {
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from bench_core.cli.options import registry
+    from bench_core.datasets.user_datasets import open_registry
 
-    return registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir") or "")
+    return open_registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir") or "")
 
 
 def _matching(known: Iterable[str], incomplete: str) -> list[str]:
