@@ -347,13 +347,15 @@ class Result(RunResult):
         output = Path(path)
         with in_python():
             named = self.info.request.get("plugins", ())  # a store by itself imports nothing
-            reports = load_registry([name for name in named if name in sys.modules]).reports
+            registry = load_registry([name for name in named if name in sys.modules])
+            reports = registry.reports
             by_suffix = {s: one for one in reversed([*reports.values()]) for s in one.suffixes}
             if output.suffix.lower() not in by_suffix or not output.suffix:
                 known = ", ".join(sorted(filter(None, by_suffix))) or "none is installed"
                 raise UsageError(f"{output}: no report has this suffix; known: {known}")
             write = by_suffix[output.suffix.lower()].write
             more: dict[str, Any] = {"sections": (), "verbose": False, "store": Store(self.store)}
+            more["registry"] = registry
             taken = {k: v for k, v in more.items() if k in signature(write).parameters}
             write(self.info, self._rows, output, **taken)
         return output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -63,7 +64,6 @@ def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
 
 
 def _cache(dry_run: bool) -> str:
-    from bench_core._io.files import remove_folder
     from bench_core.datasets.cache import cache_folder
 
     folders = [
@@ -72,7 +72,7 @@ def _cache(dry_run: bool) -> str:
     bytes_ = sum(total(folder.rglob("*")) for folder in folders)
     if not dry_run:
         for folder in folders:
-            remove_folder(folder)
+            shutil.rmtree(folder)
     return f"prepared data in {cache_folder()} ({size(bytes_)})"
 
 

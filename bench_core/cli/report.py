@@ -140,7 +140,7 @@ def write_report(
             named = {"budgets": tuple(map(str, budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
         sections = list(_sections(registry, info, frame, kept))
-        given = {"sections": sections, "verbose": verbose, "store": kept}
+        given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
         report.write(info, frame, output, **_accepted(report.write, given))
     return info
 

@@ -232,7 +232,6 @@ class _Audit:
             if self.priced and not same.all():
                 what = "its costs depend on the rows beside the query, on their order or on chance"
                 raise block.refuse(point, what, int(np.argmin(same)))
-        self.path.forget()
         return block
 
     def _cost(self, block: _Block, answer: _Answer) -> FloatArray:

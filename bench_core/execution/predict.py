@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from bench_core._io.large_arrays import forget, zeros
+from bench_core._io.large_arrays import zeros
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.bill import Acquired, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
-FORGET_ROWS = 250_000  # of large splits, after which their pages are given back
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -111,13 +110,6 @@ class PredictedPath:
         paths = [self] if self.capped is None else [self, self.capped]
         return [(path, p) for path in paths for p in range(len(path.points))]
 
-    def forget(self) -> None:
-        """Large paths lie in files: keep no page of them in memory."""
-        for path in (self, self.capped):
-            if path is not None:
-                forget(path.scores)
-                forget(path.cost)
-
 
 class _Arrays:
     """The arrays of a path while it is filled; ``sums`` (p, 2 + s + S) over rows, of feature and
@@ -127,10 +119,6 @@ class _Arrays:
         self.scores = zeros((points, rows, classes) if classes > 2 else (points, rows))
         self.cost = zeros((points, rows))
         self.sums = np.zeros((points, width))
-
-    def forget(self) -> None:
-        forget(self.scores)
-        forget(self.cost)
 
     def path(self, points: Points, copies: float, sensors: int, **more: Any) -> PredictedPath:
         """The path of the points found, with means over so many copies in place of sums."""
@@ -188,9 +176,6 @@ def predict_split(
         arrays.sums[: len(points)] += seen.sums
         capped.sums += seen.capped
         seconds += seen.seconds
-        if block.rows.stop // FORGET_ROWS > block.rows.start // FORGET_ROWS:
-            arrays.forget()
-            capped.forget()
         progress(block.rows.stop)
     if not points:
         raise ContractError("there are no rows to predict")

@@ -28,7 +28,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.text import parse_toml, read_settings
+from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.planning.option import FLAG, NAMES, TEXT, Form, choice, whole
@@ -118,7 +118,7 @@ def read_suite(path: Path, registry: Registry) -> Suite:
     Tables ``[[KEY]]`` of a key that is unlike all known ones are left out: they belong to a plugin
     that is not installed.
     """
-    text = read_settings(path)
+    text = read_text(path)
     table = parse_toml(path, text)
     try:
         return _suite(path, text, table, registry)

@@ -496,7 +496,6 @@ def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.Mon
     found = []
     for limit in (1 << 30, 0):
         monkeypatch.setattr(large_arrays, "IN_MEMORY", limit)
-        monkeypatch.setattr(predict, "FORGET_ROWS", 8000)
         path = predict_split(model, examples, PRICES, 0)
         found.append((path, score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test")))
     (kept, score), (filed, other) = found

@@ -67,7 +67,7 @@ def reads_svm(data: bytes) -> bool:
     for small in (1 << 22, -1):
         svmlight.SMALL = small
         try:
-            ways.append(svmlight.read_svmlight(path, index_base=base, threads=2))
+            ways.append(svmlight.read_svmlight(path, index_base=base))
         except InputError:
             ways.append(None)
         finally:
