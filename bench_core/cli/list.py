@@ -147,12 +147,12 @@ def _files(registry: Registry, name: str, source: DataFolder) -> str:
 
 
 def _suites(registry: Registry) -> Table:
-    from bench_core.planning.suites import read_suite
+    from bench_core.planning.suites import find_suite
 
     rows = []
-    for name, path in sorted(registry.suite_files.items()):
+    for name in sorted(registry.suite_files):
         try:
-            suite = read_suite(path, registry.suite_keys)
+            suite = find_suite(name, registry)
             datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
             rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:
