@@ -201,13 +201,6 @@ def test_settings_are_toml_literals_and_bare_words_are_text(text: str, value: An
     assert parse_setting(text).value == value
 
 
-@pytest.mark.parametrize("value", ["[" * 9000, "{a=" * 9000, "1" * 5000], ids=range(3))
-def test_a_setting_that_cannot_be_read_is_refused_in_one_short_line(value: str) -> None:
-    with pytest.raises(UsageError, match="too many") as caught:
-        parse_setting(f"miser.trees={value}")
-    assert len(str(caught.value)) < 100
-
-
 @pytest.mark.parametrize("text", ["trees=3", "miser.trees", "=3", "miser.=3", "miser..trees=3"])
 def test_a_setting_without_learner_parameter_and_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="write it as LEARNER"):
@@ -310,6 +303,6 @@ def test_methods_stay_without_the_one_that_they_stand_on() -> None:
     names = [c.name for c in chosen]
     assert "miser" in names
     assert "cronus" not in names
-    assert "left out: cronus: its base, gbrt, is not registered" in notes
+    assert any(note.startswith("left out: cronus: unknown learner 'gbrt'") for note in notes)
     with pytest.raises(UsageError, match="gbrt"):
         choose_learners(RunRequest(learners=("cronus",)), NO_SUITE, registry, [])

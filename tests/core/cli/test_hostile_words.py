@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_reports.best import run_command
-from bench_reports.budgets import measuring
+from bench_reports.budgets import run_command
 from helpers.commands import Run, write_csv
 
 from bench_core.planning.invocation import command, shell_line
@@ -37,7 +36,6 @@ def test_commands_that_are_printed_hold_no_control_characters() -> None:
     lines = [
         command(REQUEST),
         run_command(REQUEST, "x", "gbrt", {"trees": 9}, load_registry(), store),
-        measuring(REQUEST, [3.0], store),
     ]
     for line in lines:
         assert line.isprintable()
