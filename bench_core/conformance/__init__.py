@@ -18,7 +18,6 @@ or for one object, at parameters that make a fit quick::
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from bench_core.conformance import (
@@ -137,7 +136,7 @@ def chosen_cases(
     modules: Sequence[str] = (),
     settings: Sequence[str] = (),
     kind: str = "",
-    data_dir: Path | None = None,
+    data_dir: str = "",
 ) -> list[Case]:
     """The cases of these names (things, or plugins as a whole), or of all that ``modules`` give.
 

@@ -42,7 +42,6 @@ from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
     default_reference,
-    with_registered_names,
 )
 from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
@@ -87,9 +86,13 @@ class _Planner:
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
-        request, self.suite = with_registered_names(request, self.suite, registry)
+        names = registry.learner_name
+        with blaming(option("learners")):
+            given = tuple(names(x) if isinstance(x, str) else x for x in request.learners)
         executor = request.executor or self.suite.executor or EXECUTORS[0]
-        request = self.request = replace(request, executor=executor)
+        request = self.request = replace(
+            request, executor=executor, learners=given, reference=names(request.reference)
+        )
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -98,9 +101,9 @@ class _Planner:
         datasets, absent = choose_datasets(
             request, self.suite, registry, source, settings, self.note
         )
-        names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
-        on = {name: learners_on(name) for name in dict.fromkeys(names) if name in self.suite.on}
-        check_owners(settings, [learner.name for learner in learners], names)
+        data = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        on = {name: learners_on(name) for name in dict.fromkeys(data) if name in self.suite.on}
+        check_owners(settings, registry, [learner.name for learner in learners], data)
         self.check_metrics()
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
