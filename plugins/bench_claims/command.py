@@ -38,11 +38,10 @@ Examples:
 @options.few_options
 def command(
     suites: tuple[str, ...],
-    data_dir: Path | None,
+    data_dir: str,
     store: Path,
     output: Path | None,
     plugins: Sequence[str],
-    quiet: bool,
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
@@ -57,13 +56,11 @@ def command(
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)
-    options.note(tally(every), quiet)
+    options.note(tally(every))
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
-def suite_verdicts(
-    registry: Registry, name: str, store: Path, data_dir: Path | None
-) -> list[Verdict]:
+def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
     """The claims of one suite on its runs in the store."""
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY
@@ -104,7 +101,7 @@ def _verdict(
     claim: Claim,
     runs: Sequence[tuple[RunInfo, Callable[[], Any], Store]],
     suite: str,
-    data_dir: Path | None,
+    data_dir: str,
 ) -> Verdict:
     from bench_claims.verdicts import ABSENT, SMALL, UNMEASURED, UNRUN, Verdict, settle
 
@@ -126,7 +123,7 @@ def _verdict(
     return unrun or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
 
 
-def _there(registry: Registry, name: str, data_dir: Path | None) -> bool:
+def _there(registry: Registry, name: str, data_dir: str) -> bool:
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers.fetch import is_there
 
