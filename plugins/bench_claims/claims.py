@@ -234,9 +234,11 @@ class Claim:
             for name, f in known.items():
                 if f.default is MISSING and name not in table:
                     raise UsageError(f"key {name!r} is missing")
-            values = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
-            learners = tuple(map(Contender.of, table.get("learners", ())))
-            return cls(**{**values, "learners": learners})
+            values: dict[str, Any] = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in table.items()
+            }
+            return cls(**values | {"learners": tuple(map(Contender.of, table.get("learners", ())))})
 
 
 def _other_than(annotation: Any, value: Any) -> str:

@@ -22,7 +22,8 @@ from bench_trees.kernels.splitting import Limits
 from bench_trees.kernels.tree import KNOWN, Carried
 from bench_trees.settings import Settings
 
-PER_BIN = 10  # rows for each bin, up to which histograms are not kept
+FEATURES, PER_BIN = 256, 10
+"""Histograms are not kept with at least so many features and at most so many rows for each bin."""
 
 
 class HistogramPool:
@@ -41,7 +42,8 @@ class HistogramPool:
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
-        self.few_rows = words.shape[1] * d <= PER_BIN * int(self.first[-1])
+        rows_per_bin = words.shape[1] * d / max(1, int(self.first[-1]))
+        self.few_rows = d >= FEATURES and rows_per_bin <= PER_BIN
         # those of smaller children, in leaf order
         self.values = np.empty((words.shape[1], 1), np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
