@@ -1,27 +1,29 @@
 """The plugin manager, and look-up by name.
 
-Plugins are loaded one by one into one pluggy manager: those of this distribution first, then by
-name; those that are blocked there are left out. One that is invalid in any way (it does not import,
-a hook raises, a value lacks what its contract requires, a name is taken) is taken out again and
-becomes a row with its error. Learners of one name from several packages are the exception: they
-are told apart as ``package:name``, and the name alone means that of this distribution, if it has
-one.
+All plugins are in one pluggy manager and every hook is called once for all of them, so that
+``tryfirst``, hook wrappers, ``set_blocked`` and tracing do what pluggy's manual says. Without
+those, plugins of this distribution come first, then others by name, then modules of ``-p``.
+
+A plugin that is invalid in any way (it does not import, a hook raises, a value lacks what its
+contract requires, a name is taken) is taken out again and becomes a row with its error. Learners of
+one name from several packages are the exception: they are told apart as ``package:name``, and the
+name alone means that of this distribution, if it has one.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from inspect import isroutine
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from bench_core._io.entry_points import EndedError, contained, entry_points, loaded, module_of
-from bench_core._io.hooks import answers, hooks_of
 from bench_core.errors import UsageError, option, unknown
 
 if TYPE_CHECKING:
@@ -45,6 +47,19 @@ INTERFACE = 1
 be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
 SLOW = 1.0  # seconds that importing a plugin may take before lists say so
 OURS = "budget-bench"
+FAULTS = (Exception, SystemExit)
+"""Errors of a plugin's code: a script that ends itself is one."""
+HOOKS = {
+    "bench_learners": ("learner", "learners"),
+    "bench_datasets": ("data set", "datasets"),
+    "bench_metrics": ("metric", "metrics"),
+    "bench_cost_models": ("cost model", "cost_models"),
+    "bench_reports": ("report", "reports"),
+    "bench_suites": ("suite", "suite_files"),
+    "bench_suite_keys": ("suite key", "suite_keys"),
+    "bench_report_sections": ("report section", "sections"),
+}
+"""The word for what a hook gives, and the field of the registry that has it by name."""
 _T = TypeVar("_T")
 Say = Callable[[str], None]
 
@@ -63,6 +78,15 @@ class PluginInfo:
     def key(self) -> str:
         """Its name among all plugins, which are of several distributions."""
         return self.name if self.origin == OURS else f"{self.origin}:{self.name}"
+
+
+class Given(NamedTuple):
+    """One value that a plugin registers. Hook wrappers see a list of these for each plugin."""
+
+    plugin: PluginInfo
+    kind: str
+    name: str
+    value: Any
 
 
 def new_manager() -> pluggy.PluginManager:
@@ -95,6 +119,7 @@ class Registry:
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)
     manager: pluggy.PluginManager = field(default_factory=new_manager)
+    errors: dict[PluginInfo, BaseException] = field(default_factory=dict)
 
     def learner(self, name: str) -> type[BudgetedLearner]:
         """The learner class of that name, or UsageError with the nearest names."""
@@ -103,7 +128,7 @@ class Registry:
     def learner_name(self, name: str) -> str:
         """The registered spelling of a learner's name, which may be ``package:name`` where the name
         alone would do. UsageError offers the spellings where several packages have the name."""
-        if (spellings := self.shared.get(name)) and name not in self.learners:
+        if spellings := self.shared.get(name):
             raise UsageError(
                 f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
             )
@@ -111,159 +136,264 @@ class Registry:
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
 
+    def dataset(self, name: str) -> type[Dataset]:
+        """The data-set class of that name, or UsageError with the nearest names."""
+        return self._look_up("data set", name, self.datasets)
+
     def about_dataset(self, name: str) -> CompleteDataset:
         """What the data-set class of that name says of itself, with all defaults."""
         from bench_core.contracts import dataset_of
 
         return dataset_of(self.dataset(name))
 
-    def dataset(self, name: str) -> type[Dataset]:
-        """The data-set class of that name, or UsageError with the nearest names."""
-        return self._look_up("data set", name, self.datasets)
-
-    def warm_up(self, learners: Iterable[str], say: Say) -> None:
-        """Let the plugins of these learners get ready, each once; one that fails is only noted."""
-        for info in dict.fromkeys(self.origin.get(("learner", name)) for name in learners):
-            if info is not None:
-                try:
-                    with contained():
-                        self.hook(info, "bench_warm_up")(say=say)
-                except Exception as error:
-                    say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
-
-    def hook(self, info: PluginInfo, name: str) -> pluggy.HookCaller:
-        """A hook that asks one plugin alone."""
-        own = self.manager.get_plugin(info.key)
-        others = [plugin for plugin in self.manager.get_plugins() if plugin is not own]
-        return self.manager.subset_hook_caller(name, others)
+    def _look_up(self, kind: str, name: str, known: Mapping[str, _T]) -> _T:
+        if name in known:
+            return known[name]
+        raise UsageError(self.unknown(kind, name, known))
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
         """As the function ``unknown``, with what does not load and may have had the name."""
         broken = (f"{p.name} does not load: {p.error}" for p in self.plugins if p.error)
         return unknown(kind, name, known, "; ".join(broken))
 
-    def add(self, info: PluginInfo, given: Iterable[tuple[str, str, Any]]) -> None:
+    def warm_up(self, learners: Iterable[str], say: Say) -> None:
+        """Let the plugins of these learners get ready; one that fails is only noted."""
+        wanted = {p.key for n in learners if (p := self.origin.get(("learner", n)))}
+        others = [
+            one.plugin
+            for one in self.manager.hook.bench_warm_up.get_hookimpls()
+            if one.plugin_name not in wanted and not _wraps(one.opts)
+        ]
+        self.errors.clear()
+        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
+        for info, error in self.errors.items():
+            say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
+
+    def add(self, info: PluginInfo, values: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
 
-        Raises UsageError naming both plugins where a name is taken; see ``_apart`` for learners.
+        Raises UsageError naming both plugins where a name is taken.
         """
-        values = list(given)
-        seen: dict[tuple[str, str], PluginInfo] = dict(self.origin)
-        for at, (kind, name, value) in enumerate(values):
-            if kind == "learner":
-                if self._tells_apart(name, info):
-                    name = f"{info.origin}:{name}"
-                values[at] = kind, name, value
+        given = [Given(info, *value) for value in values]
+        self.claim(given)
+        self.plugins.append(info)
+        self.keep(given)
+
+    def claim(self, given: Iterable[Given]) -> None:
+        """Note the owner of these names, or raise UsageError where one is taken."""
+        claimed = dict(self.origin)
+        for info, kind, name, _ in given:
             if kind == "metric" and info.origin != OURS and self._is_built_in(name):
                 raise UsageError(f"metric {name!r} is built in, at any cut-off: rename it")
-            if (kind, name) in seen or (kind == "learner" and name in self.shared):
-                owner = seen[kind, name].name if (kind, name) in seen else self.shared[name][0]
-                by = f"by two plugins, {owner!r} and {info.name!r}: uninstall or rename one"
-                if owner == info.name:
-                    by = f"twice by {owner!r}: list it once"
+            if owner := claimed.get((kind, name)):
+                by = f"by two plugins, {owner.name!r} and {info.name!r}: uninstall or rename one"
+                if owner == info:
+                    by = f"twice by {owner.name!r}: list it once"
                 raise UsageError(f"{kind} {name!r} is registered {by}")
-            seen[kind, name] = info
-        self.origin = seen
-        self.plugins.append(info)
-        for kind, name, value in values:
-            self.of_kind(kind)[name] = _renamed(value, name) if kind == "learner" else value
-            if kind == "learner" and ":" in name:
-                self._share(name, info)
+            claimed[kind, name] = info
+        self.origin = claimed
+
+    def keep(self, given: Iterable[Given]) -> None:
+        """Store values by kind and name."""
+        fields = dict(HOOKS.values())
+        for one in given:
+            getattr(self, fields[one.kind])[one.name] = one.value
 
     def _is_built_in(self, metric: str) -> bool:
         """Whether a metric's family is one of this distribution, which is known at any cut-off."""
-        ours = (
-            name
-            for (kind, name), by in self.origin.items()
-            if (kind, by.origin) == ("metric", OURS)
-        )
+        ours = [n for (kind, n), p in self.origin.items() if (kind, p.origin) == ("metric", OURS)]
         return metric.partition("@")[0] in {name.partition("@")[0] for name in ours}
-
-    def of_kind(self, kind: str) -> dict[str, Any]:
-        """All of one kind, by name."""
-        by_kind: dict[str, dict[str, Any]] = {
-            "learner": self.learners,
-            "data set": self.datasets,
-            "metric": self.metrics,
-            "cost model": self.cost_models,
-            "report": self.reports,
-            "suite": self.suite_files,
-            "suite key": self.suite_keys,
-            "report section": self.sections,
-        }
-        return by_kind[kind]
-
-    def _tells_apart(self, name: str, info: PluginInfo) -> bool:
-        """Whether a learner's name is that of another installed package."""
-        owner = self.origin.get(("learner", name))
-        other = name in self.shared or (owner is not None and owner.origin != info.origin)
-        return other and "-p" not in (info.origin, owner.origin if owner else "")
-
-    def _share(self, name: str, info: PluginInfo) -> None:
-        """Let another third party's learner of the same name go by ``package:name`` too."""
-        bare = name.partition(":")[2]
-        owner = self.origin.get(("learner", bare))
-        if owner is None or owner.origin == OURS:
-            where = "of this benchmark" if owner else "of other packages too"
-        else:
-            where = f"of {owner.origin} too"
-            other = f"{owner.origin}:{bare}"
-            self.learners[other] = _renamed(self.learners.pop(bare), other)
-            self.origin["learner", other] = self.origin.pop(("learner", bare))
-            self.shared[bare] = [other]
-            self.note(owner, f"learner {bare!r} is of {info.origin} too: write {other}")
-        if bare in self.shared:
-            self.shared[bare].append(name)
-        self.note(info, f"learner {bare!r} is {where}: write {name}")
 
     def note(self, info: PluginInfo, line: str) -> None:
         """Remember what is odd of a plugin that works."""
         self.notes.setdefault(info, []).append(line)
 
-    def _look_up(self, kind: str, name: str, known: Mapping[str, _T]) -> _T:
-        if name in known:
-            return known[name]
-        raise UsageError(self.unknown(kind, name, known))
-
 
 def load_registry(
-    modules: Iterable[str] = (),
-    without: Sequence[str] = (),
-    manager: pluggy.PluginManager | None = None,
+    modules: Iterable[str] = (), manager: pluggy.PluginManager | None = None
 ) -> Registry:
-    """Load every installed plugin, but those of this distribution in the packages ``without`` and
-    those that the ``manager`` blocks, then the modules named by ``-p``, which must be sound."""
-    from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
-
+    """Load every installed plugin but those that the ``manager`` blocks, then the modules named by
+    ``-p``, which must be sound."""
     registry = Registry(manager=manager or new_manager())
-    for point in installed():
-        info = about(point)
+    plugins = _imported(registry, modules)
+    for info, plugin in reversed(plugins.items()):  # pluggy calls the last one first
+        if info not in registry.errors:
+            _register(plugin, info, registry)
+    given = [one for hook in HOOKS for one in _asked(hook, registry, plugins)]
+    given = _named_apart(registry, given)
+    for info in plugins:
         try:
-            if info.origin == OURS and module_of(point).partition(".")[0] in without:
-                continue
-            if registry.manager.is_blocked(info.key):
-                continue
-            with contained():
-                _load(point, info, registry)
-        except Exception as error:
-            registry.plugins.append(replace(info, error=one_line(error)))
-    for module in modules:
-        _load_module(module, registry)
+            if error := registry.errors.get(info):
+                raise error
+            registry.claim(one for one in given if one.plugin == info)
+        except FAULTS as error:
+            registry.errors[info] = error
+            if registry.manager.has_plugin(info.key):
+                registry.manager.unregister(name=info.key)
+            if info.origin == "-p":
+                raise _refused(info, error) from error
+            info = replace(info, error=one_line(error))
+        registry.plugins.append(info)
+    registry.keep(one for one in given if one.plugin not in registry.errors)
     return registry
 
 
-def of_module(module: str) -> PluginInfo:
-    """A module of ``-p`` as a plugin."""
-    return PluginInfo(module, "-p", "", module)
+def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, Any]:
+    """The module of each plugin, or None for one with an error."""
+    from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
+
+    points = {about(point): point.load for point in installed()}
+    loaders: dict[PluginInfo, Callable[[], Any]] = {
+        info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
+    }
+    for module in set(modules) - {info.module for info in points}:
+        loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
+    found: dict[PluginInfo, Any] = {}
+    for info, load in loaders.items():
+        begun = perf_counter()
+        try:
+            found[info] = load()
+        except FAULTS as error:
+            found[info], registry.errors[info] = None, error
+        if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
+            line = f"took {seconds:.1f} s to import: import what is heavy inside functions"
+            registry.note(info, line)
+    return found
 
 
-def _load(point: EntryPoint, info: PluginInfo, to: Registry) -> None:
-    begun = perf_counter()
-    plugin = loaded(point)
-    seconds = perf_counter() - begun
-    _register(plugin, info, to)
-    if seconds > SLOW and info.origin != OURS:
-        to.note(info, f"took {seconds:.1f} s to import: import what is heavy inside functions")
+def _refused(info: PluginInfo, error: BaseException) -> UsageError:
+    """The error of a module of ``-p`` that is not sound."""
+    if isinstance(error, UsageError):
+        return error
+    remedy = f"correct {getattr(sys.modules.get(info.module), '__file__', 'the module')}"
+    if isinstance(error, ImportError):
+        absent = error.name and f"{info.module}.".startswith(f"{error.name}.")
+        remedy = f"install {error.name}, or correct the module"
+        if absent:
+            remedy = "give a dotted module name importable from the current folder"
+    return UsageError(
+        f"{option('plugin', info.module)}: cannot load it ({one_line(error)}); {remedy}"
+    )
+
+
+def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
+    """Register the hooks of a module; an error is noted."""
+    known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
+    hooks = ModuleType("hooks")  # without all else, as pluggy is slow on each name
+    try:
+        made_for = vars(plugin).get("bench_interface", INTERFACE)
+        if made_for != INTERFACE:
+            older = isinstance(made_for, int) and made_for < INTERFACE
+            update = f"update {info.name if older else OURS}"
+            raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
+        for name, function in vars(plugin).items():
+            if isroutine(function) and hasattr(function, f"{GROUP}_impl"):
+                if name not in known:
+                    raise TypeError(unknown("hook", name, known))
+                setattr(hooks, name, _guarded(function, name, info, to.errors))
+            elif name in known and callable(function):
+                raise TypeError(f"{name} is not marked: write @hookimpl above it")
+        to.manager.register(hooks, name=info.key)
+    except FAULTS as error:
+        to.errors[info] = error
+
+
+def _guarded(
+    function: Any, hook: str, info: PluginInfo, errors: dict[PluginInfo, BaseException]
+) -> Any:
+    """A plugin's function that gives its values as ``Given``, or notes its error."""
+    if _wraps(vars(function)[f"{GROUP}_impl"]):
+        return function
+
+    @wraps(function)
+    def call(*arguments: Any) -> list[Given]:
+        try:
+            answer = function(*arguments)
+            return [*_checked(info, hook, answer)] if hook in HOOKS else []
+        except FAULTS as error:
+            errors.setdefault(info, error)
+            return []
+
+    return call
+
+
+def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
+    """The values that a plugin gives. Raises TypeError, ValueError or UsageError for wrong ones."""
+    from bench_core.contracts import CONTRACTS, check, check_name
+
+    kind, _ = HOOKS[hook]
+    if answer is None:
+        raise TypeError(f"{hook} gives nothing: return a list")
+    if isinstance(answer, str | type) or not isinstance(answer, Iterable):
+        raise TypeError(f"{hook} gives {answer!r}, which is no list")
+    found: list[tuple[str, Any]] = []
+    if isinstance(answer, Mapping):
+        found = [*answer.items()]
+        if odd := [f"{name!r} is {one!r}" for name, one in found if not callable(one)]:
+            raise TypeError(f"{kind} {odd[0]}, which cannot be called")
+    elif kind == "suite":
+        if absent := [folder for folder in answer if not Path(folder).is_dir()]:
+            raise TypeError(f"{hook} gives {absent[0]}, which is no folder")
+        found = [(p.stem, p) for folder in answer for p in sorted(Path(folder).glob("*.toml"))]
+    else:
+        for value in answer:
+            check(value, CONTRACTS[hook], f"{hook} gives {value!r}")
+            found.append((value.name, value))
+    for name, value in found:
+        check_name(kind, name)
+        yield Given(info, kind, name, value)
+
+
+def _wraps(options: Mapping[str, Any]) -> bool:
+    """Whether these options of a hook's implementation make it a wrapper."""
+    return bool(options["wrapper"] or options["hookwrapper"])
+
+
+def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list[Given]:
+    """What all plugins give for a hook, in pluggy's order. Wrappers that fail are taken out."""
+    caller = getattr(registry.manager.hook, hook)
+    try:
+        given = [one for answer in caller() for one in answer]
+        if odd := [one for one in given if not isinstance(one, Given)]:
+            raise TypeError(f"a wrapper of {hook} gives {odd[0]!r}, not bench_core.plugins.Given")
+        return given
+    except FAULTS as error:
+        wrappers = {one.plugin_name for one in caller.get_hookimpls() if _wraps(one.opts)}
+        for info in plugins:
+            if info.key in wrappers:
+                registry.errors[info] = error
+                registry.manager.unregister(name=info.key)
+    return _asked(hook, registry, plugins)
+
+
+def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
+    """Learners whose name several packages have by ``package:name``, each with a note."""
+    packages: dict[str, dict[str, None]] = {}  # by learner, in order
+    for one in given:
+        info = one.plugin
+        if one.kind == "learner" and info.origin != "-p" and info not in registry.errors:
+            packages.setdefault(one.name, {})[info.origin] = None
+    found = []
+    for one in given:
+        info, name = one.plugin, one.name
+        others = [p for p in packages.get(name, ()) if p != info.origin]
+        if one.kind == "learner" and info.origin not in (OURS, "-p") and others:
+            spelling = f"{info.origin}:{name}"
+            of = "this benchmark" if OURS in others else f"{' and '.join(others)} too"
+            registry.note(info, f"learner {name!r} is of {of}: write {spelling}")
+            if OURS not in others:
+                registry.shared.setdefault(name, []).append(spelling)
+            one = Given(info, one.kind, spelling, _renamed(one.value, spelling))
+        found.append(one)
+    return found
+
+
+def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
+    """A learner's class by another name: a class of ours, since nothing is written into others'."""
+    about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
+    made: Any = type(cls)
+    renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})
+    return renamed
 
 
 def installed(group: str = GROUP) -> list[EntryPoint]:
@@ -285,88 +415,5 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
 
 def one_line(error: BaseException) -> str:
     """An error of a plugin as a row shows it."""
-    error = error.error if isinstance(error, EndedError) else error
     kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
-
-
-def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
-    """A learner's class by another name: a class of ours, since nothing is written into others'."""
-    if cls.name == name:
-        return cls
-    about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
-    made: Any = type(cls)
-    renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})
-    return renamed
-
-
-def _load_module(module: str, to: Registry) -> None:
-    try:
-        with contained():
-            plugin = import_module(module)
-    except Exception as error:  # also of a script that ends itself
-        remedy = "give a dotted module name importable from the current folder"
-        lacking = error.name if isinstance(error, ImportError) else None
-        if lacking and not f"{module}.".startswith(f"{lacking}."):
-            remedy = f"install {lacking}, or correct the module"
-        raise UsageError(
-            f"{option('plugin', module)}: cannot import it ({one_line(error)}); {remedy}"
-        ) from error
-    if any(p.module == module and not p.error for p in to.plugins):
-        return
-    try:
-        with contained():
-            _register(plugin, of_module(module), to)
-    except UsageError:
-        raise
-    except Exception as error:
-        why = f"its hooks fail ({one_line(error)}); correct {getattr(plugin, '__file__', module)}"
-        raise UsageError(f"{option('plugin', module)}: {why}") from error
-
-
-def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
-    from bench_core.contracts import check_name
-
-    _check_interface(plugin, info)
-    to.manager.register(hooks_of(plugin, to.manager), name=info.key)
-    try:
-        for kind, name, _ in (found := list(_given(partial(to.hook, info)))):
-            check_name(kind, name)
-        to.add(info, found)
-    except BaseException:
-        to.manager.unregister(name=info.key)
-        raise
-
-
-def _check_interface(plugin: ModuleType, info: PluginInfo) -> None:
-    """Refuse a plugin that says it was made for another version of hooks and contracts."""
-    made_for = vars(plugin).get("bench_interface", INTERFACE)
-    if made_for != INTERFACE:
-        older = isinstance(made_for, int) and made_for < INTERFACE
-        update = f"update {info.name if older else OURS}"
-        raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
-
-
-def _given(hook: Callable[[str], pluggy.HookCaller]) -> Iterator[tuple[str, str, Any]]:
-    """(kind, name, value) of all that one plugin gives, each checked."""
-    from bench_core.contracts import CONTRACTS, check
-
-    for name, (kind, contract) in CONTRACTS.items():
-        for answer in answers(hook(name)):
-            for value in answer:
-                check(value, contract, f"{name} gives {value!r}")
-                yield kind, value.name, value
-    for folders in answers(hook("bench_suites")):
-        for folder in map(Path, folders):
-            if not folder.is_dir():
-                raise TypeError(f"bench_suites gives {folder}, which is no folder")
-            yield from (("suite", p.stem, p) for p in sorted(folder.glob("*.toml")))
-    for kind, found in (
-        ("suite key", answers(hook("bench_suite_keys"))),
-        ("report section", answers(hook("bench_report_sections"))),
-    ):
-        for answer in found:
-            for name, function in answer.items():
-                if not callable(function):
-                    raise TypeError(f"{kind} {name!r} is {function!r}, which cannot be called")
-                yield kind, name, function

@@ -92,5 +92,5 @@ def test_an_unknown_name_suggests_the_nearest(registry: Registry) -> None:
 
 
 def test_a_module_that_does_not_import_says_what_to_give() -> None:
-    with pytest.raises(UsageError, match="-p no_such_module: cannot import it"):
+    with pytest.raises(UsageError, match="-p no_such_module: cannot load it"):
         load_registry(["no_such_module"])

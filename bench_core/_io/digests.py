@@ -1,11 +1,7 @@
-"""Digests of values, and of source code: they change with what can change a number, and with
-nothing else.
+"""Digests of values, and of source code: they change with what can change a number.
 
-A file's digest is one of its syntax tree. Left out are comments, docstrings, ``if TYPE_CHECKING:``
-blocks and messages. Messages are the strings in ``raise`` and ``assert`` statements, in calls of
-``print``, ``warn``, ``say`` and names that end in ``Error``, and the descriptions of ``param``.
-Where any module of a closure reads such texts, they count in all of it: by a caught exception that
-is used otherwise than in raising or printing, by ``__exit__``, ``__doc__`` or ``exc_info``.
+A file counts as Python would write it again, without comments, docstrings, ``if TYPE_CHECKING:``
+blocks, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
@@ -15,27 +11,24 @@ imports by a computed name, all modules of its package count; others are named i
 
 import ast
 import hashlib
+import importlib
 import inspect
 import json
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _CORE = "bench_core"
 _OURS = (_CORE, "bench_models", "bench_trees")  # an editable installation lists no files
-_MESSAGES = ("print", "warn", "say")
-_ASIDE = ("ctx", "kind", "type_comment")  # fields
-_READERS = ("__doc__", "__exit__", "__aexit__", "exc_info", "exception", "format_exc", "getdoc")
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-_Import = tuple[int, str, tuple[str, ...]]  # dots before it, module, names (none: import module)
+_Import = tuple[str, tuple[str, ...]]  # module, names (none: import module)
 
 
 def canonical(value: Any) -> str:
@@ -55,8 +48,7 @@ def text_digest(text: str) -> str:
 
 @cache
 def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
-    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so,
-    or if they are loops of the tree engine.
+    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so.
 
     Raises ImportError for a name in ``code`` that is no module.
     """
@@ -89,21 +81,17 @@ def import_key(module: str) -> str:
     return digest(_closure([module], ())) if _file_of(module) else ""
 
 
-def modules_behind(module: str) -> frozenset[str]:
-    """A module and the plugin code that it imports, at the top or in a function."""
-    return frozenset({module, *_closure([module], ())})
-
-
 @cache
 def module_digest(name: str) -> str:
     """A digest of one module, or of all modules of a package; what they import does not enter."""
     files = {module: _file_of(module) for module in _modules_in(name)}
-    return digest({module: _read(file).digest for module, file in files.items() if file})
+    return digest({module: _read(module, file).digest for module, file in files.items() if file})
 
 
 def look_again() -> None:
     """Let the digests above follow files that were edited since they were first asked for."""
-    for function in (code_key, import_key, module_digest, _file_of, _source):
+    importlib.invalidate_caches()
+    for function in (code_key, import_key, module_digest, _spec_of):
         function.cache_clear()
 
 
@@ -117,22 +105,22 @@ def _text(cls: type) -> str:
 def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
     """Digests, by module name, of these modules and of all that they import."""
     waiting = list(names)
-    sources: dict[str, _Source] = {}
+    found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name not in sources and (file := _file_of(name)) is not None:
-            source = sources[name] = _read(file)
+        if name not in found and (file := _file_of(name)) is not None:
+            source = _read(name, file)
+            found[name] = source.digest
             waiting += _imports(name, file, core)
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             if source.computed and not source.dynamic and package and _top(name) != _CORE:
                 waiting += _modules_in(package)
-    reads = any(source.reads for source in sources.values())
-    return {name: source.whole() if reads else source.digest for name, source in sources.items()}
+    return found
 
 
 def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
     """The modules that count among those that a module imports."""
-    for module, names in _absolute(_read(file).wanted, name, file):
+    for module, names in _read(name, file).imports:
         top = _top(module)
         if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
             yield from _behind(module, names)
@@ -142,7 +130,7 @@ def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
 
 def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
     """The modules behind ``from module import names`` or, without names, ``import module``."""
-    if not names:
+    if not names:  # a.b.c runs a, a.b and a.b.c
         yield from accumulate(module.split("."), lambda whole, part: f"{whole}.{part}")
     rest = [name for name in names if _file_of(f"{module}.{name}") is None]
     yield from (f"{module}.{name}" for name in names if name not in rest)
@@ -150,21 +138,11 @@ def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
     if file is None or (names and not rest):
         return
     yield module
-    source = _read(file)
-    if source.dynamic:  # a package that finds names when they are wanted
-        homes = {n: home for home, shown in _absolute(source.typed, module, file) for n in shown}
+    source = _read(module, file)
+    if source.dynamic:  # a package that finds names when they are wanted; its stub lists them
+        homes = {name: home for home, shown in source.stub for name in shown}
         known = rest and all(name in homes for name in rest)
         yield from (homes[name] for name in rest) if known else _modules_in(module)
-
-
-def _absolute(
-    imports: Iterable[_Import], name: str, file: Path
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Module and names of the imports in the module ``name``."""
-    package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    for dots, module, names in imports:
-        around = package[: len(package) + 1 - dots] if dots else []
-        yield ".".join([*around, *filter(None, [module])]), names
 
 
 def _top(module: str) -> str:
@@ -177,8 +155,7 @@ def _is_plugin_code(top: str) -> bool:
     file = None if top in sys.stdlib_module_names else _file_of(top)
     if file is None:
         return False
-    folder = file.parents[1] if file.name == "__init__.py" else file.parent
-    installed = folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
+    installed = {"site-packages", "dist-packages"} & {*file.parts}
     return not installed or top in plugin_packages()
 
 
@@ -192,36 +169,21 @@ def plugin_packages() -> frozenset[str]:
     return frozenset({*_OURS, *named, *(file.parts[0].removesuffix(".py") for file in files)})
 
 
-@cache
 def _file_of(name: str) -> Path | None:
     """The file of a module, None where there is none (and for a script or a prompt)."""
-    if name == "__main__":
-        return None
-    if file := getattr(sys.modules.get(name), "__file__", None):
-        return Path(file)
-    parent, _, last = name.rpartition(".")
-    if not parent:
-        spec = _spec_of(name)
-        return Path(spec.origin) if spec and spec.has_location and spec.origin else None
-    names = (f"{last}/__init__.py", *(f"{last}{end}" for end in (*EXTENSION_SUFFIXES, ".py")))
-    places = (f / name for f in _folders(parent) for name in names)
-    return next((file for file in places if file.is_file()), None)
+    spec = None if name == "__main__" else _spec_of(name)
+    return Path(spec.origin) if spec and spec.has_location and spec.origin else None
 
 
-def _folders(package: str) -> list[Path]:
-    parent, _, last = package.rpartition(".")
-    if (known := sys.modules.get(package)) is not None:
-        return [*map(Path, getattr(known, "__path__", ()))]
-    if parent:
-        return [folder / last for folder in _folders(parent)]
-    spec = _spec_of(package)
-    return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
-
-
-def _spec_of(top: str) -> ModuleSpec | None:
-    """Where a package, or a module in none, lies; nothing of it is executed."""
+@cache
+def _spec_of(name: str) -> ModuleSpec | None:
+    parent = name.rpartition(".")[0]
     try:
-        return find_spec(top)
+        if not parent:
+            return find_spec(name)
+        above = _spec_of(parent)
+        folders = above.submodule_search_locations if above else None
+        return PathFinder.find_spec(name, folders) if folders else None
     except (ImportError, ValueError):  # made by a program, without a file
         return None
 
@@ -237,134 +199,87 @@ def _modules_in(name: str) -> list[str]:
     return sorted(".".join([name, *(s for s in parts if s != "__init__")]) for parts in within)
 
 
-@dataclass(slots=True)
-class _Source:
-    """What counts of a file, whose bytes are ``raw``: its digest, without docstrings and messages;
-    if it ``reads`` such texts; and its imports, those for type checkers alone apart."""
+class _Source(NamedTuple):
+    """What counts of a file: its digest, its imports and those of its stub, whether it finds names
+    when they are wanted, and whether it imports a module by a computed name."""
 
-    raw: bytes
-    digest: str = ""
-    reads: bool = False
-    caught: set[str] = field(default_factory=set)  # names of exceptions
-    wanted: list[_Import] = field(default_factory=list)
-    typed: list[_Import] = field(default_factory=list)
+    digest: str
+    imports: tuple[_Import, ...] = ()
+    stub: tuple[_Import, ...] = ()
     dynamic: bool = False
-    computed: bool = False  # imports a module by a computed name
-
-    def add(self, node: object, to: list[str], found: list[_Import], mute: bool = False) -> None:
-        """Append a syntax tree, spelt so that Python's version does not matter, and its imports."""
-        if isinstance(node, list):
-            to.append("[")
-            for item in node:
-                self.add(item, to, found, mute)
-            to.append("]")
-        elif isinstance(node, ast.Name):
-            self.reads |= not mute and (node.id in self.caught or node.id in _READERS)
-            to.append(f"Name {node.id}")
-        elif not isinstance(node, ast.AST):
-            to.append(repr(node))
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            self.add(node.body, [], self.typed)
-            self.add(node.orelse, to, found)
-        elif not (_is_text(node) if mute else isinstance(node, ast.Expr) and _is_text(node.value)):
-            found.extend(_import(node))
-            called = _called(node) if isinstance(node, ast.Call) else ""
-            named = getattr(node, "name", getattr(node, "attr", ""))
-            if isinstance(node, ast.ExceptHandler) and named:
-                self.caught.add(named)
-            self.reads |= not isinstance(node, ast.alias) and named in _READERS
-            if isinstance(node, ast.Call) and called in ("import_module", "__import__"):
-                self.called(node, found)
-            message = called in _MESSAGES or called.endswith("Error")
-            mute = mute or message or isinstance(node, ast.Raise)
-            to.append(type(node).__name__)
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if called == "param" and name == "args":
-                    value = node.args[:1]  # type: ignore[attr-defined]  # the rest describes it
-                if value not in (None, []) and name not in _ASIDE and not _is_message(node, name):
-                    to.append(name)
-                    self.add(value, to, found, mute)
-            to.append(")")
-
-    def whole(self) -> str:
-        """Its digest with all texts."""
-        return _digest_of_whole(self.raw)
-
-    def called(self, node: ast.Call, found: list[_Import]) -> None:
-        """A call that imports: of a name, or of one that is known when it runs."""
-        name = node.args[0] if node.args else None
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            bare = name.value.lstrip(".")
-            found.append((len(name.value) - len(bare), bare, ()))
-        else:
-            self.computed = True
+    computed: bool = False
 
 
-def _is_text(node: ast.AST) -> bool:
-    constant = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return constant or isinstance(node, ast.JoinedStr)
-
-
-def _is_message(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Assert) and name == "msg"
-
-
-@cache
-def _digest_of_whole(raw: bytes) -> str:
-    try:
-        return digest(_whole(ast.parse(raw)))
-    except (SyntaxError, ValueError, RecursionError):
-        return hashlib.sha256(raw).hexdigest()
-
-
-def _whole(node: object) -> object:
-    """A syntax tree with all its texts, spelt so that Python's version does not matter."""
-    if isinstance(node, list):
-        return [_whole(item) for item in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    known = ((name, getattr(node, name, None)) for name in node._fields if name not in _ASIDE)
-    return [type(node).__name__, [[n, _whole(v)] for n, v in known if v not in (None, [])]]
-
-
-def _called(node: ast.Call) -> str:
-    return str(getattr(node.func, "id", getattr(node.func, "attr", "")))
-
-
-def _import(node: ast.AST) -> list[_Import]:
-    if isinstance(node, ast.Import):
-        return [(0, alias.name, ()) for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        return [(node.level, node.module or "", tuple(alias.name for alias in node.names))]
-    return []
-
-
-def _defines_getattr(node: ast.stmt) -> bool:
-    targets = ast.walk(ast.Tuple(node.targets)) if isinstance(node, ast.Assign) else [node]
-    return any("__getattr__" in (getattr(t, "name", ""), getattr(t, "id", "")) for t in targets)
-
-
-def _read(file: Path) -> _Source:
+def _read(name: str, file: Path) -> _Source:
     facts = file.stat()
-    return _source(file, facts.st_mtime_ns, facts.st_size)
+    return _source(name, file, facts.st_mtime_ns, facts.st_size)
 
 
 @cache
-def _source(file: Path, changed: int, size: int) -> _Source:
-    stub = file.with_suffix(".pyi")  # lists the names of a package that lazy_loader fills
-    return _parsed(file.read_bytes(), stub.read_bytes() if stub.exists() else b"")
-
-
-@cache  # by content, so that looking again parses what was edited and nothing else
-def _parsed(raw: bytes, stub: bytes) -> _Source:
-    source, text = _Source(raw), list[str]()
+def _source(name: str, file: Path, changed: int, size: int) -> _Source:
+    """Of a file that was ``changed`` then."""
+    raw, stub = file.read_bytes(), file.with_suffix(".pyi")
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    bare, shown = _Bare(package), _Bare(package)
     try:
-        tree = ast.parse(raw)
-        source.add(tree, text, source.wanted)
-        source.add(ast.parse(stub), [], source.typed)
-    except (SyntaxError, ValueError, RecursionError):  # compiled, or not for this Python
-        return _Source(raw, hashlib.sha256(raw).hexdigest())
-    source.dynamic = any(_defines_getattr(node) for node in tree.body)
-    source.digest = hashlib.sha256("\0".join(text).encode()).hexdigest()
-    return source
+        text = ast.unparse(bare.visit(ast.parse(raw)))
+        shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
+    except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
+        return _Source(hashlib.sha256(raw).hexdigest())
+    found = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
+    return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes out of a syntax tree what changes no number, and notes what it imports."""
+
+    def __init__(self, package: str) -> None:
+        self.package, self.computed = package, False
+        self.imports: list[_Import] = []
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        self.imports += [(alias.name, ()) for alias in node.names]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        module = resolve_name("." * node.level + (node.module or ""), self.package)
+        self.imports.append((module, tuple(alias.name for alias in node.names)))
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        first = node.args[0] if node.args else None
+        if called in ("import_module", "__import__"):
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                self.imports.append((resolve_name(first.value, self.package), ()))
+            else:
+                self.computed = True
+        if called == "param":
+            node.args = node.args[:1]  # the rest describes it
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> Any:
+        if "TYPE_CHECKING" in ast.dump(node.test):
+            return [self.visit(statement) for statement in node.orelse]
+        return self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        docstring = isinstance(node.value, ast.Constant)
+        return None if docstring else self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.msg = None
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return _Mute().visit(self.generic_visit(node))  # type: ignore[no-any-return]
+
+
+class _Mute(ast.NodeTransformer):
+    """Takes out texts."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")

@@ -25,8 +25,7 @@ def at_home(path: str | Path) -> Path:
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
-    chosen = folder or os.environ.get("BENCH_CACHE")
-    if chosen:
+    if chosen := folder or os.environ.get("BENCH_CACHE"):
         return at_home(chosen)
     from platformdirs import user_cache_path
 
@@ -39,7 +38,6 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
     The folders above are made. Where the body fails, ``path`` stays as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
     try:
         yield temporary
@@ -52,7 +50,6 @@ def atomic_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """As ``atomic_file``, an empty folder; who has files of an old one open keeps them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary, old = _beside(path), _beside(path)
     try:
         temporary.mkdir()
@@ -64,62 +61,38 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             path.rename(old)
         temporary.rename(path)
     finally:
-        _remove(temporary)
-        _remove(old)
+        _remove([temporary, old])
 
 
 def _beside(path: Path) -> Path:
-    """A new name beside ``path``; what killed processes left under such names is removed."""
-    _remove_strays(path.parent.glob(f".{glob.escape(path.name)}.*.new"))
+    """A new name next to ``path``; what killed processes left under such names is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove(_strays(path.parent.glob(f".{glob.escape(path.name)}.*.new")))
     return path.with_name(f".{path.name}.{os.getpid()}-{next(_NUMBERS)}.new")
 
 
 def remove_strays(folder: Path) -> None:
     """Remove what killed processes left in a folder, and in those in it, under temporary names."""
-    _remove_strays(folder.rglob(".*.new"))
+    _remove(_strays(folder.rglob(".*.new")))
 
 
-def _remove_strays(found: Iterable[Path]) -> None:
-    for stray in found:
-        process = stray.name.split(".")[-2].partition("-")[0]
-        if process.isdecimal() and not _alive(int(process)):
-            _remove(stray)
+def _strays(found: Iterable[Path]) -> Iterator[Path]:
+    """Those of processes that have ended: ``.NAME.PID-NUMBER.new``."""
+    import psutil
+
+    for path in found:
+        process = path.name.split(".")[-2].partition("-")[0]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            yield path
 
 
-def _alive(process: int) -> bool:
-    try:
-        if os.name != "nt":  # where asking would end it
-            os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # somebody else's
-        pass
-    return True
-
-
-def seal(folder: Path) -> None:
-    """Let nobody change a folder's own files by accident, or add some; folders in it stay open."""
-    for file in folder.iterdir():
-        if file.is_file():
-            file.chmod(0o444)
-    folder.chmod(0o555)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder, also one that is sealed or holds such. Raises OSError."""
-    for place, _, files in os.walk(folder):
-        Path(place).chmod(0o755)
-        for name in files if os.name == "nt" else ():
-            Path(place, name).chmod(0o644)
-    shutil.rmtree(folder)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
         with suppress(OSError):
-            remove_folder(path)
-    else:
-        path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _sync(file: Path) -> None:
@@ -128,15 +101,14 @@ def _sync(file: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator[None]:
-    """Hold a lock file, alone or ``together`` with others who look at it; the system lets go of
-    it when the process dies.
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file; the system lets go of it when the process dies.
 
     Raises BlockingIOError where ``wait`` is false and another process holds it.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _lock(handle, wait, together)
+        _lock(handle, wait)
         yield
     finally:
         os.close(handle)
@@ -144,18 +116,18 @@ def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator
 
 def is_locked(path: Path) -> bool:
     """Whether another process holds a lock file."""
-    if not path.exists():
-        return False
     try:
-        with locked(path, wait=False, together=True):
-            return False
+        if path.exists():
+            with locked(path, wait=False):
+                pass
     except BlockingIOError:
         return True
     except OSError:
-        return False  # a folder that cannot be written has no writer
+        pass  # a folder that cannot be written has no writer
+    return False
 
 
-def _lock(handle: int, wait: bool, together: bool) -> None:
+def _lock(handle: int, wait: bool) -> None:
     try:
         import fcntl
     except ImportError:  # Windows
@@ -167,5 +139,4 @@ def _lock(handle: int, wait: bool, together: bool) -> None:
         except OSError as error:
             raise BlockingIOError(str(error)) from error
         return
-    kind = fcntl.LOCK_SH if together else fcntl.LOCK_EX
-    fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

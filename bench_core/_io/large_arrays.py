@@ -4,7 +4,6 @@ import mmap
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -32,20 +31,8 @@ def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Map
 
 
 def mapped(path: Path) -> Array:
-    """The array of a ``.npy`` file as a read-only map that, unlike numpy's, does not hold the
-    file's name. Raises ValueError for other files."""
-    with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        if version > (2, 0):
-            raise ValueError(f"{path.name} has a header of version {version}")
-        first = np.lib.format.read_array_header_1_0
-        read = first if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, by_column, kind = read(file)
-        if kind.hasobject:
-            raise ValueError(f"{path.name} holds Python objects")
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        order: Literal["F", "C"] = "F" if by_column else "C"
-        return np.ndarray(shape, kind, buffer=content, offset=file.tell(), order=order)
+    """The array of a ``.npy`` file as a read-only map. Raises ValueError for other files."""
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def zeros(shape: tuple[int, ...]) -> FloatArray:
@@ -57,12 +44,3 @@ def zeros(shape: tuple[int, ...]) -> FloatArray:
     with tempfile.TemporaryFile() as file:  # the map keeps the file open
         file.truncate(size)
         return np.ndarray(shape, np.float64, buffer=mmap.mmap(file.fileno(), size))
-
-
-def forget(array: FloatArray) -> None:
-    """Take the pages of such an array out of this process; its file keeps the content."""
-    file: object = array
-    while isinstance(file, np.ndarray):  # a part of it
-        file = file.base
-    if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        file.madvise(mmap.MADV_DONTNEED)

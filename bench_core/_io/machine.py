@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,29 +62,11 @@ def installed() -> str:
 def kernels() -> str:
     """What numpy and BLAS choose their loops by, and with them the order of sums."""
     import numpy as np
-    from threadpoolctl import threadpool_info
 
-    _load_blas()
-    blas = {
-        str(lib.get("architecture", "?")) for lib in threadpool_info() if "blas" in lib["prefix"]
-    }
+    known = [lib for lib in _blas().info() if "blas" in lib["prefix"]]
+    blas = {str(lib.get("architecture", "?")) for lib in known}
     simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", ())
     return f"BLAS {'/'.join(sorted(blas)) or '?'}, SIMD {'+'.join(simd) or 'none'}"
-
-
-def _load_blas() -> None:
-    """Have scipy's BLAS in this process: importing scipy.linalg takes twenty times as long as
-    opening the files of it that stand on BLAS."""
-    import ctypes
-
-    found = find_spec("scipy")
-    folders = found.submodule_search_locations if found else None
-    files = [file for folder in folders or () for file in Path(folder).glob("linalg/_f*.*")]
-    try:
-        for name in ("_fblas", "_flapack"):
-            ctypes.CDLL(str(next(file for file in files if file.name.startswith(f"{name}."))))
-    except (OSError, StopIteration):  # laid out otherwise
-        import scipy.linalg  # noqa: F401
 
 
 @contextlib.contextmanager
@@ -136,19 +117,14 @@ def peak_rss_mb() -> float:
     """The peak of resident memory in MiB since ``reset_peak_rss``."""
     if peak := _value("self/status", "VmHWM"):  # such as 1024 kB
         return int(peak.split()[0]) / 1024
-    import psutil
+    if sys.platform == "win32":
+        import psutil
 
-    return float(getattr(psutil.Process().memory_info(), "peak_wset", _rusage_peak())) / (1 << 20)
+        return float(psutil.Process().memory_info().peak_wset) / (1 << 20)
+    import resource
 
-
-def _rusage_peak() -> int:
-    """Peak of resident memory in bytes over the life of the process, 0 where that is not known."""
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    whole_life = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return whole_life / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def limit_memory(limit: int) -> None:

@@ -27,15 +27,9 @@ def die_with(parent: int) -> None:
 
 
 def has_children() -> bool:
-    """Whether anything that this process started still runs; what has ended is let go."""
-    if os.name != "posix":
-        return bool(psutil.Process().children())
-    try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-    except ChildProcessError:
-        return False
-    return True
+    """Whether anything that this process started still runs."""
+    children = psutil.Process().children()
+    return bool(psutil.wait_procs(children, timeout=0)[1])
 
 
 def families(roots: Iterable[int]) -> Mapping[int, Processes]:
@@ -62,23 +56,17 @@ def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
     Pages that forked processes share count once for each, unless the sum passes ``limit``: then
     they are shared out, which takes longer to find.
     """
-    total = sum(_resident(process) for process in processes)
-    if total > limit and LINUX and len(processes) > 1:
-        return min(total, sum(_proportional(process) for process in processes))
-    return total
-
-
-def _resident(process: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
-        found = process.memory_info()
-        return int(found.rss - getattr(found, "shared", 0))
-    return 0
-
-
-def _proportional(process: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error):
-        return int(process.memory_full_info().pss)
-    return _resident(process)
+    total = shared_out = 0
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found = process.memory_info()
+            total += found.rss - getattr(found, "shared", 0)
+    if total <= limit or not LINUX or len(processes) == 1:
+        return total
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            shared_out += process.memory_full_info().pss
+    return min(total, shared_out)
 
 
 def processor_seconds(processes: Sequence[psutil.Process]) -> float:
@@ -86,24 +74,21 @@ def processor_seconds(processes: Sequence[psutil.Process]) -> float:
     total = 0.0
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
+            total += sum(process.cpu_times()[:4])  # user and system, own and of children
     return total
 
 
 def end_all(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> None:
     """Kill a process with all that it started, and with those ``known`` to have been started by it,
     which its end may have cut off."""
-    victims = {root, *known}
-    while True:
+    victims, found = set[psutil.Process](), {root, *known}
+    while found != victims:
+        victims = found
         for process in victims:  # who is stopped starts no more
             with contextlib.suppress(psutil.Error):
                 process.suspend()
         below = families(process.pid for process in victims)
         found = {*victims, *(child for each in below.values() for child in each)}
-        if found == victims:
-            break
-        victims = found
     for process in victims:
         with contextlib.suppress(psutil.Error):
             process.kill()

@@ -10,9 +10,6 @@ from typing import Any
 
 from bench_core.errors import InputError
 
-MOST_SETTINGS = 4 << 20
-"""Bytes of a file of settings or costs. Its objects take up to 128 times as much in memory."""
-
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, unpacked if it ends in ``.gz``.
@@ -46,8 +43,6 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path}: cannot be read: it is a folder; name a file in it") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
             f"{path}: truncated or damaged gzip file ({error}); get the file again"
@@ -70,29 +65,12 @@ def read_text(path: str | Path) -> str:
         raise not_utf8(path, content, error) from error
 
 
-def read_settings(path: str | Path) -> str:
-    """As ``read_text``, of a file of settings or costs. Raises InputError where it is too long."""
-    text = read_text(path)
-    if len(text) > MOST_SETTINGS:
-        most = f"{MOST_SETTINGS >> 20} MiB"
-        raise InputError(f"{path}: longer than {most}, as no file of settings or costs should be")
-    return text
-
-
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
     """The tables of a TOML file with this text. Raises InputError."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not a TOML file: {toml_fault(error)}; correct it") from error
-
-
-def toml_fault(error: ValueError | RecursionError) -> str:
-    """Why tomllib refuses a text."""
-    if isinstance(error, tomllib.TOMLDecodeError):
-        return str(error)
-    deep = isinstance(error, RecursionError)
-    return "too many brackets in brackets" if deep else "a number of too many digits"
+        raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
 
 
 def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:

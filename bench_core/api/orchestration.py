@@ -10,8 +10,7 @@ from typing import Any
 from bench_core.api.result import Result
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
-from bench_core.datasets.data_folder import data_folder
-from bench_core.datasets.user_datasets import add_own_data
+from bench_core.datasets.user_datasets import open_registry
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
 from bench_core.execution.work import warming
@@ -20,7 +19,7 @@ from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import Registry
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import Writer, check_writable, open_writer
@@ -30,9 +29,7 @@ WarmUp = Callable[[Iterable[str]], None]
 
 def registry_of(request: RunRequest) -> Registry:
     """The plugins of a request: those installed, those it names, and the user's data sets."""
-    registry = load_registry(request.plugins)
-    add_own_data(registry, data_folder(request.data_dir or None))
-    return registry
+    return open_registry(request.plugins, request.data_dir)
 
 
 def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:

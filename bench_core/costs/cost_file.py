@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.text import parse_toml, read_settings
+from bench_core._io.text import parse_toml, read_text
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import (
     ContradictionError,
@@ -80,7 +80,7 @@ class CostFile:
 
 def cost_text(path: str | Path) -> CostFile:
     """A cost file as it stands there."""
-    return CostFile(Path(path), read_settings(path))
+    return CostFile(Path(path), read_text(path))
 
 
 def read_costs(

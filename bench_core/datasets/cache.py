@@ -18,17 +18,17 @@ computing them for each fold would repeat the work, and measured values would di
 
 import hashlib
 import json
-import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked, remove_folder
+from bench_core._io.files import atomic_file, atomic_folder, locked
 from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
@@ -43,7 +43,7 @@ from bench_core.splits import SPLITS, Splits
 
 FORMAT = 3
 META, SHARED = "meta.json", "shared"
-PLAIN = ("task", "classes", "feature_names", "notes", "origins", "stand_in", "costs_assumed")
+PLAIN = ("classes", "feature_names", "notes", "origins", "stand_in", "costs_assumed")
 """What ``META`` keeps of ``Splits`` as it is."""
 _OURS = ("pricing", "readers", "splitting", "user_data", "user_files")
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
@@ -51,7 +51,6 @@ READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in
 when it changes. FORMAT rises when other parts would give other arrays."""
 
 Say = Callable[[str], None]
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +82,12 @@ def prepare(
         return Prepared(path, splits)
     lock = home / f".{path.name}.lock"
     with _writable(home, f"{home}: cannot keep prepared data"), locked(lock):
-        if (splits := _whole(path)) is not None:  # another process made it meanwhile
-            return Prepared(path, splits)
-        say(f"preparing {dataset.name}")
-        made = _made(dataset, source, size, fold, seed)
-        # preparing may have fetched a file, which changes the entry's name
-        path = home / entry_name(dataset, size, fold, seed, source)
-        _write(path, made)
+        if _whole(path) is None:  # no other process has made it meanwhile
+            say(f"preparing {dataset.name}")
+            made = _made(dataset, source, size, fold, seed)
+            # preparing may have fetched a file, which changes the entry's name
+            path = home / entry_name(dataset, size, fold, seed, source)
+            _write(path, made)
     return Prepared(path, open_prepared(path))
 
 
@@ -121,6 +119,8 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
     about = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
     own: Any = fields(dataset) if is_dataclass(dataset) else ()
+    paths = (source.find(name).resolve() for name in about.files if source.has(name))
+    files = ((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
     facts = {
         "format": FORMAT,
         "name": dataset.name,
@@ -128,19 +128,13 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "code": code_key(type(dataset), READING),
         "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in about.depends_on},
-        "files": about.stamp(source)
-        or [_identity(source.find(name).resolve()) for name in about.files if source.has(name)],
+        "files": about.stamp(source) or [*files],
     }
     return f"{_safe(dataset.name)}-{digest(facts)}"
 
 
 def _safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60]
-
-
-def _identity(path: Path) -> tuple[str, int, int]:
-    facts = path.stat()
-    return str(path), facts.st_size, facts.st_mtime_ns
 
 
 def open_prepared(
@@ -161,22 +155,18 @@ def open_prepared(
             else Examples(np.empty((0, meta["features"]), np.float32), np.empty(0))
             for name in SPLITS
         )
-        prices = from_json(meta["prices"])
-        assert isinstance(prices, SensorPrices)
+        plain: dict[str, Any] = {
+            k: tuple(v) if isinstance(v := meta[k], list) else v for k in PLAIN
+        }
         return Splits(
             train,
             valid,
             test,
-            prices,
+            cast(SensorPrices, from_json(meta["prices"])),
             Task(meta["task"]),
             cost_model=from_json(meta["cost_model"]) if meta["cost_model"] else None,
-            classes=meta["classes"],
-            feature_names=tuple(meta["feature_names"]),
-            notes=tuple(meta["notes"]),
-            origins=tuple(meta["origins"]),
-            stand_in=meta["stand_in"],
-            costs_assumed=meta["costs_assumed"],
             fingerprint=meta["fingerprint"],
+            **plain,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -207,6 +197,7 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) 
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
+    """All arrays of the splits, named "train.X", "train.y", ..."""
     for name in SPLITS:
         examples: Examples = getattr(splits, name)
         for what, kind, array in (
@@ -239,7 +230,7 @@ def check_prepared(path: str | Path) -> None:
     splits = _whole(path)
     if splits is None or fingerprint(splits) != splits.fingerprint:
         with _writable(path.parent, f"{path}: cannot remove damaged data"):
-            remove_folder(path)
+            shutil.rmtree(path)
         raise InputError(
             f"{path}: the prepared data have another fingerprint than when they were made, and "
             "were removed; the same command prepares them again"
@@ -259,6 +250,7 @@ def _write(path: Path, splits: Splits) -> None:
         for name, array in arrays.items():
             np.save(new / f"{name}.npy", array, allow_pickle=False)
         meta = {name: getattr(splits, name) for name in PLAIN} | {
+            "task": splits.task,
             "arrays": [*arrays],
             "features": splits.train.X.shape[1],
             "prices": to_json(splits.prices),
@@ -279,31 +271,25 @@ def kept_arrays(
 
     ``depends`` is JSON of all that decides them beside the source of ``modules``.
     """
-    folder = cache_folder() / "kept" / f"{name}-{_key(depends, modules)}"
+    folder = _kept(name, depends, modules)
     with _writable(folder.parent, f"{folder}: cannot be kept"):
-        return shared_arrays(folder, lambda: _built(name, build))
+        return shared_arrays(folder, build)
 
 
 def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[], str]) -> Path:
     """A file with the text of that name, as ``kept_arrays``; ``name`` has its suffix."""
-    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, no path
-    path = cache_folder() / "kept" / f"{stem}-{_key(depends, modules)}{suffix}"
-    with _writable(path.parent, f"{path}: cannot be kept"):
+    path = _kept(Path(name).stem, depends, modules).with_suffix(Path(name).suffix)
+    with (
+        _writable(path.parent, f"{path}: cannot be kept"),
+        locked(path.with_name(f".{path.name}.lock")),
+    ):
         if not path.is_file():
-            with locked(path.with_name(f".{path.name}.lock")):
-                if not path.is_file():  # another process made it meanwhile
-                    text = _built(name, build)
-                    with atomic_file(path) as new:
-                        new.write_text(text, encoding="utf-8")
+            text = build()
+            with atomic_file(path) as new:
+                new.write_text(text, encoding="utf-8")
     return path
 
 
-def _key(depends: Any, modules: Sequence[str]) -> str:
-    return digest([depends, [module_digest(name) for name in modules]])
-
-
-def _built(name: str, build: Callable[[], Made]) -> Made:
-    try:
-        return build()
-    except OSError as error:  # not the cache's fault
-        raise InputError(f"{name}: a file that it is made from fails ({error})") from error
+def _kept(name: str, depends: Any, modules: Sequence[str]) -> Path:
+    key = digest([depends, [module_digest(module) for module in modules]])
+    return cache_folder() / "kept" / f"{name}-{key}"

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -54,9 +53,9 @@ class DataFolder:
         if here.is_dir():
             return here.resolve()
         within = () if here.is_absolute() else self._folders
-        folders = sorted({(p / name).resolve() for p in within if (p / name).is_dir()})
+        found = {(p / name).resolve() for p in within if (p / name).is_dir()}
         absent = f"{name}: no such folder, neither here nor in {self.folder}; check the name"
-        return _the_one(folders, name, "keep one, or give its whole path", absent)
+        return _the_one(sorted(found), name, absent)
 
     def find(self, *names: str) -> Path:
         """The one file that has one of these relative paths, packed (``.gz``) or not.
@@ -71,8 +70,7 @@ class DataFolder:
             f"{self.url or self.folder}: no file {either}; {self.remedy}, "
             "or name the folder that has it with --data-dir or BENCH_DATA"
         )
-        remedy = "keep one, or choose a folder with --data-dir"
-        return _the_one(self._all(names), either, remedy, absent)
+        return _the_one(self._all(names), either, absent)
 
     def has(self, *names: str) -> bool:
         """Whether ``find`` would succeed. Raises InputError for two matches."""
@@ -81,8 +79,7 @@ class DataFolder:
     def _far(self, names: tuple[str, ...]) -> str:
         """The first of these paths that is there under the URL, packed or not, or nothing."""
         for name in names if self.url else ():
-            plain = name.removesuffix(".gz")
-            for spelling in (plain, f"{plain}.gz"):
+            for spelling in _spellings(name):
                 if not Path(name).is_absolute() and is_there(f"{self.url}/{spelling}"):
                     return spelling
         return ""
@@ -92,9 +89,7 @@ class DataFolder:
         for name in names:
             places = [Path(name)]  # a user's own file is exactly this one
             if not places[0].is_absolute():
-                plain = name.removesuffix(".gz")
-                spellings = (plain, f"{plain}.gz")
-                places = [folder / spelling for folder in self._folders for spelling in spellings]
+                places = [f / spelling for f in self._folders for spelling in _spellings(name)]
             found |= {p.resolve(): p for p in places if p.is_file()}
         return sorted(found.values())
 
@@ -108,16 +103,24 @@ class DataFolder:
         return found
 
 
+def _spellings(name: str) -> tuple[str, str]:
+    plain = name.removesuffix(".gz")
+    return plain, f"{plain}.gz"
+
+
 def _subfolders(folder: Path) -> list[Path]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        seen = [Path(e) for e in entries if not e.name.startswith(".") and e.is_dir()]
-        return sorted(path for path in seen if os.access(path, os.X_OK))
-    return []  # not there, or not ours to read
+    try:
+        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    except OSError:  # not there, or not ours to read
+        return []
 
 
-def _the_one(found: list[Path], name: str, remedy: str, absent: str) -> Path:
+def _the_one(found: list[Path], name: str, absent: str) -> Path:
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1]} both match {name}: {remedy}")
+        raise InputError(
+            f"{found[0]} and {found[1]} both match {name}: keep one, or choose a folder with "
+            "--data-dir"
+        )
     if not found:
         raise InputError(absent)
     return found[0]

@@ -6,7 +6,6 @@ Rows of a query are put together, queries in the order in which they first come.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,21 +76,17 @@ def array_splits(
     """
     given = {"train": _part("X", "y", X, y, queries, split, drop)}
     for name, more in (("valid", valid), ("test", test)):
-        if more is not None:
-            apart = _taken_apart(name, more, y, queries)
-            given[name] = _part(name, f"{name}'s y", *apart, None, drop)
+        if more is None:
+            continue
+        if isinstance(y, str) and not isinstance(more, tuple):
+            more = (more, y, queries if isinstance(queries, str) else None)
+        if not isinstance(more, tuple | list) or len(more) not in (2, 3):
+            kind = type(more).__name__
+            raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
+        own, labels, ids = (*more, None)[:3]
+        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
     column = split if isinstance(split, str) else "split"
     return splits_of(given, str(task), column, shares, turn)
-
-
-def _taken_apart(name: str, more: Any, y: Any, queries: Any) -> tuple[Any, Any, Any]:
-    """X, y and queries of a validation or test part."""
-    if isinstance(y, str) and not isinstance(more, tuple):
-        return more, y, queries if isinstance(queries, str) else None
-    if not isinstance(more, tuple | list) or len(more) not in (2, 3):
-        raise InputError(f"{name} is {_kind(more)}; give a pair (X, y), or (X, y, queries)")
-    X, labels, *ids = more
-    return X, labels, ids[0] if ids else None
 
 
 def _part(
@@ -113,37 +108,30 @@ def _part(
     frame = frame.drop(columns=[*wanted.values()]).reset_index(drop=True)
     if min(frame.shape) == 0:
         raise InputError(f"{name} has shape {frame.shape}; give at least one row and one feature")
-    for column, times in Counter(frame.columns).items():
-        if times > 1:
-            raise InputError(f"{name}: two columns are called {column!r}; rename one")
+    if not frame.columns.is_unique:
+        column = frame.columns[frame.columns.duplicated()][0]
+        raise InputError(f"{name}: two columns are called {column!r}; rename one")
     if y is None:
         raise InputError(f"{label} is missing: give the label of each row")
     n = len(frame)
-    order = np.arange(n) if queries is None else grouped_rows(queries, n)[0]
+    order = grouped_rows(queries, n)[0]
 
-    def listed(values: Any, called: str) -> Column:
+    def listed(values: Any, called: str) -> Column | None:
+        if values is None:
+            return None
         series = _series(values, called, n).iloc[order]
         return Column(series, "", called, lambda row: f"{called}, row {order[row]}")
 
-    if isinstance(queries, Queries):
-        queries = queries.index()
+    labels = listed(y, label)
+    assert labels is not None
     table = Table(
         Path(name),
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
         drop=lambda names: f"drop={[*names]}",
     )
-    return Part.of_table(
-        table,
-        table.names,
-        listed(y, label),
-        None if queries is None else listed(queries, "queries"),
-        None if split is None else listed(split, "split"),
-    )
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}" if value is not None else "None"
+    columns = listed(queries, "queries"), listed(split, "split")
+    return Part.of_table(table, table.names, labels, *columns)
 
 
 def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
@@ -152,25 +140,20 @@ def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
 
     if isinstance(X, Mapping) and hasattr(X, "target"):
         raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    if isinstance(X, Mapping):
-        try:
-            X = pd.DataFrame(dict(X))
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{name}: its columns make no table ({error})") from error
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
-    if isinstance(X, pd.DataFrame):
-        return X.set_axis([str(column) for column in X.columns], axis=1), True
+    for convert in ("to_pandas", "toarray"):  # of polars and of scipy's sparse matrices
+        X = getattr(X, convert)() if hasattr(X, convert) else X
     try:
-        X = np.asarray(X)
-    except ValueError as error:
-        raise InputError(f"{name}: its rows have different lengths; give a table (n, d)") from error
-    if X.dtype.names:
-        return pd.DataFrame(X), True
+        X = pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
+        X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{name}: its rows have different lengths ({error}); give a table (n, d)"
+        ) from error
+    if isinstance(X, pd.DataFrame) or X.dtype.names:
+        X = pd.DataFrame(X)
+        return X.set_axis([str(column) for column in X.columns], axis=1), True
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}; give a table (n, d)")
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), False
@@ -180,20 +163,18 @@ def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
     """One value for each of ``n`` rows."""
     import pandas as pd
 
-    if hasattr(values, "to_pandas"):
-        values = values.to_pandas()
+    values = values.index() if isinstance(values, Queries) else values
+    values = values.to_pandas() if hasattr(values, "to_pandas") else values
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
-        raise InputError(f"{name} is {_kind(values)}; give one value for each of the {n} rows")
+        kind = type(values).__name__
+        raise InputError(f"{name} is a {kind}; give one value for each of the {n} rows")
     if not isinstance(values, pd.Series):
         values = np.asarray(values if hasattr(values, "dtype") else list(values))
-        if values.ndim != 1:
-            raise InputError(
-                f"{name} has shape {values.shape}; give one value for each row: ({n},)"
-            )
+    if values.ndim != 1:
+        raise InputError(f"{name} has shape {values.shape}; give one value for each row: ({n},)")
     if len(values) != n:
-        hint = ""
-        if name == "queries" and np.issubdtype(np.asarray(values).dtype, np.integer):
-            hint = ": numpy.repeat turns sizes of queries into ids" if sum(values) == n else ""
+        sizes = name == "queries" and values.dtype.kind in "iu" and sum(values) == n
+        hint = ": numpy.repeat turns sizes of queries into ids" if sizes else ""
         raise InputError(f"{name} has {len(values)} values for {n} rows{hint}")
     return pd.Series(values).reset_index(drop=True)
 
@@ -201,13 +182,10 @@ def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
 def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
     """An order of ``n`` rows in which queries are whole, and the queries. InputError for ids that
     are not one for each row."""
+    import pandas as pd
+
     if queries is None:
         return np.arange(n), None
-    if isinstance(queries, Queries):
-        queries = queries.index()
-    ids = _series(queries, "queries", n)
-    column = Column(ids, "", "queries", lambda row: f"queries, row {row}")
-    _, first, number = np.unique(column.texts(), return_index=True, return_inverse=True)
-    order = np.argsort(first[number], kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(first[number][order]) != 0))
-    return order, Queries(np.append(starts, n).astype(np.int64))
+    ids = Column(_series(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}")
+    number, _ = pd.factorize(ids.texts())  # queries in the order in which they first come
+    return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

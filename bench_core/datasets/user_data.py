@@ -20,8 +20,7 @@ are their labels, numbered in sorted order; another label in validation or test 
 feature costs 1 unless there is a cost file.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -47,7 +46,7 @@ LARGEST_GRADE = 1000.0
 """The gain 2^grade of a larger one is no float64."""
 SMALLEST = 50
 """Of fewer rows a column may number them by chance or on purpose."""
-SPELLINGS = {
+WORDS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
 }  # fmt: skip
@@ -74,12 +73,11 @@ class Part:
     numbered: bool = False  # columns are known by number, and those beyond the last are 0
     notes: tuple[str, ...] = ()
     texts: Mapping[str, TextArray] = field(default_factory=dict)
-    dropped: tuple[str, ...] = ()
 
     @classmethod
     def of_table(
         cls, table: Table, names: Sequence[str], label: Column, query: Column | None,
-        split: Column | None, *, notes: Sequence[str] = (), dropped: Sequence[str] = (),
+        split: Column | None, notes: Sequence[str] = (),
     ) -> "Part":  # fmt: skip
         """The columns ``names`` of a table as features, with labels, queries and splits."""
         X, texts = table.features(names)
@@ -88,11 +86,18 @@ class Part:
             queries, ids = grouped(query.texts(), table.place)
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+        notes = [*notes]
+        spread = X.max(axis=0) - X.min(axis=0)
+        for j in np.flatnonzero((spread == len(X) - 1) & (len(X) > SMALLEST)).tolist():
+            if len(np.unique(X[:, j] % 1)) == 1 and len(np.unique(X[:, j])) == len(X):
+                drop = table.drop([names[j]])
+                notes.append(f"column {names[j]!r} numbers the rows: {drop} leaves it out")
         words = None if split is None else split.texts()
         return cls(
-            table.path, X, label.labels(), queries, unit, tuple(names), words, table.place,
-            notes=(*notes, *_row_numbers(table, X, names)), texts=texts, dropped=tuple(dropped),
-        )  # fmt: skip
+            *(table.path, X, label.labels(), queries, unit, tuple(names), words, table.place),
+            notes=tuple(notes),
+            texts=texts,
+        )
 
     def __len__(self) -> int:
         return len(self.X)
@@ -110,21 +115,10 @@ class Part:
             labels=self.labels[rows],
             queries=queries,
             unit=self.unit[units],
-            split=None if self.split is None else self.split[rows],
+            split=None,
             texts={name: column[rows] for name, column in self.texts.items()},
             place=lambda row: self.place(int(numbers[row])),
         )
-
-
-def _row_numbers(table: Table, X: Float32Array, names: Sequence[str]) -> Iterator[str]:
-    """A note for each column that numbers the rows."""
-    if len(X) <= SMALLEST:
-        return
-    low, high = X.min(axis=0), X.max(axis=0)
-    for j in np.flatnonzero(high - low == len(X) - 1).tolist():
-        name = names[j]
-        if np.array_equal(np.sort(X[:, j]), low[j] + np.arange(len(X))):
-            yield f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
 
 
 def splits_of(
@@ -143,11 +137,10 @@ def splits_of(
     notes = list(first.notes)
     parts = _same_columns(parts)
     if first.split is not None and not shares:
-        parts = _by_column(parts, split or "split")
-    else:
+        parts = _by_column(parts, first.split, split or "split")
+    elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, shares, turn)
     parts, origins = _encoded(parts, notes)
-    _refuse_constant(parts["train"])
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes)
     train, valid, test = (
@@ -189,17 +182,18 @@ def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     return made
 
 
-def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
+def _by_column(parts: dict[str, Part], names: NDArray[Any], column: str) -> dict[str, Part]:
+    """The one part divided by a column (n,) of words."""
     first = parts["train"]
+    place = f"{first.path}, column {column!r}"
     if len(parts) > 1:
         raise InputError(
             f"{first.path}: column {column!r} splits it, but {option('valid')} or {option('test')} "
             "is given too; use one of the two"
         )
-    names = first.split if first.split is not None else np.empty(0)
-    known = np.array([SPELLINGS.get(str(n).strip().lower(), "") for n in names])
+    known = np.array([WORDS.get(str(n).strip().lower(), "") for n in names])
     if not known.all():
-        row = int(np.argmin(known.astype(bool)))
+        row = int(np.argmin(known != ""))
         raise InputError(
             f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
             "write train, valid or test"
@@ -212,21 +206,15 @@ def _by_column(parts: dict[str, Part], column: str) -> dict[str, Part]:
             f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
             "split; keep queries whole"
         )
-    made = {n: first.choose(of_unit == n) for n in SPLITS}
-    for n, part in made.items():
-        if not len(part):
-            raise InputError(
-                f"{first.path}, column {column!r}: no row of split {n}; name all three splits"
-            )
-    return made
+    if lost := [n for n in SPLITS if n not in of_unit]:
+        raise InputError(f"{place}: no row of split {lost[0]}; name all three splits")
+    return {n: first.choose(of_unit == n) for n in SPLITS}
 
 
 def _by_hash(
     parts: dict[str, Part], notes: list[str], shares: tuple[float, ...], turn: float
 ) -> dict[str, Part]:
     missing = [n for n in SPLITS if n not in parts]
-    if not missing:
-        return parts
     first = parts["train"]
     shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
     # hashes lie on a circle; a fold turns it, so that the test splits of all folds cover it once
@@ -252,31 +240,32 @@ def _by_hash(
 def _encoded(parts: dict[str, Part], notes: list[str]) -> tuple[dict[str, Part], tuple[str, ...]]:
     """The parts with all columns as numbers, and the column that each feature is made of ("()" if
     none was text). A note is added for each column of text."""
-    given = parts["train"].names
-    texts = {name for name in given if any(name in part.texts for part in parts.values())}
+    texts = {name for part in parts.values() for name in part.texts}
     if not texts:
         return parts, ()
     made: dict[str, list[Float32Array]] = {split: [] for split in parts}
-    names: list[str] = []
-    origins: list[str] = []
-    for j, name in enumerate(given):
+    features: dict[str, str] = {}  # name -> its column, as {"age": "age", "sex=f": "sex", ...}
+    for j, name in enumerate(parts["train"].names):
         known = _known_texts(parts, name) if name in texts else []
-        if known:
-            notes.append(_encoding_note(name, len(known)))
-        for split, part in parts.items():
-            column = _columns(part.texts[name], known) if known else part.X[:, j : j + 1]
-            made[split].append(column)
         one_hot = 1 < len(known) <= ONE_HOT
-        inside = [f"{name}={text}" for text in known] if one_hot else [name]
-        names += inside
-        origins += [name] * len(inside)
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InputError(f"{parts['train'].path}: two features would be called {name!r}")
+        for feature in [f"{name}={text}" for text in known] if one_hot else [name]:
+            if feature in features:
+                path = parts["train"].path
+                raise InputError(f"{path}: two features would be called {feature!r}")
+            features[feature] = name
+        if known:
+            how = f"{len(known)} features of 0 and 1, read by one sensor"
+            how = how if one_hot else "codes, 0 for the most frequent"
+            what = f"column {name!r} holds text ({len(known)} values in training)"
+            notes.append(f"{what}: made {how}")
+        for split, part in parts.items():
+            text = part.texts.get(name)
+            own = part.X[:, j : j + 1] if text is None else _columns(text, known, one_hot)
+            made[split].append(own)
     return {
-        split: replace(part, X=np.hstack(made[split]), names=tuple(names), texts={})
+        split: replace(part, X=np.hstack(made[split]), names=tuple(features), texts={})
         for split, part in parts.items()
-    }, tuple(origins)
+    }, tuple(features.values())
 
 
 def _known_texts(parts: dict[str, Part], name: str) -> list[str]:
@@ -286,27 +275,19 @@ def _known_texts(parts: dict[str, Part], name: str) -> list[str]:
             raise InputError(
                 f"{part.path}: column {name!r} holds numbers here and text elsewhere; use one"
             )
-    counts = different_texts(parts["train"].texts[name])
-    return sorted(counts, key=lambda text: -counts[text]) or ["-"]
+    return [*different_texts(parts["train"].texts[name])] or ["-"]
 
 
-def _columns(texts: TextArray, known: list[str]) -> Float32Array:
+def _columns(texts: TextArray, known: list[str], one_hot: bool) -> Float32Array:
     """The features (n, k) made of a column (n,), where "" is a missing cell."""
-    made: Float32Array
-    if 1 < len(known) <= ONE_HOT:
-        made = (texts[:, None] == np.array(known, dtype=object)[None, :]).astype(np.float32)
-    else:
-        code = {text: float(k) for k, text in enumerate(known)}
-        made = np.array([[code.get(text, np.nan)] for text in texts], dtype=np.float32)
-    made[texts == ""] = np.nan
+    import pandas as pd
+
+    codes = pd.Index(known).get_indexer(texts)  # -1: missing, or of no training row
+    made: Float32Array = np.where(codes < 0, np.nan, codes)[:, None].astype(np.float32)
+    if one_hot:
+        made = (codes[:, None] == np.arange(len(known))).astype(np.float32)
+        made[texts == ""] = np.nan
     return made
-
-
-def _encoding_note(name: str, values: int) -> str:
-    how = f"{values} features of 0 and 1, read by one sensor"
-    if not 1 < values <= ONE_HOT:
-        how = "codes, 0 for the most frequent"
-    return f"column {name!r} holds text ({values} values in training): made {how}"
 
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
@@ -337,69 +318,49 @@ def _numbered(
     task: Task, parts: dict[str, Part], notes: list[str]
 ) -> tuple[dict[str, FloatArray], int]:
     """Labels as numbers by split, and the number of classes (0: no classes)."""
+    train = parts["train"]
+    values = np.unique(train.labels)
+    text = train.labels.dtype.kind != "f"
+    if len(values) == 1:
+        raise InputError(
+            f"{train.path}: all labels of the training rows are {_short(values[0])}, so "
+            "there is nothing to learn; give rows with different labels"
+        )
     if task in (Task.RANKING, Task.REGRESSION):
-        for part in parts.values():
-            _refuse_labels(task, part)
-        return {n: parts[n].labels.astype(np.float64) for n in SPLITS}, 0
-    labels, path = parts["train"].labels, parts["train"].path
-    values = np.unique(labels)
-    if task is Task.BINARY and len(values) > 2:
+        if text:
+            label = str(train.labels[0])
+            raise InputError(f"{train.place(0)}: label {label!r} is text; {task} needs numbers")
+        for part in parts.values() if task is Task.RANKING else ():
+            wrong = (part.labels < 0) | (part.labels > LARGEST_GRADE)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise InputError(
+                    f"{part.place(row)}: label {part.labels[row]:g} is not a grade: grades start "
+                    f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}"
+                )
+        return {n: parts[n].labels for n in SPLITS}, 0
+    if (task is Task.BINARY) != (len(values) == 2):
+        number, other = ("two", Task.BINARY) if len(values) == 2 else (len(values), "multiclass")
         raise InputError(
-            f"{path}: {len(values)} different labels, a binary task has two; "
-            f"say {option('task', 'multiclass')}"
+            f"{train.path}: {number} different labels are not those of a {task} task; "
+            f"say {option('task', other)}"
         )
-    if task is Task.MULTICLASS and len(values) == 2:
-        raise InputError(
-            f"{path}: two different labels, a multiclass task has more; "
-            f"say {option('task', 'binary')}"
-        )
-    if labels.dtype.kind != "f" or not np.array_equal(values, np.arange(len(values))):
+    if text or not np.array_equal(values, np.arange(len(values))):
         shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
         notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
     for part in parts.values():
-        _refuse_new_class(part, values)
+        new = ~np.isin(part.labels, values)
+        if new.any():
+            row = int(np.argmax(new))
+            numbers = f"; for labels that are no classes say {option('task', 'regression')}"
+            raise InputError(
+                f"{part.place(row)}: label {_short(part.labels[row])!r} is of no training row; "
+                "correct it, leave the row out, or give training rows that have it"
+                f"{'' if text else numbers}"
+            )
     y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in SPLITS}
     return y, len(values)
 
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _refuse_labels(task: Task, part: Part) -> None:
-    labels = part.labels
-    if labels.dtype.kind != "f":
-        raise InputError(f"{part.place(0)}: label {str(labels[0])!r} is text; {task} needs numbers")
-    large = "too large for a grade, whose gain is 2^grade; scale the labels down to at most"
-    faults = (
-        (labels < 0, "negative; grades of a ranking start at 0"),
-        (labels > LARGEST_GRADE, f"{large} {LARGEST_GRADE:g}"),
-    )
-    for wrong, why in faults if task is Task.RANKING else ():
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InputError(f"{part.place(row)}: label {labels[row]:g} is {why}")
-
-
-def _refuse_new_class(part: Part, known: NDArray[Any]) -> None:
-    at = np.searchsorted(known, part.labels)  # one past the end where a label is above all
-    new = known[at.clip(max=len(known) - 1)] != part.labels
-    if new.any():
-        row = int(np.argmax(new))
-        number = (
-            ""
-            if part.labels.dtype.kind != "f"
-            else f"; for labels that are no classes say {option('task', 'regression')}"
-        )
-        raise InputError(
-            f"{part.place(row)}: label {_short(part.labels[row])!r} is of no training row; correct "
-            f"it, leave the row out, or give training rows that have it{number}"
-        )
-
-
-def _refuse_constant(train: Part) -> None:
-    if np.all(train.labels == train.labels[0]):
-        raise InputError(
-            f"{train.path}: all labels of the training rows are {_short(train.labels[0])}, so "
-            "there is nothing to learn; give rows with different labels"
-        )

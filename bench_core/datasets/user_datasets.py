@@ -20,17 +20,18 @@ Each table is then a data set like those of plugins.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from bench_core._io.files import at_home
-from bench_core._io.text import is_url, parse_toml, read_settings
+from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
+from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FORMATS, FileData
 from bench_core.errors import InputError, spelt, unknown
-from bench_core.plugins import PluginInfo, Registry
+from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -67,16 +68,14 @@ def _as_keys(name: str, like: str, value: object) -> str:
 
 def read_entries(path: Path) -> list[type[Any]]:
     """One class per table of the file. Raises InputError naming file, table and key."""
-    tables = parse_toml(path, read_settings(path))
+    tables = parse_toml(path, read_text(path))
     return [_entry(path, name, table) for name, table in tables.items()]
 
 
 def _entry(path: Path, name: str, table: Any) -> type[Any]:
     """The class of one table."""
-    if not isinstance(table, Mapping):
-        raise InputError(f"{path}: {name!r}: a table [{name}] is wanted")
-    if not _NAME.fullmatch(name):
-        raise InputError(f"{path}: [{name}]: a name of letters, digits, '-' and '_' is wanted")
+    if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
+        raise InputError(f"{path}: {name!r}: a table [NAME] of letters, digits, '-', '_' is wanted")
     place = f"{path}, [{name}]"
     for key in table:
         if key not in _KEYS:
@@ -84,7 +83,7 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     own = _files(path, place, table)
     about: dict[str, Any] = {
         "name": name,
-        "title": _text(place, table, "title") or own.title,
+        "title": table.get("title") or own.title,
         "task": Task(own.task),
         "folds": own.folds,
         "files": own.files,
@@ -99,8 +98,15 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
 
 def _files(path: Path, place: str, table: Mapping[str, Any]) -> FileData:
     """The files and options of a table."""
-    texts = {key: _text(place, table, key) for key in _TEXTS}
-    files = {key: _path(path.parent, texts[key]) for key in _PATHS}
+    texts = {key: table.get(key, "") for key in _TEXTS}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise _fault(place, key, f"text is wanted, not {text!r}")
+    files = {
+        key: text if not text or is_url(text) else str((path.parent / at_home(text)).absolute())
+        for key in _PATHS
+        for text in [texts[key]]
+    }
     if not files["file"]:
         raise _fault(place, "file", "is missing: name the file of the (training) rows")
     choices = {"task": tuple(t.value for t in Task), "format": ("", *FORMATS)}
@@ -118,10 +124,7 @@ def _files(path: Path, place: str, table: Mapping[str, Any]) -> FileData:
         shares=shares,
         folds=folds,
         index_base=_number(place, table, "index_base", 0, 1),
-        label=texts["label"],
-        query=texts["query"],
-        task=texts["task"],
-        format=texts["format"],
+        **{key: texts[key] for key in ("label", "query", "task", "format")},
     )
 
 
@@ -130,38 +133,23 @@ def _division(
 ) -> tuple[str, tuple[float, ...], int]:
     """The column that says which split, or shares and folds."""
     split, folds = table.get("split", ""), _number(place, table, "folds", 1, MOST_FOLDS)
-    column = split if isinstance(split, str) else ""
-    shares = tuple(split) if isinstance(split, list) else ()
+    column, shares = (split, ()) if isinstance(split, str) else ("", split)
     if not isinstance(split, str):
-        good = len(shares) == 3 and all(type(v) in (int, float) and 0 < v < 1 for v in shares)
-        if not good or abs(sum(shares) - 1) > 1e-9:
+        numbers = isinstance(split, list) and all(type(v) in (int, float) for v in split)
+        if not numbers or len(split) != 3 or min(split) <= 0 or abs(sum(split) - 1) > 1e-9:
             what = "a column, or the shares of train, valid and test as [0.6, 0.2, 0.2], whose sum"
             raise _fault(place, "split", f"{what} is 1, is wanted, not {split!r}")
-    if folds == 1:
-        if shares and divided:
+        if divided:
             raise _fault(place, "split", "shares divide one file; leave out valid and test")
-        return column, shares, folds
-    if divided or column:
-        raise _fault(place, "folds", "folds divide one file; leave out valid, test and a column")
-    if folds < 3 and not shares:
-        raise _fault(place, "folds", "at least 3 are wanted, or say split = [TRAIN, VALID, TEST]")
-    shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
-    if shares[2] > 1 / folds + 1e-9:
-        raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
-    return column, shares, folds
-
-
-def _path(folder: Path, text: str) -> str:
-    if not text or is_url(text):
-        return text
-    return str((folder / at_home(text)).absolute())
-
-
-def _text(place: str, table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str):
-        raise _fault(place, key, f"text is wanted, not {value!r}")
-    return value
+    if folds > 1:
+        if divided or column:
+            raise _fault(place, "folds", "folds divide one file; leave out valid, test, a column")
+        if folds < 3 and not shares:
+            raise _fault(place, "folds", "give at least 3, or say split = [TRAIN, VALID, TEST]")
+        shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
+        if shares[2] > 1 / folds + 1e-9:
+            raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
+    return column, tuple(shares), folds
 
 
 def _number(place: str, table: Mapping[str, Any], key: str, least: int, most: int) -> int:
@@ -173,6 +161,13 @@ def _number(place: str, table: Mapping[str, Any], key: str, least: int, most: in
 
 def _fault(place: str, key: str, why: str) -> InputError:
     return InputError(f"{place}, key {key!r}: {why}")
+
+
+def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
+    """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
+    registry = load_registry(plugins)
+    add_own_data(registry, data_folder(data_dir or None))
+    return registry
 
 
 def add_own_data(to: Registry, folder: Path) -> None:

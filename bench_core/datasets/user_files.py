@@ -91,18 +91,18 @@ class FileData:
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
         columns = {name: getattr(self, name) for name in ("label", "query", "split")}
-        parts = {
-            name: read_part(
-                _local(path, SIDE_CARS), columns, self.index_base, self.format, self.drop
-            )
-            for name in SPLITS
-            if (path := getattr(self, name))
-        }
-        dropped = {name for part in parts.values() for name in part.dropped}
+        known: list[str] = []  # the columns of all files
+
+        def part(path: str) -> Part:
+            local = _local(path, SIDE_CARS)
+            return read_part(local, columns, self.index_base, self.format, self.drop, known)
+
+        parts = {name: part(path) for name in SPLITS if (path := getattr(self, name))}
         for name in self.drop:
-            if name not in dropped:
-                what = unknown("column", name, parts["train"].names)
-                raise InputError(f"{self.train}: {option('drop')}: {what}")
+            if name not in known:
+                raise InputError(
+                    f"{self.train}: {option('drop')}: {unknown('column', name, known)}"
+                )
         splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
@@ -131,19 +131,23 @@ def read_part(
     index_base: int,
     format: str,
     drop: Sequence[str] = (),
+    known: list[str] | None = None,
 ) -> Part:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     ``columns`` are the names of label, query and split, "" where none is given, by the option that
-    gives them; features of ``drop`` are left out. Raises InputError for content that cannot be
-    used, and for names that are not there.
+    gives them; features of ``drop`` are left out. Names of all columns are added to ``known``.
+    Raises InputError for content that cannot be used, and for names that are not there.
     """
+    known = [] if known is None else known
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
     for start, what in _OTHER_FORMATS.items():
         if beginning.startswith(start):
             raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and _is_table(path)):
-        return _table_part(read_table(path, format), columns, drop)
+        table = read_table(path, format)
+        known += table.names
+        return _table_part(table, columns, drop)
     for given, column in columns.items():
         if column:
             raise InputError(
@@ -151,19 +155,17 @@ def read_part(
                 "leave it out"
             )
     rows = read_svmlight(path, index_base=index_base)
-    count = len(rows) if rows.queries is None else len(rows.queries)
+    count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
-    names = tuple(str(j + index_base) for j in range(rows.X.shape[1]))
-    left_out = set(drop)
-    kept = [j for j, name in enumerate(names) if name not in left_out]
-    X = rows.X if len(kept) == len(names) else rows.X[:, kept]
+    names = [str(j + index_base) for j in range(rows.X.shape[1])]
+    known += names
+    X = rows.X
+    if drop:
+        kept = [j for j, name in enumerate(names) if name not in drop]
+        X, names = X[:, kept], [names[j] for j in kept]
     return Part(
-        *(path, X, rows.y, rows.queries, hashed(ids)),
-        names=tuple(names[j] for j in kept),
-        split=None,
-        place=rows.place,
+        *(path, X, rows.y, rows.queries, hashed(ids), tuple(names), None, rows.place),
         numbered=not drop,
-        dropped=tuple(name for name in names if name in left_out),
     )
 
 
@@ -211,8 +213,7 @@ def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -
         table.column(label),
         table.column(query) if query else None,
         table.column(split) if split else None,
-        notes=notes,
-        dropped=[n for n in table.names if n in set(drop)],
+        notes,
     )
 
 

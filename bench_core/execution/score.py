@@ -56,7 +56,6 @@ def score_split(
     found = in_order(judged, path.places, threads)
     for p, ((of, k), (values, cost)) in enumerate(zip(path.places, found, strict=True)):
         first = values[metrics[0].name]
-        path.forget()
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
         primary.append(condensed)
@@ -115,7 +114,6 @@ def stored_values(
         means, rows = condense(means, rows)
         costs.append(means)
         bought.append(of.bought[k])
-        path.forget()
     metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
     arrays = metric, np.stack(costs), score.weights, rows, np.stack(bought)
     return StoredValues(split, tuple(kept), *(array.astype(np.float32) for array in arrays))

@@ -8,7 +8,7 @@ rebuilds the metric.
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -170,10 +170,7 @@ def number(default: float, doc: str) -> Any:
     """An option that is a finite number > 0."""
 
     def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
+        value = float(text)
         if not 0 < value < float("inf"):
             raise ValueError("must be a number above 0")
         return value
@@ -188,43 +185,30 @@ def build(text: str, families: dict[str, type[Any]]) -> Any:
         raise UsageError(
             f"metric {text!r}: write it as name, name@k or name@k(option=value), such as ndcg@5"
         )
-    metric = families.get(match["family"])
-    if metric is None:
-        name = match["family"]
-        if name.lower() in families:
-            raise UsageError(f"unknown metric {name!r}: did you mean {name.lower()}?")
-        raise UsageError(unknown("metric", name, families))
-    arguments: dict[str, Any] = {}
+    family, k, listed = match.groups()
+    if family not in families:
+        raise UsageError(unknown("metric", family, families))
+    metric, arguments = families[family], dict[str, Any]()
     options = {f.name: f for f in dataclasses.fields(metric)}
-    if match["k"] is not None:
-        arguments["k"] = _cut_off(text, match["k"], metric)
-    elif metric.needs_cut_off:
-        raise UsageError(f"metric {text!r} needs a cut-off, such as {metric.family}@5")
-    options.pop("k", None)
-    for key, value in _pairs(text, match["options"]):
-        if key not in options:
+    has_cut_off = options.pop("k", None) is not None
+    if k is None and metric.needs_cut_off:
+        raise UsageError(f"metric {text!r} needs a cut-off, such as {family}@5")
+    if k is not None:
+        if not has_cut_off:
+            raise UsageError(f"metric {text!r}: {family} has no cut-off, leave out @{k}")
+        if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
+            raise UsageError(f"metric {text!r}: the cut-off {k!r} must be a whole number from 1 up")
+        arguments["k"] = int(k)
+    for part in listed.split(",") if listed else ():
+        key, _, value = map(str.strip, part.partition("="))
+        if not value or key not in options or key in arguments:
             known = ", ".join(sorted(options)) or "none"
-            raise UsageError(f"metric {text!r}: unknown option {key!r}, known: {known}")
-        if key in arguments:
-            raise UsageError(f"metric {text!r}: option {key!r} is given twice, keep one")
+            raise UsageError(
+                f"metric {text!r}: write {part.strip()!r} as option=value, each option "
+                f"once; known: {known}"
+            )
         try:
             arguments[key] = options[key].metadata["read"](value)
         except ValueError as error:
             raise UsageError(f"metric {text!r}: {key}={value} {error}") from None
     return metric(**arguments)
-
-
-def _cut_off(text: str, k: str, metric: type[Any]) -> int:
-    if "k" not in {f.name for f in dataclasses.fields(metric)}:
-        raise UsageError(f"metric {text!r}: {metric.family} has no cut-off, leave out @{k}")
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
-        raise UsageError(f"metric {text!r}: the cut-off {k!r} must be a whole number from 1 up")
-    return int(k)
-
-
-def _pairs(text: str, options: str | None) -> Iterable[tuple[str, str]]:
-    for part in options.split(",") if options else ():
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip() or not value.strip():
-            raise UsageError(f"metric {text!r}: {part.strip()!r} is not option=value")
-        yield key.strip(), value.strip()

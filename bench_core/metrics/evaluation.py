@@ -39,9 +39,7 @@ def _judge(
         return metric.judge(scores, labels)
     with charging(f"metric {metric.name}"):
         found = metric.values(scores, labels.y, labels.queries, labels.multiplicity)
-    if not isinstance(found, MetricValues):
-        raise UsageError(f"metric {metric.name}: values gives {found!r:.40}, not MetricValues")
-    shapes = np.shape(found.values), np.shape(found.weights)
+        shapes = np.shape(found.values), np.shape(found.weights)
     if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
         fault = f"values of shape {shapes[0]} and weights of shape {shapes[1]}"
         raise UsageError(f"metric {metric.name}: {fault}; give one of each for every row or query")
@@ -60,7 +58,7 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     from bench_core.metrics import kernels
 
     labels = Labels(np.array([0.0, 1.0, 2.0]), Queries(np.array([0, 3])))
-    kernels.survey(labels.bounds, labels.y, labels.copies)  # the quickest to compile
-    if kernels.survey.stats.cache_misses:
+    rank(labels.y, labels, 1)
+    if kernels.rank.stats.cache_misses:
         say("compiling the ranking metrics, once per machine, a few seconds")
     evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)

@@ -19,8 +19,6 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     Quality improves strictly along the result; of equal points the first is kept.
     """
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
-    if cost.ndim != 1 or cost.shape != good.shape:
-        raise ValueError(f"cost and quality must be (p,), got {cost.shape} and {good.shape}")
     good = good if higher_is_better else -good
     usable = np.flatnonzero(~np.isnan(cost) & ~np.isnan(good))
     order = usable[np.lexsort((-good[usable], cost[usable]))]  # equals stay in order

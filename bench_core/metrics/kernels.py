@@ -25,8 +25,7 @@ from bench_core.metrics.built_in import Ranked
 _njit: Any = njit  # whose types lack some options
 _fast = _njit(cache=True, nogil=True)
 _inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
-_GRADES = 16  # whole grades that are counted, not sorted
-_SHORT = 32  # rows that insertion sort takes
+_SHORT = 32  # the deepest cut-off for which the best rows are kept by insertion
 
 
 @_inner
@@ -35,18 +34,6 @@ def _group_end(ranked: Ranked, i: int, stop: int) -> int:
     while i < stop and ranked.tied[i]:
         i += 1
     return i
-
-
-@_fast
-def survey(bounds: IntArray, y: FloatArray, copies: IntArray) -> tuple[IntArray, int]:
-    """Documents per query, and the first row whose label is no grade (-1 if none)."""
-    out = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for j in range(len(out)):
-        for i in range(bounds[j], bounds[j + 1]):
-            if not 0 <= y[i] < np.inf:
-                return out, i
-            out[j] += copies[i]
-    return out, -1
 
 
 @_inner
@@ -94,50 +81,6 @@ def dcg(
                 out[j] += total / n * _span(summed, terms, place, reach)
             i, place = end, place + n
     return out
-
-
-@_fast
-def ideal_dcg(
-    bounds: IntArray,
-    copies: IntArray,
-    y: FloatArray,
-    table: FloatArray,
-    terms: FloatArray,
-    summed: FloatArray,
-    top: int,
-) -> tuple[FloatArray, bool]:
-    """Discounted gain of the best possible order, by counting how often each grade occurs; False
-    where a grade is not small and whole."""
-    out = np.zeros(len(bounds) - 1)
-    held = np.zeros(_GRADES, dtype=np.int64)  # documents of each grade
-    for j in range(len(out)):
-        highest = _hold(y, copies, bounds[j], bounds[j + 1], held)
-        if highest < 0:
-            return out, False
-        place = 0
-        for grade in range(highest, 0, -1):
-            if held[grade] > 0 and place < top:
-                reach = min(place + held[grade], top)
-                out[j] += _gain(float(grade), table) * _span(summed, terms, place, reach)
-                place += held[grade]
-    return out, True
-
-
-@_inner
-def _hold(y: FloatArray, copies: IntArray, a: int, b: int, held: IntArray) -> int:
-    """Count rows ``a:b`` by grade; returns the highest, or -1 if not all are small and whole."""
-    for grade in range(_GRADES):
-        held[grade] = 0
-    highest = 0
-    for i in range(a, b):
-        if not y[i] < _GRADES:
-            return -1
-        grade = int(y[i])
-        if y[i] != grade:
-            return -1
-        held[grade] += copies[i]
-        highest = max(highest, grade)
-    return highest
 
 
 @_fast
@@ -302,7 +245,7 @@ def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
         if depth < b - a and depth <= _SHORT:
             stop[j] = _best(scores, a, b, depth, order)
         else:
-            _sort(scores, a, b, order)
+            order[a:b] = a + np.argsort(-scores[a:b], kind="mergesort")
             stop[j] = b
         tied[a] = False
         for i in range(a + 1, stop[j]):
@@ -340,29 +283,3 @@ def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> in
             order[end] = row
             end += 1
     return end
-
-
-@_inner
-def _sort(scores: FloatArray, a: int, b: int, order: IntArray) -> None:
-    """Order all rows ``a:b``: a stable merge sort over runs of insertion sort."""
-    width = _SHORT
-    for start in range(a, b, width):
-        for row in range(start, min(start + width, b)):
-            _insert(scores, order, start, row, row)
-    if b - a <= width:
-        return
-    spare = np.empty(b - a, dtype=np.int64)
-    while width < b - a:
-        for start in range(a, b, 2 * width):
-            middle, end = min(start + width, b), min(start + 2 * width, b)
-            i, k = start, middle
-            for to in range(start, end):
-                if k == end or (i < middle and scores[order[i]] >= scores[order[k]]):
-                    spare[to - a] = order[i]
-                    i += 1
-                else:
-                    spare[to - a] = order[k]
-                    k += 1
-        for i in range(a, b):
-            order[i] = spare[i - a]
-        width *= 2

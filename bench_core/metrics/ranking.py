@@ -107,13 +107,8 @@ class Ndcg(RankingMetric):
         def gained(order: Ranked) -> FloatArray:
             return np.asarray(_kernels().dcg(order, labels.y, table, terms, summed, top))
 
-        def best() -> FloatArray:
-            found, counted = _kernels().ideal_dcg(
-                labels.bounds, labels.copies, labels.y, table, terms, summed, top
-            )
-            return found if counted else gained(rank(labels.y, labels, top))
-
-        return _ratio(gained(ranked), labels.once(("ideal", self.gain, top), best))
+        ideal = labels.once(("ideal", self.gain, top), lambda: gained(rank(labels.y, labels, top)))
+        return _ratio(gained(ranked), ideal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +212,13 @@ def _totals(labels: Labels) -> IntArray:
     """Documents per query (q,); InputError where a label is no grade."""
 
     def make() -> IntArray:
-        total, bad = _kernels().survey(labels.bounds, labels.y, labels.copies)
-        if bad >= 0:
+        wrong = np.flatnonzero((labels.y < 0) | (labels.y == np.inf))
+        if len(wrong):
             raise InputError(
-                f"the label {labels.y[bad]:g} of row {bad} (counted from 0) is not a grade: "
-                "ranking needs finite grades >= 0"
+                f"the label {labels.y[wrong[0]]:g} of row {wrong[0]} (counted from 0) is not a "
+                "grade: ranking needs finite grades >= 0"
             )
-        return np.asarray(total)
+        return np.add.reduceat(labels.copies, labels.bounds[:-1])
 
     return labels.once("totals", make)
 

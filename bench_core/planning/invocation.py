@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bench_core.errors import one_line
-from bench_core.planning.option import Field, is_left_out, options_of, written
+from bench_core.planning.option import FLAG, Option, options_of
 from bench_core.planning.request import RunRequest
 
 FROM_PYTHON = "(from Python)"
 """Follows the name of data that were given as objects, and stands for such costs."""
-
-_VARIABLES = {"data": "X, y", "costs": "costs=costs"}
 
 
 def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
@@ -20,33 +18,39 @@ def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
     Python where data or costs came from there."""
     if given_from_python(request):
         return python_call(request, request.get("learners") or ())
-    kept = {field.name: value for field, value in _given(request, kind) if field.option.decides}
+    kept = {option.name: value for option, value in _given(request, kind) if option.decides}
     return shell_line(words(kept, kind))
 
 
 def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
     """The words of ``bench run`` for the fields of a request of a kind, in order."""
     made = ["bench", "run"]
-    for field, value in _given(request, kind):
-        form, flag = field.option.form, f"--{field.word}"
-        if form.flag:
+    for option, value in _given(request, kind):
+        flag = f"--{option.word}"
+        if option.form is FLAG:
             made.append(flag)
-        elif form.many and not form.commas:
+        elif option.form.many and not option.form.commas:
             made += [word for one in value for word in (flag, str(one))]
         else:
-            made += [flag, ",".join(map(written, value if form.many else [value]))]
+            made += [flag, ",".join(map(_written, value if option.form.many else [value]))]
     return made
 
 
-def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Field, Any]]:
+def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Option, Any]]:
     """The options of a request that must be written, with their values; one may stand for a list
     of one."""
-    for field in options_of(kind).values():
-        value = request.get(field.name, field.default)
-        if field.option.form.many and not isinstance(value, list | tuple | Mapping):
+    for option in options_of(kind).values():
+        value = request.get(option.name, option.default)
+        if option.form.many and not isinstance(value, list | tuple | Mapping):
             value = (value,) if value else ()
-        if not is_left_out(value, field.default):
-            yield field, value
+        default = option.default or ()
+        same = list(value) == list(default) if option.form.many else value == option.default
+        if not same and value not in (None, False, ""):
+            yield option, value
+
+
+def _written(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:
@@ -58,50 +62,35 @@ def given_from_python(request: Mapping[str, Any]) -> bool:
 def python_call(request: Mapping[str, Any], learners: Any) -> str:
     """The call that repeats the run with these learners; ``X``, ``y`` and ``costs`` stand for the
     objects that it was given."""
-    made = []
-    for field, value in _given({**request, "learners": learners}, RunRequest):
-        name, several = field.name, value if isinstance(value, list | tuple) else [value]
-        if not field.option.decides:
-            continue
-        if name in _VARIABLES and str(several[0]).endswith(FROM_PYTHON):
-            made.append(_VARIABLES[name])
-        elif name != "settings" or not isinstance(learners, Mapping):
-            made.append(f"{name}={value!r}")
-    made.sort(key=lambda word: word != _VARIABLES["data"])
+    made: list[str] = []
+    for option, value in _given({**request, "learners": learners}, RunRequest):
+        if option.name == "data" and str(value[0]).endswith(FROM_PYTHON):
+            made.insert(0, "X, y")
+        elif value == FROM_PYTHON:
+            made.append("costs=costs")
+        elif option.decides and not (option.name == "settings" and isinstance(learners, Mapping)):
+            made.append(f"{option.name}={value!r}")
     return one_line(f"bench_core.run({', '.join(made)})")
 
 
 def shell_line(line: Iterable[str]) -> str:
-    """Words as a line that bash and zsh take apart into them again; characters that a terminal may
-    obey, or would not show, are written as escapes."""
+    """Words as a line that bash and zsh take apart into them again."""
     return " ".join(map(shell_word, line))
 
 
 def shell_word(word: str) -> str:
-    """One word of such a line: ``$'...'`` where a character is not printable, byte by byte."""
-    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_shell_character, word))}'"
-
-
-def _shell_character(character: str) -> str:
-    if character in "'\\":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    wild = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", wild))
+    """A word of such a line; characters that a terminal may obey are written as escapes."""
+    # the quote in front makes ``repr`` escape the other kind
+    return shlex.quote(word) if word.isprintable() else f"$'{repr(chr(34) + word)[2:]}"
 
 
 def toml_literal(value: Any) -> str:
     """A parameter's value as settings and suites spell it; no value is the word none."""
     if value is None:
         return '"none"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
         inner = ", ".join(f"{key} = {toml_literal(v)}" for key, v in value.items())
         return f"{{{inner}}}"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(toml_literal, value))}]"
-    return str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)

@@ -1,202 +1,91 @@
-"""Options: how a field of a request is named, read, written, checked and documented.
+"""Options: fields of a request, each declared once with its help and its form.
 
-A field is declared once::
+    retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
 
-    retries: Annotated[int, Option("How often a failed job is tried again.", whole(0, 100))] = 0
-
-From that come the option of the command with its help and completion (``cli/options.py``), the
-argument of ``bench_core.run`` with its documentation (``api/keywords.py``), the check of values,
-and the command that repeats a run (``invocation.py``).
+From that come the option of the command with its completion (``cli/options.py``), the argument of
+``bench_core.run`` with its documentation (``api/keywords.py``), the check of values, and the
+command that repeats a run (``invocation.py``).
 """
 
+import dataclasses
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bench_core.errors import one_line, option, unknown
+from bench_core.errors import UsageError, one_line, option
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A way of writing values. ``read`` turns a text of the command into a value (ValueError where
-    it cannot), ``fault`` is why a value cannot be used, "" where it can.
+    """A kind of values: ``wanted`` describes them in messages, ``metavar`` stands for one in help,
+    ``read`` takes a text of the command for one (ValueError where it cannot), and ``fits`` tells
+    whether one can be used.
 
     ``many``: the value is a tuple, to which each text adds; ``commas``: several stand in one text.
     """
 
-    read: Callable[[str], Any]
-    fault: Callable[[Any], str]
+    wanted: str
+    metavar: str
+    read: Callable[[str], Any] = str
+    fits: Callable[[Any], bool] = lambda value: isinstance(value, str) and value != ""
     many: bool = False
     commas: bool = True
-    flag: bool = False
 
+    def of_text(self, text: str) -> Any:
+        """The value of a text. Raises ValueError where it is none that can be used."""
+        try:
+            value = self.read(text)
+            usable = bool(value) and all(map(self.fits, value)) if self.many else self.fits(value)
+        except ValueError:
+            usable = False
+        if not usable:
+            remedy = "" if text.strip() else "; leave the option out"
+            raise ValueError(f"{text!r} is not {self.wanted}{remedy}")
+        return value
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The description of a field for its users.
-
-    ``help`` may name other options, as ``{data}`` or ``{data:FILE}``; each front writes them in
-    its own way. ``python`` is added where Python takes more than texts. ``flags`` are those of the
-    command where the field's name is not enough, ``complete`` says which names a shell offers,
-    ``usual`` describes the default, ``variable`` is one of the environment. What decides no result
-    (``decides``) is left out of the command that repeats a run.
-    """
-
-    help: str
-    form: Form
-    python: str = ""
-    flags: tuple[str, ...] = ()
-    metavar: str = ""
-    complete: str = ""
-    usual: str = ""
-    variable: str = ""
-    decides: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """An option with the name and the default of its field."""
-
-    name: str
-    default: Any
-    option: Option
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """As given in the command, the long one last."""
-        return self.option.flags or (f"--{self.name.replace('_', '-')}",)
-
-    @property
-    def word(self) -> str:
-        """The long flag without dashes, by which messages name the option (``errors.option``)."""
-        return self.flags[-1].removeprefix("--")
-
-    def fault(self, value: Any) -> str:
-        """Why a value cannot be used, in one line, or "" where it can."""
-        if value == self.default and isinstance(value, type(self.default)):
-            return ""
-        form = self.option.form
-        if form.many and not isinstance(value, tuple | list):
-            return f"{self.text}: {short(value)} is not a list"
-        faults = map(form.fault, value if form.many else [value])
-        return next((f"{self.text}: {fault}" for fault in faults if fault), "")
-
-    @property
-    def text(self) -> str:
-        """The option as the reader of a message knows it."""
-        return option(self.word)
-
-
-def options_of(request: Any) -> dict[str, Field]:
-    """The options of a class of requests by their fields' names, in order."""
-    return _options_of(request)
-
-
-@cache
-def _options_of(request: Any) -> dict[str, Field]:
-    found = {}
-    for field in fields(request):
-        described = [x for x in getattr(field.type, "__metadata__", ()) if isinstance(x, Option)]
-        if described and field.default is not MISSING:
-            found[field.name] = Field(field.name, field.default, described[0])
-    return found
-
-
-class _Mention:
-    """An option in a help text: ``{data}``, or ``{data:FILE}`` with the placeholder of a value."""
-
-    def __init__(self, word: str) -> None:
-        self._word = word
-
-    def __format__(self, like: str) -> str:
-        return option(self._word, like=like)
-
-
-def help_of(field: Field, known: Mapping[str, Field]) -> str:
-    """The help of an option in the spelling of the front that shows it."""
-    return field.option.help.format_map({name: _Mention(f.word) for name, f in known.items()})
-
-
-def short(value: Any) -> str:
-    """A value in a message."""
-    return one_line(repr(value), 80)
-
-
-def _text_fault(value: Any) -> str:
-    return "" if isinstance(value, str) else f"must be text, not {short(value)}"
-
-
-def _name_fault(value: Any) -> str:
-    return "" if isinstance(value, str) and value else f"must be names or texts, not {short(value)}"
-
-
-def _bool_fault(value: Any) -> str:
-    return "" if value in (True, False) else f"must be True or False, not {short(value)}"
+    def checked(self, value: Any, where: str) -> Any:
+        """A value as it is kept. Raises UsageError, which begins with ``where``, for one that
+        cannot be used."""
+        if self.many and not isinstance(value, tuple | list):
+            raise UsageError(f"{where}: {short(value)} is not a list")
+        for one in value if self.many else [value]:
+            if not self.fits(one):
+                raise UsageError(f"{where}: {short(one)} is not {self.wanted}")
+        return tuple(value) if self.many else value
 
 
 def _names(text: str) -> tuple[str, ...]:
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
-        raise ValueError("an empty list: write a name, or leave the option out")
-    return tuple(found)
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _one_text(text: str) -> tuple[str, ...]:
-    return (text,)
-
-
-TEXT = Form(str, _text_fault)
-NAMES = Form(_names, _name_fault, many=True)
-TEXTS = Form(_one_text, _name_fault, many=True, commas=False)
-FLAG = Form(bool, _bool_fault, flag=True)
+TEXT = Form("text", "NAME", fits=lambda value: isinstance(value, str))
+NAMES = Form("a name", "NAMES", _names, many=True)
+TEXTS = Form("text", "TEXT", lambda text: (text,), many=True, commas=False)
+FLAG = Form("True or False", "", fits=lambda value: value in (True, False))
 
 
 def choice(*known: str) -> Form:
-    """One of these words."""
-
-    def fault(value: Any) -> str:
-        return "" if value in known else unknown("value", value, list(filter(None, known)))
-
-    return Form(str, fault)
+    """One of these words, or "" for none."""
+    return Form(f"one of {', '.join(known)}", "WORD", fits=lambda value: value in ("", *known))
 
 
-def whole(least: int, most: int | None = None, unit: str = "number") -> Form:
+def whole(least: int, most: float = math.inf) -> Form:
     """A whole number in a range."""
-    between = f"from {least} to {most}" if most is not None else f">= {least}"
-
-    def fault(value: Any) -> str:
-        fits = isinstance(value, int) and least <= value and (most is None or value <= most)
-        return "" if fits else f"{short(value)} is not a whole {unit} {between}"
-
-    def read(text: str) -> int:
-        number = int(text) if re.fullmatch(r"[+-]?\d+", text) else text
-        if why := fault(number):
-            raise ValueError(why)
-        return int(number)
-
-    return Form(read, fault)
+    between = f"from {least} to {most}" if most < math.inf else f">= {least}"
+    wanted = f"a whole number {between}"
+    return Form(wanted, "N", int, lambda v: isinstance(v, int) and least <= v <= most)
 
 
 def number(least: float) -> Form:
     """A number of at least this size."""
-
-    def fault(value: Any) -> str:
-        fits = isinstance(value, int | float) and least <= value < math.inf
-        return "" if fits else f"{short(value)} is not a number >= {least:g}"
-
-    def read(text: str) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            found = math.nan
-        if fault(found):
-            raise ValueError(f"{text!r} is not a number >= {least:g}")
-        return found
-
-    return Form(read, fault)
+    return Form(
+        f"a number >= {least:g}",
+        "NUMBER",
+        float,
+        lambda value: isinstance(value, int | float) and least <= value < math.inf,
+    )
 
 
 def whole_numbers(most: int) -> Form:
@@ -205,42 +94,98 @@ def whole_numbers(most: int) -> Form:
     def read(text: str) -> tuple[int, ...]:
         numbers: list[int] = []
         for name in _names(text):
-            match = re.fullmatch(r"(\d+)(?:-(\d+))?", name)
-            last = int(match[2] or match[1]) if match else -1
-            if match is None or not int(match[1]) <= last < int(match[1]) + 10_000:
-                raise ValueError(f"{name!r} is not a whole number or range: write 0,1,2 or 0-2")
-            numbers.extend(range(int(match[1]), last + 1))
+            first, dash, last = name.partition("-")
+            if dash and int(last) - int(first) > 10_000:
+                raise ValueError("so many were not meant")
+            numbers += range(int(first), int(last) + 1) if dash else [int(name)]
         return tuple(numbers)
 
-    return Form(read, whole(0, most).fault, many=True)
+    wanted = f"a whole number from 0 to {most} or several, as 0,1,2 or 0-2"
+    return Form(wanted, "NUMBERS", read, whole(0, most).fits, many=True)
 
 
 def quantity(
-    noun: str, number: type[int] | type[float], units: Mapping[str, float], example: str
+    wanted: str, metavar: str, kind: type[int] | type[float], units: Mapping[str, float]
 ) -> Form:
-    """A ``number`` with a unit out of a table, such as ``10m`` or ``4GiB``; 0 is no limit."""
+    """A number with a unit out of a table, such as ``10m`` or ``4GiB``; 0 is no limit."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
-        unit = units.get(match[2].lower()) if match else None
-        if match is None or unit is None or float(match[1]) == 0:
-            raise ValueError(f"{text!r} is not {noun}: write {example}")
-        return number(float(match[1]) * unit)
+        if match is None or match[2].lower() not in units:
+            raise ValueError("no number with a unit")
+        return kind(float(match[1]) * units[match[2].lower()])
 
-    def fault(value: Any) -> str:
-        fits = isinstance(value, int | float) and value >= 0
-        return "" if fits else f"must be a number >= 0, not {short(value)}"
-
-    return Form(read, fault)
+    return Form(wanted, metavar, read, number(0).fits)
 
 
-def written(value: Any) -> str:
-    """A value in the command."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A field of a request as its users see it.
+
+    ``help`` may name other options, as ``{data}`` or ``{data:FILE}``; each front writes them in
+    its own way. ``python`` is added where Python takes more than texts. ``short`` and ``long`` are
+    flags of the command where the field's name is not enough, ``complete`` says which names a shell
+    offers, ``usual`` describes the default, ``variable`` is one of the environment. What decides no
+    result (``decides``) is left out of the command that repeats a run.
+    """
+
+    name: str = ""
+    default: Any
+    help: str
+    form: Form
+    python: str = ""
+    short: str = ""
+    long: str = ""
+    metavar: str = ""
+    complete: str = ""
+    usual: str = ""
+    variable: str = ""
+    decides: bool = True
+
+    @property
+    def word(self) -> str:
+        """The long flag without dashes, by which messages name the option (``errors.option``)."""
+        return self.long or self.name.replace("_", "-")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """As given in the command, the long one last."""
+        return (*filter(None, [self.short]), f"--{self.word}")
+
+    def check(self, value: Any) -> None:
+        """Raise UsageError, which names the option, for a value that cannot be used."""
+        if value is not self.default and value != self.default:
+            self.form.checked(value, option(self.word))
 
 
-def is_left_out(value: Any, default: Any) -> bool:
-    """True for a value that need not be written: the default, or nothing."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return not value or list(value) == list(default or ())
-    return value is None or value is False or value == "" or value == default
+_BY_DEFAULT: dict[Any, Form] = {"": TEXT, (): NAMES, False: FLAG}
+
+
+def declared(default: Any, help: str, form: Form | None = None, **more: Any) -> Any:
+    """A field that is an option; without a ``form`` the default tells text, names and flags.
+    ``more`` are other fields of ``Option``."""
+    made = Option(default=default, help=help, form=form or _BY_DEFAULT[default], **more)
+    return dataclasses.field(default=default, metadata={"option": made})
+
+
+def options_of(request: Any) -> dict[str, Option]:
+    """The options of a class of requests by their fields' names, in order."""
+    return {
+        f.name: replace(f.metadata["option"], name=f.name)
+        for f in dataclasses.fields(request)
+        if "option" in f.metadata
+    }
+
+
+def help_of(described: Option, known: Mapping[str, Option]) -> str:
+    """The help of an option in the spelling of the front that shows it."""
+    return re.sub(
+        r"\{(\w+):?(\w*)\}",
+        lambda named: option(known[named[1]].word, like=named[2]),
+        described.help,
+    )
+
+
+def short(value: Any) -> str:
+    """A value in a message."""
+    return one_line(repr(value), 80)

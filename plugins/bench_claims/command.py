@@ -38,11 +38,10 @@ Examples:
 @options.few_options
 def command(
     suites: tuple[str, ...],
-    data_dir: Path | None,
+    data_dir: str,
     store: Path,
     output: Path | None,
     plugins: Sequence[str],
-    quiet: bool,
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
@@ -57,13 +56,11 @@ def command(
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
     deliver(ledger(verdicts), output)
-    options.note(tally(every), quiet)
+    options.note(tally(every))
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
-def suite_verdicts(
-    registry: Registry, name: str, store: Path, data_dir: Path | None
-) -> list[Verdict]:
+def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
     """The claims of one suite on its runs in the store, those that settle a claim best first.
 
     In this order of preference: without settings and prices of the user's, finished, the largest
@@ -95,7 +92,7 @@ def _verdict(
     claim: Claim,
     runs: Sequence[tuple[RunInfo, Callable[[], Any], Store]],
     suite: str,
-    data_dir: Path | None,
+    data_dir: str,
 ) -> Verdict:
     """That of the first run that settles the claim, else why none does."""
     from bench_claims.verdicts import ABSENT, SMALL, UNMEASURED, UNRUN, Verdict, settle

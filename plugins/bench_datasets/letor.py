@@ -99,7 +99,7 @@ def _splits(
         limit = ROWS.get(size, (len(part),) * 3)[split]
         if len(part) > limit:
             part = first_queries(part, limit)
-            notes.append(f"sample: the first {len(part)} of {len(rows)} rows of {name}")
+            notes.append(f"sample: the first {len(part)} of {len(rows.y)} rows of {name}")
         parts.append(part)
     names = tuple(str(j + 1) for j in range(prices.features))
     train, valid, test = parts

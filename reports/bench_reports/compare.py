@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Sequence
-from io import StringIO
-from itertools import chain, product, takewhile, zip_longest
+from itertools import product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,21 +12,19 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.completion import names_of
-from bench_core.cli.report import finished
-from bench_core.errors import UsageError, no_formula, one_line, printable, unknown
-from bench_core.terminal.tables import Table, console, plain_lines, show, write_text, written
+from bench_core.errors import UsageError, one_line, unknown
+from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import count, notices, quality
+from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
-    from bench_core.statistics.intervals import Interval
     from bench_core.statistics.pairs import Pair
 
-    Parts = Sequence[Table | str]
-
+SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
 
 MIX = "to cost just the budget"
@@ -75,68 +71,46 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
 def command(
     learners: tuple[str, ...],
     run: str,
-    budget: str | None,
-    budget_kind: str,
+    budgets: Sequence[Budget],
     datasets: tuple[str, ...],
     interest: float,
     output: Path | None,
     store: Path,
 ) -> int:
     """Compare LEARNERs of a run pair by pair."""
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
-    from bench_reports.budgets import named_datasets
 
-    if output is not None and output.suffix.lower() not in SUFFIXES:
+    suffix = output.suffix.lower() if output is not None else ""
+    if suffix not in SUFFIXES:
         raise UsageError(f"{output}: write the pairs as .tex, .csv or .txt")
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
-    if budget is None and budget_kind != "mean":
-        raise UsageError(f"--budget-kind {budget_kind} says what a --budget limits: give one")
-    no_limit = (Budget(math.inf),)
-    budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["learner"])))
     for name in names:
         if name not in known:
             raise UsageError(unknown("learner of this run", name, known))
     parts: list[Table | str] = [*notices(info)]
-    for name, within in product(named_datasets(frame, datasets), budgets):
+    for name, within in product(named_datasets(frame, datasets), budgets or [Budget(math.inf)]):
         own = frame[frame["dataset"] == name]
         parts += _answer(info, own, store, name, names, within, interest)
-    if output is None:
-        screen = console()
-        for part in parts:
-            if isinstance(part, Table):
-                show(part, screen)
-            else:
-                screen.out(printable(part), highlight=False)
-    elif not any(isinstance(part, Table) for part in parts):
-        lines = (part for part in parts if isinstance(part, str) and part)
-        raise UsageError("; ".join(lines))
-    else:
-        write_text(output, SUFFIXES[output.suffix.lower()](parts, interest))
+    tables = [part for part in parts if isinstance(part, Table)]
+    if output is not None and not tables:
+        raise UsageError("; ".join(str(part) for part in parts if part))
+    if suffix == ".csv":  # each pair with what is compared
+        rows = [[table.title, *row] for table in tables for row in table.rows]
+        deliver(Table(("comparison", *TITLES), rows), output)
+    elif suffix == ".tex" and output is not None:
+        write_text(output, as_latex(parts, interest))
         written(output)
+    else:
+        deliver_parts(parts, output)
     return 0
 
 
-def _as_text(parts: Parts, interest: float) -> str:
-    lines = ([part] if isinstance(part, str) else plain_lines(part) for part in parts)
-    return "\n".join(chain.from_iterable(lines)) + "\n"
-
-
-def _as_csv(parts: Parts, interest: float) -> str:
-    """Each pair with what is compared."""
-    lines = StringIO()
-    tables = [part for part in parts if isinstance(part, Table)]
-    rows = ([table.title, *row] for table in tables for row in table.rows)
-    csv.writer(lines, lineterminator="\n").writerows(
-        [("comparison", *TITLES), *([no_formula(cell) for cell in row] for row in rows)]
-    )
-    return lines.getvalue()
-
-
-def _as_latex(parts: Parts, interest: float) -> str:
+def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     """A table for each data set and budget, its sentences as comments below it."""
     from bench_reports.papers import latex_table
 
@@ -150,18 +124,13 @@ def _as_latex(parts: Parts, interest: float) -> str:
     lines = ["% needs \\usepackage{booktabs}"]
     for part, following in zip_longest(parts, parts[1:]):
         if isinstance(part, Table):
-            mixed = f"Each learner mixes two of its points {MIX}." if following == MIXED else ""
-            caption = " ".join([f"{part.title}.", how, mixed, *notes])
-            lines += [
-                "",
-                *latex_table(part, caption.strip(), f"pairs-{part.title.partition(',')[0]}"),
-            ]
+            mixed = [f"Each learner mixes two of its points {MIX}."] if following == MIXED else []
+            caption = " ".join([f"{part.title}.", how, *mixed, *notes])
+            label = f"pairs-{part.title.partition(',')[0]}"
+            lines += ["", *latex_table(part, caption, label)]
         elif part:
             lines.append(f"% {one_line(part)}")
     return "\n".join([*lines, ""])
-
-
-SUFFIXES = {".tex": _as_latex, ".csv": _as_csv, ".txt": _as_text, "": _as_text}
 
 
 def _answer(
@@ -177,7 +146,6 @@ def _answer(
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
-    from bench_reports.budgets import unaffordable
 
     store = Store(place)
     if budget.kind == "cap" and budget.amount not in caps_of(frame):
@@ -192,7 +160,18 @@ def _answer(
     at = "at their best" if math.isinf(budget.amount) else f"at {budget.words}"
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
-    rows = [_row(pair) for pair in pairs]
+    rows = [
+        [
+            f"{pair.a} {quality(pair.quality[0])}",
+            f"{pair.b} {quality(pair.quality[1])}",
+            f"{pair.difference.value:+.4f}",
+            "{:+.4f} to {:+.4f}".format(*pair.difference.interval),
+            f"{pair.difference.p:.4f}",
+            f"{pair.difference.adjusted:.4f}",
+            f"{pair.difference.equivalent:.0%}",
+        ]
+        for pair in pairs
+    ]
     title = f"{dataset}: {judge.name} {at}, {count(len(found), 'repeat')} of {units}"
     yield Table(TITLES, rows, "", TITLES[2:], title=title)
     if budget.kind == "mean" and math.isfinite(budget.amount):
@@ -204,27 +183,6 @@ def _answer(
     yield ""
 
 
-def _row(pair: Pair) -> list[str]:
-    one = pair.difference
-    return [
-        f"{pair.a} {quality(pair.quality[0])}",
-        f"{pair.b} {quality(pair.quality[1])}",
-        f"{one.value:+.4f}",
-        _interval(one.interval),
-        f"{one.p:.4f}",
-        f"{one.adjusted:.4f}",
-        f"{one.equivalent:.0%}",
-    ]
-
-
-def _interval(of: Interval) -> str:
-    return f"{of.low:+.4f} to {of.high:+.4f}"
-
-
-def _more(units: float) -> str:
-    return "more than 1000 times" if units > 1000 else f"{units:.2g}x"
-
-
 def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     one = pair.difference
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -233,8 +191,9 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     elif math.isinf(one.more_units):
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
-        much = f"that takes {_more(one.more_units)} the data"
-        yield f"{pair.a} and {pair.b} are not separated: {much}"
+        more = one.more_units
+        much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
+        yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
     ratio, edges = pair.cost_ratio, pair.cost_interval
     if math.isfinite(ratio):
         most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"

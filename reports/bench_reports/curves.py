@@ -9,19 +9,18 @@ and a last place without a limit.
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import FloatArray
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
-from bench_core.leaderboard.board import Board, Setting
+from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.board import Pick as Choice
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
@@ -74,15 +73,9 @@ class Curve:
 
     def settings(self) -> list[str]:
         """The setting that most repeats take at each step, in words."""
-        found = []
-        for step in self.picked:
-            chosen = Counter((pick.point, pick.params) for pick in step)
-            (point, params), n = chosen.most_common(1)[0]
-            setting = Setting(
-                json.loads(point or "{}"), json.loads(params or "{}"), self.varied, n, len(step)
-            )
-            found.append(one_line(setting.short))
-        return found
+        steps = (tuple((one.point, one.params) for one in step) for step in self.picked)
+        picks = (Choice(math.nan, math.nan, math.nan, own, self.varied) for own in steps)
+        return [one_line(pick.settings[0].short) for pick in picks]
 
 
 class Certainty(NamedTuple):
@@ -115,6 +108,10 @@ class View:
         known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
         return sorted(known, key=lambda pair: (sign * pair[0].quality[-1], pair[0].cost[-1]))
 
+    def caps(self) -> FloatArray:
+        """The caps that were measured, of a view of caps."""
+        return np.unique(np.concatenate([curve.budget for curve in self.curves]))
+
     def amounts(self, shares: Iterable[float]) -> list[float]:
         """The budgets at the places of the slider that have a limit."""
         return [share * self.whole for share in shares]
@@ -141,42 +138,28 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
 def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> View:
     points = selection.operating_points(own, metric.name, COST_OF[kind])
     frontiers = selection.curve(points, metric.higher_is_better)
-    parts = dict(list(frontiers.groupby("learner", observed=True)))
-    first = metric.name == board.metric
-    curves = [
-        _curve(str(name), parts[name], own[own["learner"] == name] if first else None)
-        for name in points["learner"].unique()
-        if name in parts
-    ]
+    curves = []
+    for name in points["learner"].unique():
+        part = frontiers[frontiers["learner"] == name]
+        if len(part):
+            shown = own[own["learner"] == name] if metric.name == board.metric else None
+            curves.append(_curve(str(name), part, shown))
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return View(metric, kind, whole, curves)
 
 
 def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
-    """The mean over repeats from the first budget at which every repeat can afford something."""
-    runs = [part for _, part in frontiers.groupby(list(selection.REPEAT), sort=True)]
-    costs = [run["valid_cost"].to_numpy(dtype=np.float64) for run in runs]
-    budget = np.unique(np.concatenate(costs))
-    # below this some repeat has no point yet, so a mean would be over fewer repeats
-    budget = budget[budget >= max(cost[0] for cost in costs)]
-    held = [np.searchsorted(cost, budget, "right") - 1 for cost in costs]
-    means = (
-        np.mean([run[name].to_numpy(float)[at] for run, at in zip(runs, held, strict=True)], axis=0)
-        for name in MEASURED
-    )
-    curve = Curve(learner, np.array([exact(one) for one in budget]), *means)
+    """The mean over repeats, with settings where their ``trials`` are given."""
+    mean, held = selection.mean_path(frontiers)
+    budget = np.array([exact(one) for one in mean["budget"]])
+    means = (frontiers[name].to_numpy(float)[held].mean(axis=0) for name in MEASURED)
+    curve = Curve(learner, budget, *means)
     if trials is None:
         return curve
-    return replace(curve, picked=_picked(runs, held), varied=varied_parameters(trials))
-
-
-def _picked(runs: Sequence[pd.DataFrame], held: Sequence[IntArray]) -> tuple[tuple[Pick, ...], ...]:
-    """By step the choice of every repeat."""
-    columns = [[run[name].tolist() for name in Pick._fields] for run in runs]
-    rows = [list(map(Pick, *own)) for own in columns]
-    by_repeat = [[own[k] for k in at] for own, at in zip(rows, held, strict=True)]
-    return tuple(zip(*by_repeat, strict=True))
+    picks = [*map(Pick, *(frontiers[name].tolist() for name in Pick._fields))]
+    picked = tuple(tuple(picks[row] for row in rows) for rows in held.T)
+    return replace(curve, picked=picked, varied=varied_parameters(trials))
 
 
 def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list[Curve]:
@@ -203,24 +186,17 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
 def slider(found: Sequence[Sequence[View]]) -> list[float]:
     """The places of the slider: ``shares`` over the first views, and the caps that were measured
     (a little above, as an amount may be rounded)."""
-    caps = {
-        float(cap / view.whole * (1 + 1e-9))
-        for views_of in found
-        for view in views_of
-        if view.kind == "cap"
-        for curve in view.curves
-        for cap in curve.budget
-    }
-    return sorted({*shares([views_of[0] for views_of in found if views_of]), *caps})
+    capped = [view for own in found for view in own if view.kind == "cap"]
+    caps = {cap / view.whole * (1 + 1e-9) for view in capped for cap in view.caps()}
+    return sorted({*shares([own[0] for own in found if own]), *map(float, caps)})
 
 
 def shares(firsts: Sequence[View]) -> list[float]:
     """Preferred numbers over the span of the curves, fewer of them the more curves there are."""
-    spans = [(view, curve) for view in firsts for curve in view.curves]
-    starts = [c.budget[c.budget > 0][0] / v.whole for v, c in spans if (c.budget > 0).any()]
+    spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
+    starts = [span[span > 0][0] for span in spans if (span > 0).any()]
     least = min(max(min(starts, default=1.0), _LEAST), 0.5)
-    most = max((c.budget[-1] / v.whole for v, c in spans), default=1.0)
-    most = min(max(float(most), 1.0), _MOST)
+    most = min(max(max((float(span[-1]) for span in spans), default=1.0), 1.0), _MOST)
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     found = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
     found = [share for share in found if least * 0.999 <= share <= most * 1.001]
@@ -258,14 +234,13 @@ def certify(
     the slider, from the same draws."""
     from bench_core.leaderboard.certainty import certified
 
-    own = [view for view in found if view.metric.name == board.metric]
-    places = [_certified_places(view, grid) for view in own]
-    budgets = tuple({budget: None for of in places for budget in of.values() if budget})
-    sure = certified(info, store, replace(board, budgets=budgets), frame)
+    own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
+    budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
+    sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
     made = {at.budget: at.rows for at in sure.standings}
     made[None] = tuple(row.standing for row in sure.rows if row.standing)
-    for view, of in zip(own, places, strict=True):
-        for place, budget in of.items():
+    for view, places in own:
+        for place, budget in places.items():
             for row in made.get(budget, ()):
                 if not math.isnan(row.interval.low):
                     none: list[Certainty | None] = [None] * (len(grid) + 1)
@@ -274,11 +249,11 @@ def certify(
     return replace(sure, budgets=board.budgets, standings=())
 
 
-def _certified_places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
+def _places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
     """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = view.amounts(grid)
     if view.kind == "cap":
-        caps = np.unique(np.concatenate([curve.budget for curve in view.curves]))
+        caps = view.caps()
         return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
     return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished
 from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
+from bench_reports.budgets import costs_in, named_datasets, unaffordable
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.bought_sensors import Purchase
@@ -39,7 +39,7 @@ The point is chosen on validation, shares are of test rows, averaged over repeat
 that add up; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
-@options.budget_options()
+@options.budget_options(several=False)
 @click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @options.output_option
@@ -47,8 +47,7 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.debug_option
 def command(
     run: str,
-    budget: str | None,
-    budget_kind: str,
+    budget: Budget | None,
     learner: str | None,
     datasets: tuple[str, ...],
     output: Path | None,
@@ -56,12 +55,12 @@ def command(
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
     from bench_core.leaderboard.bought_sensors import Purchase, chosen_within, purchases
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
-    from bench_reports.budgets import costs_in, named_datasets, unaffordable
 
     check_output(output)
-    within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
+    within = budget or Budget(math.inf)
     info, frame = finished(store, run)
     kept, rows = Store(store), []
     for name in named_datasets(frame, datasets):
@@ -74,32 +73,26 @@ def command(
         bought = purchases(kept, info.run, chosen)
         rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
-            _show(name, str(chosen["learner"].iloc[0]), within, bought, costs_in(own))
+            first = str(chosen["learner"].iloc[0])
+            show(_table(name, first, within, bought, costs_in(own)), console())
     if output is not None and rows:
         deliver(Table(("data set", *Purchase._fields), rows), output)
     return 0 if rows else 1
 
 
-def _show(name: str, learner: str, budget: Budget, bought: Sequence[Purchase], unit: str) -> None:
+def _table(name: str, learner: str, within: Budget, bought: Sequence[Purchase], unit: str) -> Table:
+    """The purchases of a learner for a terminal; what nobody buys is named below."""
     from bench_core.leaderboard.bought_sensors import NEVER, sentences
 
-    within = "at its best" if math.isinf(budget.amount) else f"within {budget.words}"
+    at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
     rows = [
         [one.features, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought
         if one.share > NEVER
     ]
-    title = f"{name}: what {learner} buys {within}{unit}"
-    footer = (*sentences(bought), *_droppable(bought))
-    table = Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)
-    show(table, console())
-
-
-def _droppable(bought: Sequence[Purchase]) -> Iterator[str]:
-    """The features that no row buys, by name."""
-    from bench_core.leaderboard.bought_sensors import NEVER
-
-    names = [one.features for one in bought if one.share == NEVER]
-    if names:
-        more = f", ... (all {len(names)}: -o features.csv)" if len(names) > NAMED else ""
-        yield f"can be dropped: {', '.join(names[:NAMED])}{more}"
+    footer = [*sentences(bought)]
+    if never := [one.features for one in bought if one.share == NEVER]:
+        more = f", ... (all {len(never)}: -o features.csv)" if len(never) > NAMED else ""
+        footer.append(f"can be dropped: {', '.join(never[:NAMED])}{more}")
+    title = f"{name}: what {learner} buys {at}{unit}"
+    return Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, visible
 from bench_core.leaderboard.board import Board, notes_of, notice
 from bench_core.planning.invocation import command
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from markupsafe import Markup
 
+    from bench_core.plugins import Registry
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
@@ -47,13 +49,14 @@ def write(
     output: Path | None,
     *,
     sections: Sequence[Section],
-    verbose: bool,
     store: Store | None = None,
+    registry: Registry | None = None,
 ) -> None:
     """Write the page, to stdout where no file is named."""
     from bench_core.leaderboard.assembly import boards
 
-    write_text(output or Path("-"), page(run, boards(run, frame), frame, sections, store))
+    text = page(run, boards(run, frame), frame, sections, store, registry)
+    write_text(output or Path("-"), text)
 
 
 def page(
@@ -62,10 +65,11 @@ def page(
     frame: pd.DataFrame,
     sections: Sequence[Section] = (),
     store: Store | None = None,
+    registry: Registry | None = None,
 ) -> str:
     """The whole page. Without a store it does not show how sure anything is."""
     sure, found = content(info, boards, frame, store)
-    return render(info, sure, found, frame, sections)
+    return render(info, sure, found, frame, sections, registry)
 
 
 def render(
@@ -74,6 +78,7 @@ def render(
     found: Content,
     frame: pd.DataFrame,
     sections: Sequence[Section] = (),
+    registry: Registry | None = None,
 ) -> str:
     """The text of the page. Names, errors and notes come from outside and are escaped."""
     # the policy allows just these two by their hashes, so a name with markup can run nothing
@@ -81,8 +86,8 @@ def render(
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
     for board in boards:
-        own = found.views[board.dataset]
-        columns, rows = page_tables.table(board, own[0], found.learners) if own else ([], [])
+        views = found.views[board.dataset]
+        columns, rows = page_tables.table(board, views[0], found.learners) if views else ([], [])
         parts.append((board, columns, rows))
     text: str = (
         environment()
@@ -95,10 +100,10 @@ def render(
             parts=parts,
             overview=page_tables.overview(boards, found.learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
-            by_area=page_tables.by_area(boards),
+            by_area=any(row.area for board in boards for row in board.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
-            facts=facts(info, frame),
+            facts=facts(info, frame, registry),
             command=command(info.request),
             data=json_text(page_data(info, boards, found)),
             style=style,
@@ -162,7 +167,7 @@ def public(section: Section) -> Section:
     return replace(section, rows=kept)
 
 
-def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
+def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list[tuple[str, str]]:
     """Facts of the run, as pairs of a term and a description."""
     from bench_core import __version__
 
@@ -183,28 +188,15 @@ def facts(info: RunInfo, frame: pd.DataFrame) -> list[tuple[str, str]]:
         ("Machine", "; ".join(sorted(set(map(str, frame["machine"].dropna().unique()))))),
         ("Fitting", f"{trials['fit_seconds'].fillna(0.0).sum():.0f} s in all"),
         ("Data", "; ".join(sorted(prints))),
-        ("Data from", "; ".join(_sources(info))),
-        ("Written by", " ".join((f"budget-bench {__version__}", *_project()))),
+        ("Data from", "; ".join(_sources(info, registry))),
+        ("Written by", f"budget-bench {__version__}"),
     ]
     return [(term, one_line(text)) for term, text in pairs if text]
 
 
-def _sources(info: RunInfo) -> list[str]:
+def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
     """The addresses of the data, of the data sets whose plugins are here and name one."""
-    from bench_core.plugins import load_registry
-
-    known = load_registry(without=["bench_methods"])
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
-    there = ((n, known.about_dataset(n).homepage) for n in names if n in known.datasets)
-    return [f"{name} {where}" for name, where in there if where]
-
-
-def _project() -> list[str]:
-    """The addresses that the installed package declares."""
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        declared = metadata("budget-bench").get_all("Project-URL") or []
-    except PackageNotFoundError:  # run from a folder
-        return []
-    return [line.rpartition(" ")[2] for line in declared]
+    known = registry.datasets if registry else {}
+    there = {name: dataset_of(known[name]).homepage for name in names if name in known}
+    return [f"{name} {where}" for name, where in there.items() if where]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
@@ -30,13 +31,11 @@ class Column:
     values: Sequence[float] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A learner by its place among all, the classes of its row, and its cells with values."""
+class TableRow(NamedTuple):
+    """A learner by its place among all, and the classes of its row."""
 
-    index: int
+    place: int
     css: str
-    cells: tuple[tuple[str, float | None], ...]
 
 
 def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Column], list[TableRow]]:
@@ -44,11 +43,9 @@ def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Colum
     own = {row.learner: row for row in board.rows}
     ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
     ranked.sort(key=lambda item: item[0].baseline)
-    rows = [row for row, *_ in ranked]
-    curves = [curve for _, curve, _, _ in ranked]
-    sures = [sure for _, _, sure, _ in ranked]
+    rows, curves, sures, places = zip(*ranked, strict=True)
     better = "down" if view.metric.higher_is_better else "up"
-    ranks = [rank_text(sure, k) for _, _, sure, k in ranked]
+    ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
     cheap = [cost(row.cheap.cost) if row.cheap else "-" for row in rows]
     features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
     trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
@@ -73,9 +70,8 @@ def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Colum
         TableRow(
             learners.index(row.learner),
             " ".join(["baseline"] * row.baseline + ["lead"] * bool(sure and sure.tier == 1)),
-            tuple((c.cells[k], c.values[k] if c.values else None) for c in columns),
         )
-        for k, (row, sure) in enumerate(zip(rows, sures, strict=True))
+        for row, sure in zip(rows, sures, strict=True)
     ]
 
 
@@ -127,22 +123,25 @@ def legend(board: Board, columns: Sequence[Column]) -> list[str]:
 def saving_sentences(board: Board) -> Iterator[str]:
     """The learner that keeps the quality at the least cost, and the one with the surest saving if
     that is another. A saving that was found by luck on validation does not count."""
-    kept = [row for row in board.rows if row.cheap and not row.reference and row.saving > 1]
-    kept = [row for row in kept if not (row.saved and row.saved.lost)]
+    kept = [
+        (row.cheap.cost, row)
+        for row in board.rows
+        if row.cheap and not row.reference and row.saving > 1 and not (row.saved and row.saved.lost)
+    ]
     if not (kept and board.reference):
         return
-    cheapest = min(kept, key=lambda r: (r.cheap.cost if r.cheap else math.inf, r.learner))
-    surest = max(kept, key=lambda r: (_least_saving(r), r is cheapest, r.learner))
+
+    def sure(row: Row) -> float:
+        return row.saved.interval.low if row.saved else row.saving
+
+    _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
+    _, surest = max(kept, key=lambda pair: (sure(pair[1]), pair[1] is cheapest, pair[1].learner))
     yield (
         f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
         f"{board.metric} at the least cost, {_paid(board, cheapest)}."
     )
     if surest is not cheapest:
         yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest)}."
-
-
-def _least_saving(row: Row) -> float:
-    return row.saved.interval.low if row.saved else row.saving
 
 
 def _paid(board: Board, row: Row) -> str:
@@ -156,12 +155,11 @@ def _paid(board: Board, row: Row) -> str:
     return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
 
 
-@dataclass(frozen=True, slots=True)
-class Overall:
+class Overall(NamedTuple):
     """A learner over all data sets; ``lacks``: no result on some of them, so it has no ``mean``.
     A cell has a text, and whether the learner is first there."""
 
-    index: int
+    place: int
     learner: str
     baseline: bool
     lacks: bool
@@ -182,7 +180,7 @@ def overview(
     there = {board.dataset: {row.learner for row in board.rows} for board in boards}
     counted = [there[board.dataset] for board in boards if board.rows and not board.same_as]
     rows = []
-    for index, learner in enumerate(learners):
+    for place, learner in enumerate(learners):
         own = ranked.get(learner, {})
         cells = tuple(
             (f"{own[name]:g}", own[name] == first[name])
@@ -194,12 +192,7 @@ def overview(
         mean = f"{means[learner]:.2f}" if own else "-"
         words = f"{firsts} of {len(names)}" if own else f"on {results} of {len(counted)}"
         name = one_line(learner)
-        rows.append(Overall(index, name, learner in baselines, not own, mean, words, cells))
+        rows.append(Overall(place, name, learner in baselines, not own, mean, words, cells))
     return sorted(
-        rows, key=lambda r: (r.lacks, r.baseline, means.get(learners[r.index], 0.0), r.learner)
+        rows, key=lambda r: (r.lacks, r.baseline, means.get(learners[r.place], 0.0), r.learner)
     )
-
-
-def by_area(boards: Sequence[Board]) -> bool:
-    """True if ranks without a limit are by area."""
-    return any(row.area for board in boards for row in board.rows)

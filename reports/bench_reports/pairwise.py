@@ -12,7 +12,6 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import uses_of
 from bench_core.leaderboard.board import Board
-from bench_core.statistics.bootstrap import Candidates
 from bench_core.statistics.bootstrap_data import Repeat, repeats
 from bench_core.statistics.point_selection import at_budget
 from bench_reports.curves import View
@@ -114,30 +113,20 @@ def _units(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
     it on validation; NaN where it has none."""
-    parts = [_chosen(repeat.candidates[name], budgets, higher) for repeat in found]
-    quality, cost = (
-        [np.concatenate(own) for own in zip(*part, strict=True)]
-        for part in zip(*parts, strict=True)
-    )
-    return quality, cost
-
-
-def _chosen(
-    one: Candidates, budgets: Sequence[float], higher: bool
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Test quality and cost by unit of one repeat at the point within each budget."""
-    valid, test = one.valid, one.test
-    cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-    quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
-    order = np.argsort(cost, kind="stable")
-    ordered = [quality[order][None]], [cost[order][None]]
-    places = [int(at_budget(budget, higher)(*ordered)[0].point[0]) for budget in budgets]
-    none = np.full(len(test.weights), np.nan)
-    quality_of, cost_of = (
-        [values[order[k]].astype(np.float64) if k >= 0 else none for k in places]
-        for values in (test.quality, test.cost)
-    )
-    return quality_of, cost_of
+    quality: list[list[FloatArray]] = [[] for _ in budgets]
+    cost: list[list[FloatArray]] = [[] for _ in budgets]
+    for repeat in found:
+        valid, test = repeat.candidates[name].valid, repeat.candidates[name].test
+        paid = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
+        reached = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
+        order = np.argsort(paid, kind="stable")
+        ordered = [reached[order][None]], [paid[order][None]]
+        for k, budget in enumerate(budgets):
+            at = int(at_budget(budget, higher)(*ordered)[0].point[0])
+            for values, kept in ((test.quality, quality[k]), (test.cost, cost[k])):
+                none = np.full(len(test.weights), np.nan)
+                kept.append(values[order[at]].astype(np.float64) if at >= 0 else none)
+    return [*map(np.concatenate, quality)], [*map(np.concatenate, cost)]
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:

@@ -19,6 +19,7 @@ from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.ranks import over_datasets
+from bench_core.plugins import load_registry
 from bench_core.protocols import Section
 from bench_core.results.operating_points import Criterion
 
@@ -318,7 +319,7 @@ def test_addresses_are_links_and_nothing_else_is() -> None:
 def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
     info = example.info(datasets=(example.use("letters"),))
     made = pd.DataFrame(example.rows("letters", "a", {}, [({"t": 1}, 0.8, 9.0)]))
-    found = Elements(page(info, boards(info, made), made)).elements
+    found = Elements(page(info, boards(info, made), made, registry=load_registry())).elements
     links = [a["href"] for tag, a in found if tag == "a"]
     assert "https://archive.ics.uci.edu/dataset/59" in links
     told = {a.get("property"): a["content"] for tag, a in found if tag == "meta" and "content" in a}

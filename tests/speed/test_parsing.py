@@ -31,7 +31,6 @@ from bench_core.datasets.user_files import FileData
 pytestmark = pytest.mark.speed
 
 ROWS = setting("ROWS", 20_000)
-THREADS = 2
 ROUNDS = 7
 PEER = "scikit-learn"
 SHAPE = f"{ROWS} x 519"
@@ -75,15 +74,14 @@ def test_reading_a_file(file: File, benchmark: Any, request: pytest.FixtureReque
     def theirs() -> Any:
         return load_svmlight_file(str(file.path), query_id=True, dtype=np.float32)
 
-    ours = read_svmlight(file.path, threads=THREADS)
+    ours = read_svmlight(file.path)
     X, y, _ = theirs()
     np.testing.assert_array_equal(ours.X, X.toarray())
     np.testing.assert_array_equal(ours.y, y)
     np.testing.assert_allclose(ours.X, file.values, rtol=file.tolerance)
     dense = f"{PEER}, dense"
     sides = {
-        "ours": lambda: read_svmlight(file.path, threads=THREADS),
-        "ours, one thread": lambda: read_svmlight(file.path, threads=1),
+        "ours": lambda: read_svmlight(file.path),
         PEER: theirs,
         dense: lambda: theirs()[0].toarray(),
     }
@@ -128,7 +126,7 @@ def test_reading_a_packed_file(rows: Examples, benchmark: Any, tmp_path: Path) -
     packed = tmp_path / "rows.svm.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
     sides = {
-        "ours": lambda: read_svmlight(packed, threads=THREADS),
+        "ours": lambda: read_svmlight(packed),
         "unpacking alone": lambda: gzip.decompress(packed.read_bytes()),
         PEER: lambda: load_svmlight_file(str(packed), query_id=True, dtype=np.float32),
     }

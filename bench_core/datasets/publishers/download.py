@@ -1,29 +1,26 @@
-"""A publisher's files: downloaded (verified, whole or not at all), and taken out of archives.
+"""A publisher's files: downloaded by pooch, verified, and taken out of archives.
 
 Where a member of an archive is written is decided here, never by the archive: paths in it are
-compared, not followed, and links are refused.
+compared, not followed.
 """
 
 import shutil
 import tarfile
-import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from bench_core._io.files import locked
 from bench_core.errors import InputError, one_line
 
-SECONDS = 30.0
-CHUNK = 1 << 18
-TRIES = 4
-PAUSE = 0.5  # seconds, longer after each failure
+SECONDS = 30.0  # without an answer
+CHUNK = 1 << 18  # bytes
+AGAIN = 2
+"""How often a transfer that failed is tried again."""
 Progress = Callable[[int, int], None]
 """Called often, with the bytes done and in all (0: not known)."""
 
@@ -49,6 +46,23 @@ def from_uci(number: int, archive: str, *files: str, bytes: int = 0) -> tuple[Do
     return (Download(url, archive, bytes=bytes, members={name: name for name in files}),)
 
 
+class _Bar:
+    """What pooch takes for a progress bar."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.total, self.done = progress, 0, 0
+
+    def update(self, size: int) -> None:
+        self.done += size
+        self.progress(min(self.done, self.total or self.done), self.total)
+
+    def reset(self) -> None:
+        self.done = 0
+
+    def close(self) -> None:
+        """Nothing is shown here."""
+
+
 def fetch(
     download: Download,
     folder: Path,
@@ -57,88 +71,33 @@ def fetch(
 ) -> Path:
     """The file in ``folder``, fetched unless it is there.
 
-    A cut transfer goes on where it stopped, in this call or the next. Raises InputError where there
-    is no network, where the answer is not the expected file, and where the folder cannot be
-    written; it ends with ``remedy``, what to do by hand.
+    Raises InputError where there is no network, where the answer is not the expected file, and
+    where the folder cannot be written; it ends with ``remedy``, what to do by hand.
     """
     import pooch
     from requests import RequestException
 
-    to = folder / download.file
     pooch.get_logger().setLevel("WARNING")
-    transfer = partial(_transfer, part=to.with_name(f".{to.name}.part"), progress=progress)
-    sha256 = f"sha256:{download.sha256}" if download.sha256 else None
-    reason = ""
+    name, to = download.file, folder / download.file
+    sums = {name: f"sha256:{download.sha256}" if download.sha256 else None}
+    files = pooch.create(
+        folder, "", registry=sums, urls={name: download.url}, retry_if_failed=AGAIN
+    )
+    http = pooch.HTTPDownloader(_Bar(progress), CHUNK, timeout=SECONDS)
     try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        with locked(to.with_name(f".{to.name}.lock")):
-            if not to.is_file():
-                pooch.retrieve(download.url, sha256, to.name, to.parent, downloader=transfer)
-                try:
-                    check_file(to, size=download.bytes)
-                except ValueError:
-                    to.unlink()
-                    raise
+        files.fetch(name, downloader=http)
+        check_file(to, size=download.bytes)
     except RequestException as error:
-        reason = _reason(error)
+        reason = str(error)
     except ValueError as error:
+        to.unlink(missing_ok=True)
         reason = f"not the expected file ({error})"
     except OSError as error:
         raise InputError(f"{to}: cannot be written ({error.strerror or error})") from error
-    if reason:
-        remedy = remedy or f"get it by hand and put it at {to}"
-        raise InputError(f"{download.url}: {one_line(reason, 300)}; try again, or {remedy}")
-    return to
-
-
-def _reason(error: Exception) -> str:
-    """The words of an error of requests, without those of the libraries below that wrap it."""
-    inner = error.args[0] if error.args else error
-    inner = getattr(inner, "reason", None) or inner
-    return str(inner.args[0] if isinstance(inner, Exception) and inner.args else inner)
-
-
-def _transfer(url: str, to: str, _: Any, *, part: Path, progress: Progress) -> None:
-    """Fetch a file (a downloader of pooch). What has come is kept in ``part`` for the next try."""
-    from requests import ConnectionError, HTTPError, Timeout
-    from requests.exceptions import ChunkedEncodingError
-
-    for tried in range(1, TRIES + 1):
-        try:
-            _continue(url, part, progress)
-            break
-        except (ConnectionError, Timeout, ChunkedEncodingError):
-            if tried == TRIES:
-                raise
-        except HTTPError as error:
-            status = 0 if error.response is None else error.response.status_code
-            if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # another file than before
-                part.unlink(missing_ok=True)
-            elif tried == TRIES or status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise
-        time.sleep(tried * PAUSE)
-    shutil.move(part, to)
-
-
-def _continue(url: str, part: Path, progress: Progress) -> None:
-    import requests
-
-    done = part.stat().st_size if part.exists() else 0
-    # packed on the way it would have another length than the one to go on from
-    headers = {"User-Agent": "budget-bench", "Accept-Encoding": "identity"}
-    if done:
-        headers["Range"] = f"bytes={done}-"
-    with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
-        answer.raise_for_status()
-        # a server without ranges sends the whole file again
-        done = done if answer.status_code == HTTPStatus.PARTIAL_CONTENT else 0
-        length = int(answer.headers.get("Content-Length", 0))
-        total = done + length if length else 0
-        with part.open("ab" if done else "wb") as out:
-            for block in answer.iter_content(CHUNK):
-                out.write(block)
-                done += len(block)
-                progress(done, total)
+    else:
+        return to
+    remedy = remedy or f"get it by hand and put it at {to}"
+    raise InputError(f"{download.url}: {one_line(reason, 300)}; try again, or {remedy}")
 
 
 def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
@@ -155,51 +114,40 @@ def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
     """Write each member (path in the archive, with or without leading folders) to ``folder``.
 
-    Raises InputError for what is no archive, damaged, encrypted, lacks a member or holds it twice,
-    or holds a link in its place.
+    Raises InputError for what is no archive, damaged, encrypted, lacks a member as a plain file or
+    holds it twice.
     """
-    with _readable(archive), ExitStack() as held:
-        files = _contents(archive, held)
-        for want, name in members.items():
-            found = [f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")]
-            if len(found) != 1:
-                how = "no" if not found else f"{len(found)} files"
-                raise InputError(f"{archive}: {how} {want} in it; get the publisher's archive")
-            source = files[found[0]]()
-            if source is None:
-                raise InputError(f"{archive}: {want} is a link; get the publisher's archive")
-            to = folder / name
-            to.parent.mkdir(parents=True, exist_ok=True)
-            with source, to.open("wb") as out:
-                shutil.copyfileobj(source, out)
-
-
-@contextmanager
-def _readable(archive: Path) -> Iterator[None]:
     damaged = (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError)
     try:
-        yield
-    except (*damaged, RuntimeError) as error:
+        with ExitStack() as held:
+            files = _contents(archive, held)
+            for want, name in members.items():
+                found = [f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")]
+                if len(found) != 1:
+                    how = "no" if not found else f"{len(found)} files"
+                    raise InputError(f"{archive}: {how} {want} in it; get the publisher's archive")
+                to = folder / name
+                to.parent.mkdir(parents=True, exist_ok=True)
+                with files[found[0]]() as source, to.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    except (*damaged, RuntimeError, OSError) as error:
         raise InputError(
-            f"{archive}: damaged or encrypted archive ({error}); get the file again"
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f"{archive}: cannot be unpacked ({error.strerror or error}); check file and disk"
+            f"{archive}: cannot be unpacked ({error}); get the file again, or check the disk"
         ) from error
 
 
-def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes] | None]]:
-    """The files of an archive, each with what opens it (None for a link)."""
+def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes]]]:
+    """The plain files of an archive, each with what opens it."""
     if zipfile.is_zipfile(archive):
         z = held.enter_context(zipfile.ZipFile(archive))
-        links = {i.filename for i in z.infolist() if i.external_attr >> 28 == 0o12}
-        names = (i.filename for i in z.infolist() if not i.is_dir())
-        return {n: (lambda: None) if n in links else partial(z.open, n) for n in names}
+        return {i.filename: partial(z.open, i) for i in z.infolist() if not i.is_dir()}
     if tarfile.is_tarfile(archive):
         tar = held.enter_context(tarfile.TarFile.open(archive))
-        entries = (e for e in tar.getmembers() if not e.isdir())
-        return {
-            e.name: partial(tar.extractfile, e) if e.isreg() else (lambda: None) for e in entries
-        }
+
+        def opened(entry: tarfile.TarInfo) -> IO[bytes]:
+            file = tar.extractfile(entry)
+            assert file is not None  # a plain file
+            return file
+
+        return {e.name: partial(opened, e) for e in tar.getmembers() if e.isreg()}
     raise InputError(f"{archive}: neither a zip nor a tar archive; get the file again")

@@ -44,26 +44,26 @@ class Facts:
     def faults(self, splits: Splits) -> list[str]:
         """What does not fit, in words; empty where all does."""
         parts = (splits.train, splits.valid, splits.test)
-        found = tuple(len(p) for p in parts)
-        if len(self.rows) == 1:
-            found = (sum(found),)
-        faults = []
-        if any(w not in (0, f) for w, f in zip(self.rows, found, strict=False)):
-            faults.append(f"{_slashed(found)} rows instead of {_slashed(self.rows)}")
+        rows = tuple(map(len, parts)) if len(self.rows) == 3 else (sum(map(len, parts)),)
         features = splits.train.X.shape[1]
-        if self.features not in (0, features):
-            faults.append(f"{features} features instead of {self.features}")
-        if self.labels:
-            y = np.concatenate([p.y for p in parts])
-            values, counts = np.unique(y, return_counts=True)
-            labels = dict(zip(values.tolist(), counts.tolist(), strict=True))
-            if labels != dict(self.labels):
-                faults.append(f"labels {labels} instead of {dict(self.labels)}")
+        values, counts = np.unique(np.concatenate([p.y for p in parts]), return_counts=True)
+        labels = dict(zip(values.tolist(), counts.tolist(), strict=True))
         low = min(float(np.fmin.reduce(p.X, axis=None, initial=np.inf)) for p in parts)
         high = max(float(np.fmax.reduce(p.X, axis=None, initial=-np.inf)) for p in parts)
+        faults = []
+        if any(wanted not in (0, n) for wanted, n in zip(self.rows, rows, strict=False)):
+            faults.append(f"{_slashed(rows)} rows instead of {_slashed(self.rows)}")
+        if self.features not in (0, features):
+            faults.append(f"{features} features instead of {self.features}")
+        if self.labels and labels != dict(self.labels):
+            faults.append(f"labels {labels} instead of {dict(self.labels)}")
         if low < self.low or high > self.high:
             faults.append(f"values {low:g} to {high:g} outside {self.low:g} to {self.high:g}")
         return faults
+
+
+def _slashed(numbers: tuple[int, ...]) -> str:
+    return "/".join(str(n) if n else "?" for n in numbers)
 
 
 def home_of(dataset: Dataset) -> str:
@@ -91,29 +91,19 @@ def fetch_dataset(
 ) -> None:
     """Download, unpack, verify and put in place.
 
-    Raises UsageError where there is nothing to download, InputError where it fails; what was
-    transferred is kept for the next try, and nothing else is.
+    Raises UsageError where there is nothing to download, InputError where it fails.
     """
     dataset = dataset_of(dataset)
     if not dataset.downloads:
         raise UsageError(_nothing_to_fetch(dataset))
-    transfers = source.folder / WORK / home_of(dataset)
-    with _staged(dataset, source) as stage:
-        home = stage / home_of(dataset)
+    with _staged(dataset, source, say) as home:
         for download in dataset.downloads:
             say(f"fetching {download.url}")
-            fetched = fetch(download, transfers, progress, _by_hand(dataset))
-            try:
-                if download.members:
-                    say(f"unpacking {download.file}")
-                    unpack(fetched, download.members, home)
-                else:
-                    _copy(fetched, home / download.file)
-            except InputError:
-                fetched.unlink()  # the next try begins again
-                raise
-        shutil.rmtree(transfers, ignore_errors=True)
-        _verify(dataset, DataFolder(stage), say)
+            fetched = fetch(download, home, progress, _by_hand(dataset))
+            if download.members:
+                say(f"unpacking {download.file}")
+                unpack(fetched, download.members, home)
+                fetched.unlink()
 
 
 def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
@@ -123,23 +113,34 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
         raise UsageError(_nothing_to_fetch(dataset))
     if not taken.exists():
         raise InputError(f"{taken}: no such file or folder; check the name")
-    with _staged(dataset, source) as stage:
-        home = stage / home_of(dataset)
+    inside = [name.removeprefix(f"{home_of(dataset)}/") for name in dataset.files]
+    members = {d.file: d.members for d in dataset.downloads if d.members}
+    with _staged(dataset, source, say) as home:
         if taken.is_dir():
-            _import_folder(dataset, DataFolder(taken), home)
+            given = DataFolder(taken)
+            for name in inside:
+                if given.has(name):
+                    _copy(given.find(name), home / name)
+            if not is_there(dataset, DataFolder(home.parent)):  # archives, not unpacked
+                for file in filter(given.has, members):
+                    unpack(given.find(file), members[file], home)
         elif taken.name.endswith(ARCHIVES) and taken.name not in dataset.files:
             _check(dataset, taken, dataset.sums.get(taken.name, ""))
             say(f"unpacking {taken.name}")
-            known = {d.file: d.members for d in dataset.downloads}.get(taken.name)
-            inside = [_inside(dataset, name) for name in dataset.files]
-            unpack(taken, known or dict(zip(inside, inside, strict=True)), home)
+            unpack(taken, members.get(taken.name) or dict(zip(inside, inside, strict=True)), home)
         else:
-            _copy(taken, home / _file_called(dataset, taken))
-        staged = DataFolder(stage)
+            plain = taken.name.removesuffix(".gz")
+            own = [n for n in inside if Path(n).name.removesuffix(".gz") == plain]
+            if not own:
+                files = ", ".join(dataset.files)
+                raise InputError(
+                    f"{taken}: no file of {dataset.name} has this name; it has {files}"
+                )
+            _copy(taken, home / own[0])
+        staged = DataFolder(home.parent)
         if not is_there(dataset, staged):
             missing = ", ".join(n for n in dataset.files if not staged.has(n))
             raise InputError(f"{taken}: no {missing} in it; name the folder of all files")
-        _verify(dataset, staged, say)
 
 
 def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
@@ -159,10 +160,6 @@ def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple
         (str(path), str(path.stat().st_size), "as published" if sha256 else "not known")
         for path, sha256 in _present(dataset, source)
     ]
-
-
-def _inside(dataset: Dataset, name: str) -> str:
-    return name.removeprefix(f"{home_of(dataset)}/")
 
 
 def _again(dataset: CompleteDataset) -> str:
@@ -211,21 +208,18 @@ def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
 
 
 def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Path, str]]:
-    """The files that are there, each with the sum known for it, "" where none is."""
+    """The files that are there, packed or not, each with the sum known for it, "" for none."""
     for name in dataset.files:
         if source.has(name):
             path = source.find(name)
-            yield path, dataset.sums.get(_as_found(name, path), "")
-
-
-def _as_found(name: str, path: Path) -> str:
-    """The name of a file as it lies there: packed or not."""
-    return name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else "")
+            found = name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else "")
+            yield path, dataset.sums.get(found, "")
 
 
 @contextmanager
-def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
-    """A temporary data folder; its ``home`` moves into the true one when the block ends well."""
+def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[Path]:
+    """A temporary folder for the files; when the block ends well they are verified and move into
+    the data folder."""
     home = source.folder / home_of(dataset)
     for name in dataset.files:
         if source.has(name) and home not in source.find(name).parents:
@@ -233,24 +227,23 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
                 f"{source.find(name)}: already there; remove it first, or say "
                 f"'bench data verify {dataset.name}'"
             )
-    stage = source.folder / WORK / f"{home_of(dataset)}.new"
+    work = source.folder / WORK
+    stage = work / f"{home_of(dataset)}.new"
+    made = stage / home_of(dataset)
     with ExitStack() as held:
         try:
-            stage.parent.mkdir(parents=True, exist_ok=True)
+            work.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(stage.with_suffix(".lock")))
             shutil.rmtree(stage, ignore_errors=True)  # of a process that was killed
-            stage.mkdir()
+            made.mkdir(parents=True)
         except OSError as error:
             raise InputError(
                 f"{source.folder}: cannot be written ({error.strerror}); "
                 "name another with --data-dir"
             ) from error
         held.callback(shutil.rmtree, stage, ignore_errors=True)
-        yield stage
-        made = stage / home_of(dataset)
-        if not home.exists():  # whole or not at all
-            made.rename(home)
-            return
+        yield made
+        _verify(dataset, DataFolder(stage), say)
         for path in sorted(p for p in made.rglob("*") if p.is_file()):
             to = home / path.relative_to(made)
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -258,6 +251,8 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
 
 
 def _copy(path: Path, to: Path) -> None:
+    """Copy a file, which stays packed or not."""
+    to = to.with_name(to.name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""))
     to.parent.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copyfile(path, to)
@@ -265,30 +260,3 @@ def _copy(path: Path, to: Path) -> None:
         raise InputError(
             f"{path}: cannot be copied ({error.strerror}); check file and disk"
         ) from error
-
-
-def _import_folder(dataset: CompleteDataset, given: DataFolder, home: Path) -> None:
-    for name in dataset.files:
-        inside = _inside(dataset, name)
-        if given.has(inside):
-            path = given.find(inside)
-            _copy(path, home / _as_found(inside, path))
-    if is_there(dataset, DataFolder(home.parent)):
-        return
-    for download in dataset.downloads:  # the publisher's archives, not unpacked
-        if download.members and given.has(download.file):
-            unpack(given.find(download.file), download.members, home)
-
-
-def _file_called(dataset: CompleteDataset, path: Path) -> str:
-    plain = path.name.removesuffix(".gz")
-    for name in dataset.files:
-        if Path(name).name.removesuffix(".gz") == plain:
-            return str(Path(_inside(dataset, name)).with_name(path.name))
-    raise InputError(
-        f"{path}: no file of {dataset.name} has this name; it has {', '.join(dataset.files)}"
-    )
-
-
-def _slashed(numbers: tuple[int, ...]) -> str:
-    return "/".join(str(n) if n else "?" for n in numbers)

@@ -1,14 +1,12 @@
-"""Compiled kernels that read SVMlight bytes. Imported only where files are large.
+"""The compiled kernel that reads SVMlight bytes. Imported only where files are large.
 
 A number's first 18 digits become an integer w, its value is w * 10**scale. That is exact where w
 and the power of ten are float64 without rounding (Clinger 1990). Elsewhere it is within 4e-16 of
 the number, relatively, which nearly always settles the float32. What is not settled, or not in the
 grammar, is left to ``svmlight.parse_line``, which reads or refuses the line.
 
-Every buffer must end with a line break: loops stop there without asking for the length.
-For speed, nothing here may raise, which would have numba count the arrays' owners at every cell,
-bytes are not compared in chains (``a < b < c``), which numba compiles badly, and the inner loops
-index by unsigned numbers, which never count from the end.
+The buffer must end with a line break: loops stop there without asking for the length. Nothing here
+may raise, which would have numba count the arrays' owners at every cell.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -24,22 +22,18 @@ POWERS = np.array([float(f"1e{e}") for e in range(81)])
 EXACT, EXACT_POWER = 2**53, 22
 FULL = 10**17  # w has 18 digits and cannot take another
 BELOW, ABOVE = 1 - 9e-16, 1 + 9e-16
+BREAK, HASH, COLON, POINT, PLUS, MINUS = b"\n#:.+-"
+_E, _N, _A, _Q, _I, _D = b"enaqid"
+LOWER = 32  # the bit that makes a letter a small one
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _after_blanks(buf: Any, at: Any) -> Any:
     while True:
         c = buf[np.uint64(at)]
-        if c != 32 and (c < 9 or c > 13 or c == 10):
+        if c != 32 and (c < 9 or c > 13 or c == BREAK):
             return at
         at += 1
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _content_end(buf: Any, at: Any) -> Any:
-    while buf[np.uint64(at)] != 10 and buf[np.uint64(at)] != 35:  # line break, #
-        at += 1
-    return at
 
 
 # not inlined by numba, which would compile it eight times; without ways in from Python and C
@@ -72,20 +66,20 @@ def _whole(buf: Any, at: Any) -> Any:
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _number(buf: Any, at: Any) -> Any:
     """(float64, whether it is exact, position after it); NaN and not exact where is no number."""
-    sign = -1.0 if buf[at] == 45 else 1.0
-    begin = at + (buf[at] == 45 or buf[at] == 43)  # - +
+    sign = -1.0 if buf[at] == MINUS else 1.0
+    begin = at + (buf[at] == MINUS or buf[at] == PLUS)
     w, at, scale = _digits(buf, begin, np.int64(0))
     sound = at > begin
-    if buf[at] == 46:  # .
+    if buf[at] == POINT:
         begin = at + 1
         w, at, excess = _digits(buf, begin, w)
         scale += excess + begin - at
         sound = sound or at > begin
-    elif not sound and buf[at] | 32 == 110 and buf[at + 1] | 32 == 97 and buf[at + 2] | 32 == 110:
-        return np.nan, True, at + 3
-    if buf[at] | 32 == 101:  # e E
-        raised = buf[at + 1] != 45
-        begin = at + 1 + (buf[at + 1] == 45 or buf[at + 1] == 43)
+    elif not sound and buf[at] | LOWER == _N and buf[at + 1] | LOWER == _A:
+        return np.nan, buf[at + 2] | LOWER == _N, at + 3
+    if buf[at] | LOWER == _E:
+        raised = buf[at + 1] != MINUS
+        begin = at + 1 + (buf[at + 1] == MINUS or buf[at + 1] == PLUS)
         exponent, at, _ = _digits(buf, begin, np.int64(0))
         scale += exponent if raised else -exponent
         sound = sound and at > begin
@@ -98,80 +92,50 @@ def _number(buf: Any, at: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def count_rows(buf: Any) -> Any:
-    """Rows in ``buf`` and the largest index on them, as written, at least -1.
-
-    Looks at the last cell of each line only: a line whose indices do not rise is found later.
-    """
-    at, rows, largest = 0, 0, -1
-    while at < len(buf):
-        begin = _after_blanks(buf, at)
-        colon = at = _content_end(buf, begin)
-        rows += at > begin
-        while colon > begin and buf[colon] != 58:
-            colon -= 1
-        first = colon
-        while first > begin and buf[first - 1] >= 48 and buf[first - 1] <= 57:
-            first -= 1
-        if first > begin and _after_blanks(buf, first - 1) == first:
-            index, _ = _whole(buf, first)
-            largest = max(largest, index)
-        while buf[at] != 10:
-            at += 1
-        at += 1
-    return rows, largest
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def read_rows(
-    buf: Any, base: Any, column: Any, huge_is_missing: Any, X: Any, y: Any, qid: Any, left: Any
+    buf: Any, at: Any, row: Any, base: Any, column: Any, huge: Any, X: Any, y: Any, qid: Any
 ) -> Any:
-    """Read the lines of ``buf`` into X (n, kept), 0 before, y (n,) and qid (n,), -1 before.
+    """Read lines from position ``at`` into X (n, kept), 0 before, y (n,) and qid (n,), -1 before.
 
     ``column`` (d,) is the place of feature j, -1 for none. Values beyond float32 are NaN if
-    ``huge_is_missing``, else faults. Returns how many rows of ``left`` (n, 3) are written, each a
-    data row and the begin and end of what Python must read for it: all of its line, or its label.
+    ``huge``. Stops before a line that it cannot settle: returns its position and row.
     """
-    at, row, used = 0, 0, 0
     while at < len(buf):
-        line = _after_blanks(buf, at)
-        at = line
-        if buf[at] != 10 and buf[at] != 35:
-            y[row], exact, label_end = _number(buf, at)
-            at, last, settled = label_end, -1, True
+        line = at
+        at = _after_blanks(buf, at)
+        if buf[at] != BREAK and buf[at] != HASH:
+            y[row], settled, at = _number(buf, at)
+            settled = settled and np.isfinite(y[row])
+            last = -1
             while settled:
                 gap = at
                 at = _after_blanks(buf, at)
-                if buf[at] == 10 or buf[at] == 35:
+                if buf[at] == BREAK or buf[at] == HASH:
                     break
                 settled = at > gap
-                if last < 0 and qid[row] < 0 and buf[at] == 113:  # qid:
-                    settled = settled and buf[at + 1] == 105 and buf[at + 2] == 100
-                    if settled and buf[at + 3] == 58:
+                if last < 0 and qid[row] < 0 and buf[at] == _Q:
+                    settled = settled and buf[at + 1] == _I and buf[at + 2] == _D
+                    if settled and buf[at + 3] == COLON:
                         qid[row], at = _whole(buf, at + 4)
                     settled = settled and qid[row] >= 0
                     continue
                 feature, at = _whole(buf, at)
                 feature -= base
-                if feature <= last or feature >= len(column) or buf[at] != 58 or not settled:
+                if feature <= last or feature >= len(column) or buf[at] != COLON or not settled:
                     settled = False
                     break
                 last = feature
                 value, sure, at = _number(buf, at + 1)
                 cell = np.float32(value)
-                sure = sure or np.float32(value * BELOW) == np.float32(value * ABOVE)
+                settled = sure or np.float32(value * BELOW) == np.float32(value * ABOVE)
                 if np.isinf(cell):
-                    cell, sure = np.float32(np.nan), sure and huge_is_missing
-                settled = sure
+                    cell, settled = np.float32(np.nan), settled and huge
                 if column[feature] >= 0:
                     X[row, column[feature]] = cell
-            at = _content_end(buf, at)
-            if not (settled and exact and np.isfinite(y[row])):
-                left[used, 0], left[used, 1] = row, line
-                left[used, 2] = label_end if settled else at
-                used += 1
+            if not settled:
+                return line, row
             row += 1
-        while buf[at] != 10:
+        while buf[at] != BREAK:
             at += 1
         at += 1
-    return used
+    return at, row

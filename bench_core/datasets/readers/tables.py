@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +28,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TextArray = NDArray[np.object_]
-"""Python's strings, where equal cells are one string: eight bytes a row, however long they are."""
+"""Python's strings, "" for a missing cell."""
 
-MISSING = ("?",)
-NUMBERS = "biuf"  # kinds of column types
-NUMBER_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
-TEXT_OBJECTS = ("string", "mixed-integer", "categorical")
+# words of pandas.api.types.infer_dtype
+NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
+TEXTS = ("string", "mixed-integer", "categorical")
 MOST_TEXTS, FEW_TEXTS = 100, 12
 """A column of more different texts is no category, nor one where fewer than two rows share a text,
 unless there are at most so few."""
-SHOWN = 20
+SHOWN = 20  # columns whose fault is in one message
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
@@ -56,76 +54,65 @@ class Column:
     place: Callable[[int], str]
     typed: bool = True
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     @property
-    def _kind(self) -> str:
+    def kind(self) -> str:
+        """The kind of its cells: one of ``NUMBERS``, of ``TEXTS``, or of what cannot be used."""
         import pandas as pd
 
         if isinstance(self.values.dtype, pd.CategoricalDtype):
             return "categorical"
-        return str(pd.api.types.infer_dtype(self.values, skipna=True))
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the cells are numbers by their type."""
-        if getattr(self.values.dtype, "kind", "") in NUMBERS:
-            return True
-        return self.typed and self._kind in NUMBER_OBJECTS
+        kind = str(pd.api.types.infer_dtype(self.values, skipna=True))
+        untyped = not self.typed and getattr(self.values.dtype, "kind", "") not in "biuf"
+        return "string" if untyped else kind
 
     @property
     def is_text(self) -> bool:
         """Whether the cells are text; of an untyped column, whether most are no numbers."""
-        if self.is_number:
+        if self.kind in NUMBERS:
             return False
-        return self.typed or bool(_numeric(self.cells()).sum() * 2 < len(self))
+        return self.typed or bool(_numeric(self._cells()).sum() * 2 < len(self.values))
 
     def numbers(self, dtype: Any = np.float64, missing: bool = True) -> Any:
         """The cells (n,) as numbers.
 
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
-        if not self.is_number:
-            raise InputError(self._text_fault())
+        if self.kind not in NUMBERS:
+            raise self._no_numbers()
         with np.errstate(over="ignore"):
             values = self.values.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
         wrong = np.isinf(values) if missing else ~np.isfinite(values)
         if wrong.any():
             row = int(np.argmax(wrong))
-            empty = np.isnan(values[row])
-            what = "missing" if empty else "infinite, or too large for float32"
+            what = "missing" if np.isnan(values[row]) else "infinite, or too large for float32"
             raise InputError(f"{self._at(row)}: the value is {what}; correct it")
         return values
 
     def texts(self) -> TextArray:
         """The cells (n,) as text. Raises InputError where one is empty."""
-        self._refuse_kind()
-        missing = self.values.isna().to_numpy(bool)
-        if missing.any():
-            raise InputError(f"{self._at(int(np.argmax(missing)))}: the cell is empty; fill it in")
-        return self.cells()
+        texts = self._cells()
+        if (texts == "").any():
+            row = int(np.argmax(texts == ""))
+            raise InputError(f"{self._at(row)}: the cell is empty; fill it in")
+        return texts
 
     def labels(self) -> NDArray[Any]:
         """The cells (n,) as float64 or as text, none of them missing."""
-        if self.is_text:
-            return self.texts()
-        return np.asarray(self.numbers(missing=False))
+        return self.texts() if self.is_text else np.asarray(self.numbers(missing=False))
 
     def categories(self) -> TextArray:
         """The cells (n,) as few short texts, "" where one is missing.
 
-        Raises InputError for dates, for numbers with decimal commas, and for what is too different
+        Raises InputError for dates, for numbers written as text, and for what is too different
         from row to row to be categories.
         """
-        self._refuse_kind()
-        texts = self.cells()
+        texts = self._cells()
         # half of the different texts decide: a few odd cells do not change what a column is
         counts = different_texts(texts)
         commas = sum(map(_is_decimal_comma, counts)) * 2 > len(counts)
-        as_text = self._kind != "categorical" and _numeric(texts).sum() * 2 > (texts != "").sum()
-        if commas or (self.typed and as_text):
-            raise InputError(self._text_fault())
+        as_text = self.typed and self.kind != "categorical"
+        if commas or (as_text and _numeric(texts).sum() * 2 > (texts != "").sum()):
+            raise self._no_numbers()
         first, what = next(iter(counts), ""), ""
         if counts and all(map(_DATE.match, counts)):
             what = f"dates ({first!r}): give them as numbers, such as days"
@@ -135,22 +122,14 @@ class Column:
             raise InputError(f"{self._whole} holds {what}")
         return texts
 
-    def cells(self) -> TextArray:
+    def _cells(self) -> TextArray:
         """The cells (n,) as text, "" where one is missing."""
-        import pandas as pd
-
-        column = self.values
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            known = column.cat.categories.astype("str").to_numpy(dtype=object)
-            texts = [*map(str, known), ""]  # -1: a missing cell
-            chosen: TextArray = np.array(texts, dtype=object)[column.cat.codes.to_numpy(np.int64)]
-            return chosen
-        given = column if column.dtype == object else column.astype("str")
-        out = np.where(column.isna().to_numpy(bool), "", given.to_numpy(dtype=object))
-        once: dict[str, str] = {}
-        for row, text in enumerate(map(str, out.tolist())):
-            out[row] = once.setdefault(text, text)
-        return out
+        if self.kind not in (*NUMBERS, *TEXTS):
+            raise InputError(
+                f"{self._whole} holds values of type {self.kind}: give numbers, text or categories"
+            )
+        texts = self.values.astype("str").to_numpy(dtype=object)
+        return np.where(self.values.isna().to_numpy(bool), "", texts)
 
     @property
     def _whole(self) -> str:
@@ -159,42 +138,32 @@ class Column:
     def _at(self, row: int) -> str:
         return f"{self.place(row)}, column {self.name!r}" if self.name else self.place(row)
 
-    def _refuse_kind(self) -> None:
-        if self.typed and not self.is_number and (kind := self._kind) not in TEXT_OBJECTS:
-            raise InputError(
-                f"{self._whole} holds values of type {kind}: give numbers, text or categories"
-            )
-
-    def _text_fault(self) -> str:
+    def _no_numbers(self) -> InputError:
         """Why the column holds no numbers."""
-        texts = self.cells()
+        texts = self._cells()
         wrong = ~_numeric(texts) & (texts != "")
+        row = int(np.argmax(wrong))
         if not wrong.any():
             first = next(iter(different_texts(texts)), "")
             what = f"numbers as text ({first!r:.60}): pandas.to_numeric reads them"
-            return f"{self._whole} holds {what}"
-        row = int(np.argmax(wrong))
-        kind = "holds text" if wrong.sum() * 2 > len(texts) else "has a cell that is no number"
+            return InputError(f"{self._whole} holds {what}")
         remedy = "correct it, encode the column as numbers, or remove it"
         if _is_decimal_comma(texts[row]):
             remedy = "write decimal points instead of commas, and nothing between thousands"
-        return f"{self._at(row)} {kind} ({texts[row]!r:.60}): {remedy}"
+        return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
 def different_texts(texts: TextArray) -> dict[str, int]:
-    """How often each text occurs, in sorted order, without the missing ones."""
-    counts = Counter(texts.tolist())
-    return {text: counts[text] for text in sorted(counts) if text}
+    """How often each text occurs, the most frequent first, without the missing ones."""
+    return dict(Counter(sorted(text for text in texts if text)).most_common())
 
 
 def _numeric(texts: TextArray) -> BoolArray:
     """Which cells (n,) read as numbers."""
     import pandas as pd
 
-    known = [*dict.fromkeys(texts.tolist())]  # each text once, as few are different
-    good = pd.to_numeric(pd.Series(known, dtype=object), errors="coerce").notna()
-    numeric = dict(zip(known, good.tolist(), strict=True))
-    return np.fromiter(map(numeric.__getitem__, texts), dtype=bool, count=len(texts))
+    found = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
+    return np.asarray(found.notna(), dtype=bool)
 
 
 def _is_decimal_comma(cell: str) -> bool:
@@ -239,10 +208,7 @@ class Table:
 
     def matrix(self, names: Sequence[str]) -> Float32Array:
         """Several columns as float32 (n, d)."""
-        out = np.empty((len(self), len(names)), dtype=np.float32)
-        for j, name in enumerate(names):
-            out[:, j] = self.numbers(name, np.float32)
-        return out
+        return np.column_stack([self.numbers(name, np.float32) for name in names])
 
     def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, TextArray]]:
         """Several columns as float32 (n, d), NaN in those of text, and these by name.
@@ -263,10 +229,11 @@ class Table:
             except InputError as error:
                 faults[name] = str(error)
         if faults:
-            first, *others = islice(faults.values(), SHOWN)
-            more = "".join(f"; {other.removeprefix(f'{self.path}, ')}" for other in others)
-            more += f"; {len(faults) - SHOWN} more columns" if len(faults) > SHOWN else ""
-            raise InputError(f"{first}{more}; or leave them out: {self.drop([*faults])}")
+            first, *others = [*faults.values()][:SHOWN]
+            others = [other.removeprefix(f"{self.path}, ") for other in others]
+            others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
+            all_faults = "; ".join([first, *others])
+            raise InputError(f"{all_faults}; or leave them out: {self.drop([*faults])}")
         return np.ascontiguousarray(out.T), texts
 
 
@@ -281,7 +248,7 @@ def read_table(path: str | Path, format: str = "") -> Table:
         frame = _parquet(path)
         _refuse_header(path, list(frame.columns))
         return Table(path, frame, lambda row: f"{path}, row {row + 1}")
-    raw = _unix_lines(read_bytes(path))
+    raw = _unix_lines(path)
     line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
     first = line.decode("utf-8-sig", "replace")
     separator = max(",;\t", key=first.count)
@@ -297,7 +264,14 @@ def read_table(path: str | Path, format: str = "") -> Table:
     if frame.shape[1] != len(names):
         raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
     frame.columns = names
-    _refuse_short_rows(path, raw, separator, len(names))
+    if b'"' not in raw:  # the reader fills rows up; in quotes a separator is no end of a cell
+        for number, line in enumerate(BytesIO(raw), start=1):
+            cells = line.count(separator.encode()) + 1
+            if cells < len(names) and line.strip(b" \t\n"):
+                raise InputError(
+                    f"{path}, line {number}: {cells} cells where the header has "
+                    f"{len(names)}; complete the line"
+                )
     return Table(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
 
 
@@ -315,7 +289,7 @@ def read_matrix(
     and with ``missing`` cells may be missing.
     """
     path = Path(path)
-    raw = _unix_lines(read_bytes(path))
+    raw = _unix_lines(path)
     frame = _csv(path, raw, sep=separator or r"\s+", header=None)
     if frame.shape[1] != columns:
         raise InputError(
@@ -331,10 +305,7 @@ def read_matrix(
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """The columns of a file, without those that pandas kept an index in.
-
-    Text is read as categories: each one is in memory once, however many rows hold it.
-    """
+    """The columns of a file, without those that pandas kept an index in."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; check the name")
     try:
@@ -345,22 +316,16 @@ def _parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
         ) from error
     try:
-        schema = pq.read_schema(path)
-        for field in schema:
+        found = pq.ParquetFile(path).read()
+        for field in found.schema:
             if pa.types.is_nested(field.type):
                 raise InputError(
                     f"{path}, column {field.name!r} holds {field.type}, not one value for each "
                     "row; write the file without it"
                 )
-        is_text = (pa.types.is_string, pa.types.is_large_string)
-        text = [field.name for field in schema if any(test(field.type) for test in is_text)]
-        try:
-            found = pq.ParquetFile(path, read_dictionary=text).read()
-        except OSError:  # pyarrow makes no dictionaries of text by differences (DELTA_BYTE_ARRAY)
-            found = pq.ParquetFile(path).read()
         frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
         # pandas writes an index that is no range as a column, and says so in its notes
-        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = (found.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
@@ -370,9 +335,9 @@ def _parquet(path: Path) -> pd.DataFrame:
     return frame[[name for name in frame.columns if name not in index]]
 
 
-def _unix_lines(raw: bytes) -> bytes:
+def _unix_lines(path: Path) -> bytes:
     """Content with bare carriage returns, as old spreadsheets end lines, replaced."""
-    return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
+    return read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
@@ -399,7 +364,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             return pd.read_csv(
                 BytesIO(raw),
                 encoding="utf-8-sig",
-                na_values=list(MISSING),
+                na_values=["?"],
                 low_memory=False,
                 index_col=False,
                 **options,
@@ -422,20 +387,3 @@ def _refuse_header(path: Path, names: list[str]) -> None:
         if name in seen:
             raise InputError(f"{path}, line 1: two columns are called {name!r}; rename one")
         seen.add(name)
-
-
-def _refuse_short_rows(path: Path, raw: bytes, separator: str, columns: int) -> None:
-    if b'"' in raw or columns == 1:
-        return  # counting separators needs a full parse then; the reader filled with missing
-    content = np.frombuffer(raw, dtype=np.uint8)
-    ends = np.flatnonzero(content == ord("\n"))
-    ends = ends if len(ends) and ends[-1] == len(raw) - 1 else np.append(ends, len(raw))
-    cells = np.flatnonzero(content == ord(separator))
-    per_line = np.diff(np.searchsorted(cells, ends), prepend=0) + 1
-    for line in np.flatnonzero(per_line < columns):
-        start = ends[line - 1] + 1 if line else 0
-        if raw[start : ends[line]].strip(b" \t"):  # other lines are rows to the reader
-            raise InputError(
-                f"{path}, line {line + 1}: {per_line[line]} cells where the header has "
-                f"{columns}; complete the line"
-            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from bench_reports.best import run_command
+from bench_reports.budgets import run_command
 
 from bench_core.cli.options import STORE
 from bench_core.plugins import load_registry

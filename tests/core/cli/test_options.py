@@ -136,15 +136,15 @@ def test_amounts_of_memory(text: str, size: float) -> None:
     assert MEMORY.read(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "0m", "1e400", "nan"])
+@pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "1e400", "nan"])
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="10m"):
-        DURATION.read(text)
+        DURATION.of_text(text)
 
 
 @pytest.mark.parametrize(
     "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
 )
 def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
-    with pytest.raises(UsageError, match=r"--executor: .* names no cluster: write local, inline,"):
+    with pytest.raises(UsageError, match=r"--executor: .* is not local, inline, dask, dask=tcp"):
         RunRequest(executor=executor)

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from bench_reports.best import run_command
+from bench_reports.budgets import run_command
 from helpers.commands import Run, write_csv
 
 from bench_core.cli import app

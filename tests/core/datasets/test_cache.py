@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import multiprocessing
 import os
 import signal
@@ -120,7 +119,7 @@ def test_what_is_opened_equals_what_was_prepared(folder: Path) -> None:
 
 def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
     _, splits = entry(folder)
-    assert isinstance(splits.train.X.base, mmap.mmap)
+    assert isinstance(splits.train.X.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         splits.train.X[0, 0] = 1
 

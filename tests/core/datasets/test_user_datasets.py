@@ -81,7 +81,7 @@ def test_a_column_says_which_split(folder: Path) -> None:
         (TABLE + "fold = 3", "unknown key 'fold': did you mean folds"),
         (TABLE + "split = [0.5, 0.2]", "key 'split': a column, or the shares"),
         (TABLE + "split = [0.5, 0.2, 0.2]", "key 'split': a column, or the shares"),
-        (TABLE + "folds = 2", "key 'folds': at least 3"),
+        (TABLE + "folds = 2", "key 'folds': give at least 3"),
         (TABLE + "folds = 5\nsplit = [0.4, 0.2, 0.4]", "test splits overlap"),
         (TABLE + 'folds = 5\ntest = "other.txt"', "key 'folds': folds divide one file"),
         (TABLE + 'split = [0.6, 0.2, 0.2]\ntest = "o.txt"', "key 'split': shares divide one file"),

@@ -93,19 +93,6 @@ def test_many_metrics_at_once_give_what_each_gives_alone(split, option):
             np.testing.assert_array_equal(together[metric.name].weights, alone.weights)
 
 
-def test_labels_serve_other_scores_without_remembering_the_first():
-    rng = np.random.default_rng(4)
-    queries, y = Queries.from_sizes(np.array([30, 1, 12])), rng.integers(0, 5, 43).astype(float)
-    labels = Labels(y, queries)
-    metrics = [parse_metric(name) for name in RANKING]
-    evaluate(metrics, rng.normal(size=43), labels)
-    scores = rng.normal(size=43)
-    for name, found in evaluate(metrics, scores, labels).items():
-        np.testing.assert_array_equal(
-            found.values, parse_metric(name).values(scores, y, queries).values
-        )
-
-
 def test_row_metrics_at_once_give_what_each_gives_alone():
     rng = np.random.default_rng(6)
     y, m = rng.integers(0, 3, 50).astype(float), rng.integers(1, 4, 50)
@@ -157,11 +144,6 @@ def test_a_metric_built_on_ours_is_judged_by_its_own_values():
     found = evaluate([Half(), Accuracy()], np.array([1.0, 1.0]), labels)
     assert found["half"].values.tolist() == [0.5, 0.5]
     assert found["accuracy"].values.tolist() == [1, 0]
-
-
-def test_ranking_metrics_at_once_refuse_data_without_queries():
-    with pytest.raises(InputError, match="ndcg@5 needs queries"):
-        evaluate([parse_metric("ndcg@5")], np.zeros(2), Labels(np.zeros(2)))
 
 
 def test_a_nan_score_is_refused_in_the_name_of_the_first_ranking_metric():

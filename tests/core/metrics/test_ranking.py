@@ -44,10 +44,6 @@ def test_err_by_hand():
     assert judge("err", [4, 3]).mean == pytest.approx(first + (1 - first) * second / 2, abs=1e-15)
 
 
-def test_err_on_another_scale_by_hand():
-    assert judge("err@5(top=1)", [0, 1]).mean == pytest.approx(0.5 / 2, abs=1e-15)
-
-
 @pytest.mark.parametrize(
     ("grades", "value"),
     [
@@ -63,17 +59,6 @@ def test_the_leading_run_counts_fully_only_when_it_holds_all_documents(grades, v
     assert judge("leading_run_precision@5", grades).mean == pytest.approx(value)
 
 
-@pytest.mark.parametrize("grades", [[0.5, 20, 2.5, 20, 0], [17, 3, 0, 16], [2, 0.25, 0.25, 1]])
-@pytest.mark.parametrize("k", [1, 3, 5])
-def test_the_best_order_of_fractions_and_large_grades_is_known(grades, k):
-    def gain(order):
-        return sum((2.0**g - 1) / np.log2(i + 2) for i, g in enumerate(order[:k]))
-
-    by_hand = gain(grades) / gain(sorted(grades, reverse=True))
-    several = judge(f"ndcg@{k}", [3, 1, *grades], sizes=[2, len(grades)])
-    assert several.values.tolist() == pytest.approx([1, by_hand])
-
-
 @pytest.mark.parametrize("grades", [[16, 3, 15], [64, 66, 63, 3], [0.25, 0.5]])
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
 def test_each_query_has_its_own_best_order_at_any_size_of_grades(grades, gain):
@@ -84,11 +69,6 @@ def test_each_query_has_its_own_best_order_at_any_size_of_grades(grades, gain):
     best = sorted(grades, reverse=True)
     found = judge(f"ndcg(gain={gain})", [*best, *grades], sizes=[len(grades)] * 2)
     assert found.values.tolist() == pytest.approx([1, gained(grades) / gained(best)], abs=1e-12)
-
-
-def test_the_leading_run_of_each_query_is_held_against_its_own_documents():
-    found = judge("leading_run_precision@5", [1, 1, 1, 0, 1], sizes=[2, 2, 1])
-    assert found.values.tolist() == [1.0, 1 / 5, 1.0]
 
 
 def test_precision_of_a_short_query_still_divides_by_the_cut_off():
@@ -110,12 +90,6 @@ def test_a_query_without_a_relevant_document_counts_as_its_option_says(family, o
     assert found.mean == pytest.approx(by_hand)
 
 
-def test_queries_without_a_relevant_document_count_0_by_default():
-    found = judge("ndcg@5", [1, 0, 0, 0], sizes=[1, 1, 2])
-    assert found.values.tolist() == [1, 0, 0]
-    assert found.weights.tolist() == [1, 1, 1]
-
-
 def test_the_mean_is_nan_where_every_query_is_skipped():
     found = judge("ndcg@5(empty=skip)", [0, 0])
     assert np.isnan(found.mean)
@@ -124,18 +98,6 @@ def test_the_mean_is_nan_where_every_query_is_skipped():
 def test_the_relevance_threshold_decides_what_is_relevant_and_what_is_empty():
     found = judge("precision@2(relevant=3)", [2, 3, 2, 2], sizes=[2, 2])
     assert found.values.tolist() == [0.5, 0.0]
-
-
-def test_grades_need_not_be_whole():
-    dcg = (2**0.5 - 1) + (2**1.5 - 1) / np.log2(3)
-    ideal = (2**1.5 - 1) + (2**0.5 - 1) / np.log2(3)
-    assert judge("ndcg", [0.5, 1.5]).mean == pytest.approx(dcg / ideal, abs=1e-15)
-
-
-def test_grades_may_be_large():
-    assert judge("ndcg@5", [40, 0]).mean == pytest.approx(1)
-    swapped = judge("ndcg@5", [0, 40]).mean
-    assert swapped == pytest.approx(1 / np.log2(3))
 
 
 def test_a_long_query_is_sorted_as_numpy_sorts():
@@ -209,11 +171,3 @@ def test_a_multiplicity_below_one_is_refused():
 def test_scores_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match="3 scores for 2 rows"):
         parse_metric("mse").values(np.zeros(3), np.zeros(2))
-
-
-def test_float32_scores_keep_their_ties():
-    scores = np.array([0.1, 0.1, 0.3], dtype=np.float32)
-    found = parse_metric("precision@1").values(
-        scores, np.array([1.0, 0, 0]), Queries.from_sizes(np.array([2, 1]))
-    )
-    assert found.values.tolist() == [0.5, 0]

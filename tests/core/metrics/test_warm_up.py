@@ -40,12 +40,3 @@ def test_the_first_compilation_of_ranking_metrics_is_announced_and_the_second_is
     compiled = sorted(tmp_path.rglob("*"))
     said(tmp_path, WORK)
     assert sorted(tmp_path.rglob("*")) == compiled
-
-
-def test_metrics_without_kernels_compile_nothing() -> None:
-    from bench_core.metrics import parse_metric
-    from bench_core.metrics.evaluation import warm_up
-
-    lines: list[str] = []
-    warm_up([parse_metric("accuracy")], lines.append)
-    assert lines == []

@@ -228,7 +228,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "is not in this run by itself: write settings='toy-stacked.base.tradeoff=1'",
+            "is not in this run (learners: toy-stacked). Add it with learners",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
@@ -237,8 +237,8 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG': did you mean ndcg"),
         ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),
         ({"data": Path("no.csv")}, "data='no.csv': no such file"),
-        ({"data": ""}, "data: '' is no name, file or instance of a data set"),
-        ({"data": "toy-rank", "suite": 5}, "suite: must be text, not 5"),
+        ({"data": ""}, "data: '' is not a name, file or instance of a data set"),
+        ({"data": "toy-rank", "suite": 5}, "suite: 5 is not text"),
         ({"data": "toy-rank", "workers": "two"}, "workers: 'two' is not a whole number >= 1"),
         (
             {
@@ -256,8 +256,8 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
             },
             "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' holds no learner",
         ),
-        ({"data": "toy-rank", "audit": "some"}, "audit: unknown value 'some'"),
-        ({"data": "toy-rank", "executor": "dusk"}, "executor: unknown value 'dusk'"),
+        ({"data": "toy-rank", "audit": "some"}, "audit: 'some' is not one of sample, full"),
+        ({"data": "toy-rank", "executor": "dusk"}, "executor: 'dusk' is not local, inline, dask"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
         ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
         ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "costs holds for one data set"),
@@ -469,7 +469,7 @@ def test_a_rung_given_as_an_object_takes_the_place_of_the_suites(suite: Path) ->
 
 def test_an_unknown_rung_is_blamed_on_its_key(suite: Path) -> None:
     suite.write_text('baselines = ["constnt"]\n' + suite.read_text())
-    with pytest.raises(UsageError, match=r"key 'baselines': .*did you mean constant"):
+    with pytest.raises(UsageError, match=r"toys.toml: .*did you mean constant"):
         made(suite="toys")
 
 

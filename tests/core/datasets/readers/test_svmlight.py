@@ -65,17 +65,6 @@ def test_equals_scikit_learn_on_random_rows(tmp_path: Path, way: str) -> None:
     np.testing.assert_array_equal(np.repeat(rows.qids, rows.queries.sizes), query)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_pieces_for_threads_do_not_change_the_result(
-    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(svmlight, "SMALL", -1)
-    content, X, y = random_file(50, 12, seed=2)
-    rows = read(tmp_path, content, threads=threads)
-    np.testing.assert_array_equal(rows.X, X)
-    np.testing.assert_array_equal(rows.y, y)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -203,12 +192,12 @@ def test_compiled_cells_equal_the_float32_of_float_bit_by_bit(
     assert rows.X.tobytes() == expected.tobytes()
 
 
-def outcome(path: Path, small: int, threads: int = 1, **options: bool) -> object:
+def outcome(path: Path, small: int, **options: bool) -> object:
     """What reading gives, or what is said instead."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(svmlight, "SMALL", small)
         try:
-            rows = read_svmlight(path, threads=threads, **options)
+            rows = read_svmlight(path, **options)
         except InputError as error:
             return str(error).replace("no rows in this file", "the file is empty")
     groups = None if rows.queries is None else rows.queries.boundaries.tolist()
@@ -291,12 +280,12 @@ def test_first_queries_keeps_queries_whole() -> None:
         assert len(first_queries(examples, rows)) == kept
 
 
-def test_an_error_in_any_piece_names_the_first_bad_line(tmp_path: Path, way: str) -> None:
+def test_an_error_names_the_first_bad_line(tmp_path: Path, way: str) -> None:
     lines = [f"{i % 3} 1:{i} 2:1\n" for i in range(1000)]
     lines[700] = "0 2:1 1:5\n"
     lines[400] = "0 1:x\n"
     with pytest.raises(InputError, match=r"line 401: feature 1: 'x' is not a number"):
-        read(tmp_path, "".join(lines), threads=3)
+        read(tmp_path, "".join(lines))
 
 
 def test_the_learning_to_rank_sample_is_read(real_data: Path) -> None:
