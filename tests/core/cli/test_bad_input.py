@@ -141,7 +141,7 @@ STORES = {
     "no database": (not_a_database, "not a results store; name another"),
     "of another program": (of_another_program, "another program; name another"),
     "of a newer version": (of_a_newer_version, "newer version (schema 99, this one knows"),
-    "a folder": (a_folder, "folder: name a file"),
+    "a folder": (a_folder, "is a folder, not a results store"),
     "cut short": (cut_short, "name another with --store"),
 }
 VERBS = {
