@@ -16,7 +16,7 @@ from typing import Any
 from bench_core import __version__
 from bench_core._io.digests import code_key
 from bench_core._io.files import atomic_file
-from bench_core.class_names import find_class, importable, trust
+from bench_core.class_names import find_class, importable
 from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
@@ -214,11 +214,10 @@ def learners_code(classes: Iterable[str]) -> dict[str, str]:
     found = {}
     for name in dict.fromkeys(classes):
         try:
-            trust([name.partition(":")[0]])  # the user has asked for these learners
             if not importable(cls := find_class(name)):
                 raise ImportError("it is in no module")
             found[name] = code_key(cls)
-        except (ImportError, AttributeError) as error:
+        except (ImportError, InputError) as error:
             why = f"learner {name} cannot be imported here ({error})"
             raise UsageError(f"{why}: install it, or name its module with -p") from error
     return found

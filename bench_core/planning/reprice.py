@@ -81,7 +81,6 @@ def plan_reprice(
             states=states,
             caps=caps,
             plugins=request.plugins,  # not those that the store names
-            modules=(),
         )
         metrics = [metric_key(name, registry.metrics) for name in new.metrics]
         trials.append(replace(new, key=score_key(new, key, metrics)))

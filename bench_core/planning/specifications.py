@@ -9,7 +9,7 @@ from bench_core.class_names import spelled
 from bench_core.costs.model import costs_key
 from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
 from bench_core.planning.plan import DatasetUse
-from bench_core.planning.request import RunRequest, modules_of
+from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import ChosenLearner
 from bench_core.plugins import Registry
 from bench_core.results.records import FitSpec, TrialSpec
@@ -70,7 +70,6 @@ class Specifications:
             "states": self.states,
             "costs": costs,
             "plugins": self.request.plugins,
-            "modules": modules_of(self.request),
         }
         judged: dict[str, Any] = {name: getattr(use, name) for name in _OF_USE}
         judged |= {
