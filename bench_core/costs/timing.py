@@ -108,7 +108,8 @@ def measure(
     watch = partial(_Stopwatch, timer, max(LEAST, STEPS * step))
     first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
-    own, outputs = {}, {}  # the stopwatch of each extractor, and of each output
+    own: dict[str, _Stopwatch] = {}  # of extractors
+    outputs: dict[str, _Stopwatch] = {}
     for e in extractors:
         with _blamed(e, items[0]):
             given = e.extract(first)
