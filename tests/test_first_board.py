@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 
 import bench_core
-from bench_core.cli.report import finished
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Board, Row
+from bench_core.leaderboard.reports import finished
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from bench_core.errors import UsageError
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
 from bench_core.planning.plan import Plan
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import DAY, RunRequest
 from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
 
@@ -125,13 +125,20 @@ def audit(
     store: File = "",
     workers: int = 0,
     executor: str = "local",
+    timeout: float = DAY,
+    memory: int = 0,
     plugins: str | Sequence[str] = (),
     on_event: OnEvent | None = None,
 ) -> Result:
-    """Replay every query and every point of a run's finished trials, and keep the verdicts."""
+    """Replay every query and every point of a run's finished trials, and keep the verdicts.
+
+    ``timeout`` and ``memory`` limit each job in seconds and bytes; a trial whose audit exceeds them
+    has failed it.
+    """
     with in_python():
         how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        return audited(run, request_of(how), on_event or silent)
+        limits = {"timeout": timeout, "memory": memory}
+        return audited(run, request_of({**how, **limits}), on_event or silent)
 
 
 def reprice(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from html import escape
 from importlib.util import find_spec
-from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -342,23 +341,14 @@ class Result(RunResult):
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
         .json, .txt, .svg, .pdf, .png, and those of plugins."""
+        from bench_core.leaderboard.reports import write_report
         from bench_core.plugins import load_registry
 
-        output = Path(path)
         with in_python():
             named = self.info.request.get("plugins", ())  # a store by itself imports nothing
             registry = load_registry([name for name in named if name in sys.modules])
-            reports = registry.reports
-            by_suffix = {s: one for one in reversed([*reports.values()]) for s in one.suffixes}
-            if output.suffix.lower() not in by_suffix or not output.suffix:
-                known = ", ".join(sorted(filter(None, by_suffix))) or "none is installed"
-                raise UsageError(f"{output}: no report has this suffix; known: {known}")
-            write = by_suffix[output.suffix.lower()].write
-            more: dict[str, Any] = {"sections": (), "verbose": False, "store": Store(self.store)}
-            more["registry"] = registry
-            taken = {k: v for k, v in more.items() if k in signature(write).parameters}
-            write(self.info, self._rows, output, **taken)
-        return output
+            write_report(registry, self.store, self.run, Path(path), warn=warnings.warn)
+        return Path(path)
 
     def _text(self, name: str) -> str:
         with TemporaryDirectory() as folder:

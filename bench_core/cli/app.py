@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -20,8 +20,6 @@ from bench_core.errors import BenchError, UsageError, one_line, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from click.shell_completion import CompletionItem
 
     from bench_core.plugins import PluginInfo
 
@@ -77,80 +75,6 @@ def plugin_commands() -> dict[str, EntryPoint]:
     return {name: points[name] for name in sorted(points) if name not in BUILT_IN}
 
 
-def invalid_commands() -> list[PluginInfo]:
-    """The verbs of plugins that cannot be used, each with the reason."""
-    from bench_core.plugins import COMMANDS, about, installed
-
-    invalid = []
-    for point in installed(COMMANDS):
-        used = plugin_commands().get(point.name)
-        if used is None or used != point:
-            owner = about(used).origin if used else "bench itself"
-            error = f"verb {point.name!r} is that of {owner}: uninstall or rename one"
-            invalid.append(replace(about(point), error=error))
-            continue
-        try:
-            load_command(point)
-        except UsageError as fault:
-            invalid.append(replace(about(point), error=str(fault)))
-    return invalid
-
-
-class Verbs(click.Group):
-    """Loads the module of a verb only when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the help."""
-        return [verb for _, verbs in _sections() for verb in verbs]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of that name: ``command`` in the module of that name, or a plugin's."""
-        if cmd_name in BUILT_IN:
-            command = import_module(f"bench_core.cli.{cmd_name}").command
-        elif cmd_name in (points := plugin_commands()):
-            command = load_command(points[cmd_name])
-        else:
-            return None
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the nearest names for an unknown verb."""
-        name = args[0]
-        if name == "help":
-            args = [*args[1:], "--help"]
-            if not args[:-1]:
-                click.echo(ctx.get_help())
-                ctx.exit()
-            name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(unknown("verb", name, self.list_commands(ctx)), ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs under their headings."""
-        for title, verbs in _sections():
-            with formatter.section(title):
-                formatter.write_dl([(verb, self._help(ctx, verb)) for verb in verbs])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click's, also where a verb does not load."""
-        from click.shell_completion import CompletionItem
-
-        verbs = [verb for verb in self.list_commands(ctx) if verb.startswith(incomplete)]
-        items = [CompletionItem(verb, help=self._help(ctx, verb)) for verb in verbs]
-        return items + click.Command.shell_complete(self, ctx, incomplete)
-
-    def _help(self, ctx: click.Context, verb: str) -> str:
-        try:
-            command = self.get_command(ctx, verb)
-        except UsageError:
-            return "does not load: see 'bench list plugins'"
-        return command.get_short_help_str(limit=200) if command else ""
-
-
 def load_command(point: EntryPoint) -> click.Command:
     """The command of a plugin. Raises UsageError naming the plugin where there is none."""
     from bench_core.plugins import FAULTS, about, one_line
@@ -166,7 +90,72 @@ def load_command(point: EntryPoint) -> click.Command:
     return command
 
 
-def _sections() -> Iterable[tuple[str, list[str]]]:
+def invalid_commands() -> Iterator[PluginInfo]:
+    """The verbs of plugins that cannot be used, each with the reason."""
+    from bench_core.plugins import COMMANDS, about, installed
+
+    for point in installed(COMMANDS):
+        used = plugin_commands().get(point.name)
+        try:
+            if used is None or used != point:
+                owner = about(used).origin if used else "bench itself"
+                raise UsageError(f"verb {point.name!r} is that of {owner}: uninstall or rename one")
+            load_command(point)
+        except UsageError as fault:
+            yield replace(about(point), error=str(fault))
+
+
+class Verbs(click.Group):
+    """Loads the module of a verb only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the help."""
+        return [verb for _, verbs in _sections() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb of that name: ``command`` in the module of that name, or a plugin's."""
+        if cmd_name in BUILT_IN:
+            command: click.Command = import_module(f"bench_core.cli.{cmd_name}").command
+            return command
+        if cmd_name not in plugin_commands():
+            return None
+        try:
+            return load_command(plugin_commands()[cmd_name])
+        except UsageError as fault:
+            return _unusable(cmd_name, fault)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest names for an unknown verb."""
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(unknown("verb", args[0], self.list_commands(ctx)), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs under their headings."""
+        for title, verbs in _sections():
+            commands = ((verb, self.get_command(ctx, verb)) for verb in verbs)
+            with formatter.section(title):
+                formatter.write_dl([(v, c.get_short_help_str(200)) for v, c in commands if c])
+
+
+def _unusable(verb: str, fault: UsageError) -> click.Command:
+    """A command in place of one that does not load, which takes any words and says why."""
+
+    def fail() -> None:
+        raise fault
+
+    return click.Command(
+        verb,
+        callback=fail,
+        short_help="does not load: see 'bench list plugins'",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+def _sections() -> Iterator[tuple[str, list[str]]]:
     others = list(plugin_commands())
     for title, verbs in SECTIONS.items():
         yield title, [verb for verb in verbs if verb in BUILT_IN or verb in others]
@@ -195,58 +184,72 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status(arguments: list[str]) -> int:
-    debug = "--debug" in arguments
+    """Run the verb; the exit status, after one line on stderr where something went wrong."""
     try:
         status = _invoke(arguments)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        _complain("interrupted: finished work is kept, and the same command does the rest")
-        return INTERRUPTED
-    except BrokenPipeError:
-        return _stop_writing()
+        status = INTERRUPTED
+        line = "interrupted: finished work is kept, and the same command does the rest"
+    except BrokenPipeError:  # of bench list learners | head -1: end quietly
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - the interpreter flushes it again
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return BROKEN_PIPE
     except Exception as error:
-        if debug:
+        if "--debug" in arguments:
             raise
-        if isinstance(error, click.ClickException):
-            return _complain(_usage_line(error))
-        if isinstance(error, BenchError):
-            return _complain(str(error))
-        if isinstance(error, OSError):
-            return _complain(_system_line(error))
-        if isinstance(error, MemoryError):
-            return _complain(_memory_line(error))
-        from bench_core.execution.failures import fault_of
-
-        kind = type(error).__name__
-        fault = fault_of(error) or f"internal error ({kind}: {error}). Please report it"
-        _complain(f"{fault}; rerun with --debug for the traceback")
-        return INTERNAL_ERROR
+        status, line = _explained(error)
+    with contextlib.suppress(OSError):  # nobody reads stderr: the exit status remains
+        print(f"error: {one_line(line)}", file=sys.stderr, flush=True)
+    return status
 
 
 def _invoke(arguments: list[str]) -> int:
     """Run the verb; its return value is the exit status."""
-    completion = os.environ.get("_BENCH_COMPLETE")
-    if completion:
+    if completion := os.environ.get("_BENCH_COMPLETE"):
         from click.shell_completion import shell_complete
 
         return shell_complete(bench, {}, "bench", "_BENCH_COMPLETE", completion)
+    if not arguments or arguments[0] == "help":
+        arguments = [*arguments[1:], "--help"]
     try:
-        with bench.make_context("bench", arguments or ["--help"]) as context:
+        with bench.make_context("bench", arguments) as context:
             result = bench.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
         if not isinstance(error, _NO_COMMAND):
             raise
-        click.echo(error.format_message())  # its message is the help, as of `bench` alone
+        click.echo(error.format_message())  # its message is the help, as of `bench data` alone
         return ALL_WELL
     return result if isinstance(result, int) else ALL_WELL
 
 
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit status for an error, and a line on place, fault and remedy."""
+    if isinstance(error, click.ClickException):
+        return UNUSABLE_INPUT, _usage_line(error)
+    if isinstance(error, BenchError):
+        return UNUSABLE_INPUT, str(error)
+    if isinstance(error, OSError):
+        where = f" {error.filename}" if error.filename else ""
+        reason = error.strerror or str(error) or type(error).__name__
+        remedy = "choose another place or check permissions"
+        return UNUSABLE_INPUT, f"cannot use{where}: {reason}; {remedy}"
+    if isinstance(error, MemoryError):
+        fault = f"out of memory ({error})".replace(" ()", "")
+        return UNUSABLE_INPUT, f"{fault}: give fewer rows or columns, or use a larger machine"
+    from bench_core.execution.failures import fault_of
+
+    kind = type(error).__name__
+    fault = fault_of(error) or f"internal error ({kind}: {error}). Please report it"
+    return INTERNAL_ERROR, f"{fault}; rerun with --debug for the traceback"
+
+
 def _usage_line(error: click.ClickException) -> str:
     """An error found by click, with the verb and a hint."""
-    message = error.format_message()
+    message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     if context is None:
         return message
@@ -254,35 +257,10 @@ def _usage_line(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and context.parent is None:
         hint = f"options come after the verb, as in 'bench run {error.option_name}'; {hint}"
     elif isinstance(error, click.NoSuchOption) and error.option_name == "--budget":
-        return (
-            f"{context.command_path}: no option --budget: budgets are asked of a finished run "
-            f"(bench best --budget 10), --caps has caps measured ({hint})"
+        message = (
+            "no option --budget: budgets are asked of a finished run (bench best --budget 10), "
+            "--caps has caps measured"
         )
     elif "unexpected extra argument" in message and context.info_name in ("run", "plan"):
         hint = f"data go behind --data, suites behind --suite; {hint}"
-    return f"{context.command_path}: {message.rstrip('.')} ({hint})"
-
-
-def _system_line(error: OSError) -> str:
-    where = f" {error.filename}" if error.filename else ""
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"cannot use{where}: {reason}; choose another place or check permissions"
-
-
-def _memory_line(error: MemoryError) -> str:
-    detail = f" ({error})" if str(error) else ""
-    return f"out of memory{detail}: give fewer rows or columns, or use a machine that has more free"
-
-
-def _complain(message: str) -> int:
-    """One line on stderr, whatever the message holds."""
-    with contextlib.suppress(OSError):  # nobody reads stderr: the exit status remains
-        print(f"error: {one_line(message)}", file=sys.stderr, flush=True)
-    return UNUSABLE_INPUT
-
-
-def _stop_writing() -> int:
-    """The reader of stdout went away (``bench list learners | head -1``): end quietly."""
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - the interpreter flushes stdout again
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return BROKEN_PIPE
+    return f"{context.command_path}: {message} ({hint})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -51,9 +50,8 @@ def command(
     names: Sequence[str],
     kind: str | None,
     settings: Sequence[str],
-    data_dir: Path | None,
+    data_dir: str,
     plugins: Sequence[str],
-    quiet: bool,
 ) -> int:
     """Check NAME (a learner, data set, metric, cost model, report or plugin), or all that the
     modules of -p register."""
@@ -66,17 +64,17 @@ def command(
     cases = chosen_cases(registry, names, plugins, settings, which, data_dir)
     broken = 0
     for subject, own in groupby(cases, key=lambda case: case.subject):
-        broken += _check(subject, list(own), quiet)
+        broken += _check(subject, list(own))
     return 1 if broken else 0
 
 
-def _check(subject: str, cases: list[Case], quiet: bool) -> int:
+def _check(subject: str, cases: list[Case]) -> int:
     """Run the cases of one thing and show the faults; how many there are."""
     from bench_core.conformance import examine
 
     begun = time.perf_counter()
     screen = console(stderr=True)
-    screen.quiet = quiet
+    screen.quiet = options.flag("quiet")
     with screen.status(subject) as status:
         found = [fault for _, fault in examine(_shown(cases, status))]
     faults = [fault for fault in found if fault]

@@ -1,13 +1,12 @@
 """Names for the completion of a shell: of what plugins offer, and of the runs of a store.
 
-Only metadata, suite files' names and plugins' modules are read, which import nothing heavy.
+Only metadata, suite files' names and plugins' modules are read, which import nothing heavy. A shell
+is offered nothing rather than a traceback.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
@@ -27,7 +26,7 @@ def names_of(kind: str) -> Complete:
     by comma the last one is completed."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        with suppress(Exception):  # a shell shows nothing rather than a traceback
+        with suppress(Exception):
             return _matching(getattr(_registry(ctx), kind), incomplete)
         return []
 
@@ -55,35 +54,23 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return _matching(known, incomplete)
 
 
-def _registry(ctx: click.Context) -> Registry:
-    from bench_core.datasets.user_datasets import open_registry
-
-    sys.path.append(str(Path.cwd()))  # for the modules of -p
-    return open_registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir"))
-
-
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Data sets, and files of the current folder."""
-    before = incomplete.rpartition(",")[2]
-    folder = Path(before).parent
-    files = [str(path) for path in folder.glob(f"{Path(before).name}*")] if before else []
+    before = Path(incomplete.rpartition(",")[2])
+    files = [str(path) for path in before.parent.glob(f"{before.name}*")] if before.name else []
     return names_of("datasets")(ctx, param, incomplete) + sorted(files)
 
 
 def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """``last`` and the names of runs."""
-    path = Path(ctx.params.get("store") or os.environ.get("BENCH_STORE") or "results/bench.db")
+    from bench_core.results.store_files import store_path
+
     known = ["last"]
     with suppress(sqlite3.Error, ValueError):
-        uri = f"{path.resolve().as_uri()}?mode=ro"
+        uri = f"{store_path(ctx.params.get('store') or '').resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
     return [name for name in known if name.startswith(incomplete)]
-
-
-def _matching(known: Iterable[str], incomplete: str) -> list[str]:
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
 
 
 COMPLETIONS: dict[str, Complete] = {
@@ -92,3 +79,14 @@ COMPLETIONS: dict[str, Complete] = {
     "profiles": profiles_named,
 }
 """Completions of other words than the names of a registry."""
+
+
+def _registry(ctx: click.Context) -> Registry:
+    from bench_core.datasets.user_datasets import open_registry
+
+    return open_registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir") or "")
+
+
+def _matching(known: Iterable[str], incomplete: str) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]

@@ -1,7 +1,6 @@
 """``bench data``: fetch a data set's files, take over one's own copy, verify what is there."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.errors import BenchError, one_line
+from bench_core.errors import BenchError
 from bench_core.plugins import Registry
 from bench_core.terminal.tables import Table, deliver
 
@@ -38,7 +37,7 @@ def command() -> None:
 @options.data_dir_option
 @options.few_options
 def fetch_command(
-    names: tuple[str, ...], again: bool, data_dir: Path | None, plugins: Sequence[str], quiet: bool
+    names: tuple[str, ...], again: bool, data_dir: str, plugins: Sequence[str]
 ) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
@@ -48,16 +47,15 @@ def fetch_command(
     from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
     from bench_core.terminal.progress import counting
 
-    say = partial(options.note, quiet=quiet)
-
     def fetch(dataset: Any) -> None:
         folder = DataFolder(data_dir)  # with what landed before
         if dataset.files and is_there(dataset, folder) and not again:
-            say(f"{dataset.name}: already there ('bench data verify {dataset.name}' checks it)")
+            checks = f"('bench data verify {dataset.name}' checks it)"
+            options.note(f"{dataset.name}: already there {checks}")
             return
-        with counting(quiet, "bytes") as progress:
-            fetch_dataset(dataset, folder, say, progress)
-        say(f"{dataset.name}: fetched and verified, in {_home(folder, dataset)}")
+        with counting(options.flag("quiet"), "bytes") as progress:
+            fetch_dataset(dataset, folder, options.note, progress)
+        options.note(f"{dataset.name}: fetched and verified, in {_home(folder, dataset)}")
 
     registry = options.registry(plugins, data_dir)
     return _each(_chosen(registry, names, "downloads"), fetch)
@@ -65,19 +63,17 @@ def fetch_command(
 
 @command.command("import", short_help="Take over files that you have.")
 @click.argument("name")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=options.FILE)
 @options.data_dir_option
 @options.few_options
-def import_command(
-    name: str, path: Path, data_dir: Path | None, plugins: Sequence[str], quiet: bool
-) -> None:
+def import_command(name: str, path: Path, data_dir: str, plugins: Sequence[str]) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
     from bench_core.datasets.publishers.fetch import import_dataset
 
-    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
+    folder = DataFolder(data_dir)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
-    import_dataset(dataset, path, folder, say)
-    say(f"{name}: imported and verified, in {_home(folder, dataset)}")
+    import_dataset(dataset, path, folder, options.note)
+    options.note(f"{name}: imported and verified, in {_home(folder, dataset)}")
 
 
 @command.command("verify", short_help="Compare files with what their publisher gave.")
@@ -86,11 +82,7 @@ def import_command(
 @options.output_option
 @options.few_options
 def verify_command(
-    names: tuple[str, ...],
-    data_dir: Path | None,
-    output: Path | None,
-    plugins: Sequence[str],
-    quiet: bool,
+    names: tuple[str, ...], data_dir: str, output: Path | None, plugins: Sequence[str]
 ) -> int:
     """Check the files of data sets (NAME..., or all that are there), and data prepared from them.
 
@@ -103,21 +95,14 @@ def verify_command(
     from bench_core.datasets.publishers.fetch import is_there, verify_dataset
     from bench_core.datasets.user_datasets import FILE
 
-    folder, say = DataFolder(data_dir), partial(options.note, quiet=quiet)
+    folder, every = DataFolder(data_dir), names == ("all",)
     rows: list[tuple[str, ...]] = []
 
     def verify(dataset: Any) -> None:
         prepared = not dataset.files and prepared_entries((dataset.name,))
-        if not prepared and (names != ("all",) or is_there(dataset, folder)):
-            found = verify_dataset(dataset, folder, say)
+        if not prepared and (not every or is_there(dataset, folder)):
+            found = verify_dataset(dataset, folder, options.note)
             rows.extend((dataset.name, *facts, "as expected") for facts in found)
-
-    registry = options.registry(plugins, data_dir)
-    status = _each(_chosen(registry, names), verify)
-    for plugin in registry.plugins:
-        if names == ("all",) and plugin.name == FILE and plugin.error:
-            options.note(f"error: {plugin.error}")
-            status = UNUSABLE_INPUT
 
     def verify_prepared(entry: Path) -> None:
         check_prepared(entry)
@@ -125,9 +110,17 @@ def verify_command(
         name = entry.name.rpartition("-")[0]
         rows.append((name, entry.name, str(size), "as prepared", "as expected"))
 
-    status = _each(prepared_entries(() if names == ("all",) else names), verify_prepared) or status
+    registry = options.registry(plugins, data_dir)
+    status = _each(_chosen(registry, names), verify)
+    for plugin in registry.plugins:
+        if every and plugin.name == FILE and plugin.error:
+            options.complain(f"error: {plugin.error}")
+            status = UNUSABLE_INPUT
+    status = _each(prepared_entries(() if every else names), verify_prepared) or status
     if not rows and not status:
-        say(f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there")
+        options.note(
+            f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there"
+        )
     if rows:
         titles = ("data set", "file", "bytes", "sha256", "content")
         deliver(Table(titles, rows, "data set", ("bytes",), ("file",)), output)
@@ -148,15 +141,15 @@ def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> 
     return [dataset_of(registry.dataset(name)()) for name in names]
 
 
-def _each(things: Sequence[Any], work: Callable[[Any], None]) -> int:
+def _each(things: Iterable[Any], work: Callable[[Any], None]) -> int:
     """Work on all of them, also after one failed; the exit status."""
     status = ALL_WELL
     for thing in things:
         try:
             work(thing)
         except BenchError as error:
-            if options.debugging():
+            if options.flag("debug"):
                 raise
-            options.note(f"error: {one_line(str(error))}")
+            options.complain(f"error: {error}")
             status = UNUSABLE_INPUT
     return status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,40 @@ from bench_core.terminal.tables import write_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = ("csv", "json", "parquet")
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    """A header and a line for each row; texts that would be formulas are quoted."""
+    for name in frame.select_dtypes("category"):
+        if any(no_formula(text) != text for text in frame[name].cat.categories):
+            frame[name] = frame[name].astype(object).map(no_formula)
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _json(frame: pd.DataFrame) -> bytes:
+    """A list of objects; what is missing is null, numbers keep all their digits."""
+    import json
+
+    import numpy as np
+
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
+    return "[\n{}\n]\n".format(",\n".join(lines)).encode()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    texts = dict.fromkeys(frame.select_dtypes("category"), "str")
+    try:
+        content: bytes = frame.astype(texts).to_parquet(None, index=False)
+    except ImportError as error:
+        raise UsageError(
+            "Parquet needs pyarrow: pip install 'budget-bench[parquet]', or export csv"
+        ) from error
+    return content
+
+
+_Writer = Callable[["pd.DataFrame"], bytes]
+WRITERS: dict[str, _Writer] = {"csv": _csv, "json": _json, "parquet": _parquet}
 
 
 @click.command(
@@ -39,7 +72,7 @@ budget may choose, and sensor: the share of test rows that buy it.""",
     "-f",
     "--format",
     "kind",
-    type=click.Choice(FORMATS),
+    type=click.Choice([*WRITERS]),
     help="Default: by the suffix of --output, else csv.",
 )
 @click.option("--features", is_flag=True, help="What is bought: shares of rows by sensor.")
@@ -47,16 +80,16 @@ budget may choose, and sensor: the share of test rows that buy it.""",
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(
-    run: str, kind: str | None, features: bool, output: Path | None, store: Path, quiet: bool
-) -> int:
+def command(run: str, kind: str | None, features: bool, output: Path | None, store: Path) -> int:
     """Write the results of RUN: one row for each trial, operating point and split; or what its
     operating points buy."""
     from bench_core.leaderboard.bought_sensors import shares
     from bench_core.results.marks import with_choices
     from bench_core.results.store import Store
 
-    chosen = kind or _by_suffix(output)
+    chosen = kind or (output.suffix.lower().lstrip(".") if output else "csv")
+    if chosen not in WRITERS:
+        raise UsageError(f"{output}: end its name in .csv, .json or .parquet, or give --format")
     if chosen == "parquet" and output is None:
         raise UsageError("parquet is no text: name a file with -o results.parquet")
     opened = Store(store)
@@ -64,57 +97,7 @@ def command(
         frame = shares(opened, run)
     else:
         frame = with_choices(opened.frame(run, compact=True), opened.info(run))
-    write_bytes(output or Path("-"), _WRITERS[chosen](frame))
+    write_bytes(output or Path("-"), WRITERS[chosen](frame))
     if output is not None:
-        options.note(f"wrote {output}", quiet)
+        options.note(f"wrote {output}")
     return 0
-
-
-def _by_suffix(output: Path | None) -> str:
-    suffix = output.suffix.lower().lstrip(".") if output else "csv"
-    if suffix not in FORMATS:
-        raise UsageError(
-            f"{output}: its suffix is no format: end it in .csv, .json or .parquet, "
-            "or give --format"
-        )
-    return suffix
-
-
-def _csv(frame: pd.DataFrame) -> Iterator[bytes]:
-    """A header and a line for each row; texts that would be formulas are quoted."""
-    for name in frame.select_dtypes("category"):
-        if any(no_formula(text) != text for text in frame[name].cat.categories):
-            frame[name] = frame[name].astype(object).map(no_formula)
-    yield frame.to_csv(index=False, lineterminator="\n").encode()
-
-
-def _json(frame: pd.DataFrame) -> Iterator[bytes]:
-    """A list of objects; what is missing is null, numbers keep all their digits."""
-    import json
-
-    import numpy as np
-
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
-    yield "[\n{}\n]\n".format(",\n".join(lines)).encode()
-
-
-def _parquet(frame: pd.DataFrame) -> Iterator[bytes]:
-    from io import BytesIO
-
-    buffer = BytesIO()
-    texts = dict.fromkeys(frame.select_dtypes("category"), "str")
-    try:
-        frame.astype(texts).to_parquet(buffer, index=False)
-    except ImportError as error:
-        raise UsageError(
-            "Parquet needs pyarrow: pip install 'budget-bench[parquet]', or export csv"
-        ) from error
-    yield buffer.getvalue()
-
-
-_WRITERS: dict[str, Callable[[pd.DataFrame], Iterator[bytes]]] = {
-    "csv": _csv,
-    "json": _json,
-    "parquet": _parquet,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +18,38 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
-KINDS = (
-    "learners",
-    "datasets",
-    "suites",
-    "metrics",
-    "costs",
-    "reports",
-    "plugins",
-    "runs",
-    "fits",
-    "cache",
-)
 WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
 """Columns that may be broken over several lines."""
+
+
+def summary(thing: object) -> str:
+    """The first line of a docstring, unless it is the one dataclasses invent."""
+    first = " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split())
+    return "" if first.startswith(f"{getattr(thing, '__name__', '')}(") else first
+
+
+Columns = Mapping[str, Callable[[Any], str] | None]
+_TASKS: Columns = {"tasks": lambda plugin: ", ".join(sorted(plugin.tasks))}
+_FROM: Columns = {"plugin": None}
+_WHAT: Columns = {"what it is": summary}
+OFFERED: dict[str, tuple[str, str, Columns]] = {
+    "learners": ("learner", "learners", {**_TASKS, **_FROM, **_WHAT}),
+    "metrics": (
+        *("metric", "metrics"),
+        {"better is": lambda m: "higher" if m.higher_is_better else "lower", **_TASKS, **_FROM},
+    ),
+    "costs": ("cost model", "cost_models", {**_FROM, **_WHAT}),
+    "reports": (
+        *("report", "reports"),
+        {"files": lambda report: " ".join(s or "(terminal)" for s in report.suffixes), **_FROM},
+    ),
+}
+"""For each kind its word, its field of the registry, and the columns that follow the name."""
+
+KINDS = (
+    *("learners", "datasets", "suites", "metrics", "costs", "reports"),
+    *("plugins", "runs", "fits", "cache"),
+)
 
 
 class Kind(options.Choice):
@@ -60,12 +78,7 @@ Examples:
 @options.output_option
 @options.few_options
 def command(
-    kind: str,
-    data_dir: Path | None,
-    store: Path,
-    output: Path | None,
-    plugins: Sequence[str],
-    quiet: bool,
+    kind: str, data_dir: str, store: Path, output: Path | None, plugins: Sequence[str]
 ) -> None:
     """List what plugins offer (KIND is learners, datasets, suites, metrics, costs or reports), the
     plugins themselves (plugins), runs (runs), the size of their fitted models (fits) or of prepared
@@ -73,40 +86,39 @@ def command(
 
     'bench show NAME' shows more of what plugins offer, 'bench report RUN' of a run.
     """
-    from bench_core.datasets.data_folder import data_folder
-
-    if kind in ("runs", "fits", "cache"):
-        deliver(
-            _cache() if kind == "cache" else {"runs": _runs, "fits": _fits}[kind](store), output
-        )
-        return
-    registry = options.registry(plugins, data_dir)
-    table = _datasets(registry, data_dir) if kind == "datasets" else _TABLES[kind](registry)
-    deliver(table, output)
-    if kind == "datasets":
-        where = f"absent: not in {data_folder(data_dir)}"
-        options.note(f"{where}; 'bench show NAME' says where to get the files", quiet)
-    broken = [p.name for p in registry.plugins if p.error]
-    if broken and kind != "plugins":
-        options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')", quiet)
-
-
-def _learners(registry: Registry) -> Table:
-    rows = [
-        (name, _tasks(learner), registry.origin["learner", name].name, summary(learner))
-        for name, learner in sorted(registry.learners.items())
-    ]
-    return Table(("learner", "tasks", "plugin", "what it is"), rows, "learner", fold=WORDY)
-
-
-def _tasks(plugin: Any) -> str:
-    return ", ".join(sorted(plugin.tasks))
-
-
-def _datasets(registry: Registry, data_dir: Path | None = None) -> Table:
     from bench_core.datasets.data_folder import DataFolder
 
-    source = DataFolder(data_dir)
+    if kind == "cache":
+        deliver(_cache(), output)
+    elif kind in ("runs", "fits"):
+        deliver((_runs if kind == "runs" else _fits)(store), output)
+    else:
+        registry, source = options.registry(plugins, data_dir), DataFolder(data_dir)
+        if kind in OFFERED:
+            table = _offered(registry, *OFFERED[kind])
+        elif kind == "datasets":
+            table = _datasets(registry, source)
+        else:
+            table = (_suites if kind == "suites" else _plugins)(registry)
+        deliver(table, output)
+        if kind == "datasets":
+            where = f"absent: not in {source.folder}"
+            options.note(f"{where}; 'bench show NAME' says where to get the files")
+        broken = [p.name for p in registry.plugins if p.error]
+        if broken and kind != "plugins":
+            options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
+
+
+def _offered(registry: Registry, kind: str, field: str, columns: Columns) -> Table:
+    """Everything of a kind; the column without a function is the plugin that it is from."""
+    rows = [
+        (name, *(of(thing) if of else registry.origin[kind, name].name for of in columns.values()))
+        for name, thing in sorted(getattr(registry, field).items())
+    ]
+    return Table((kind, *columns), rows, kind, fold=WORDY)
+
+
+def _datasets(registry: Registry, source: DataFolder) -> Table:
     rows = [
         (name, str(about.task), str(about.folds), _files(registry, name, source), about.title)
         for name in sorted(registry.datasets)
@@ -135,12 +147,12 @@ def _files(registry: Registry, name: str, source: DataFolder) -> str:
 
 
 def _suites(registry: Registry) -> Table:
-    from bench_core.planning.suites import read_suite
+    from bench_core.planning.suites import find_suite
 
     rows = []
-    for name, path in sorted(registry.suite_files.items()):
+    for name in sorted(registry.suite_files):
         try:
-            suite = read_suite(path, registry.suite_keys)
+            suite = find_suite(name, registry)
             datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
             rows.append((name, ", ".join(datasets), suite.title))
         except InputError as fault:
@@ -148,41 +160,11 @@ def _suites(registry: Registry) -> Table:
     return Table(("suite", "data sets", "title"), rows, "suite", fold=WORDY)
 
 
-def _metrics(registry: Registry) -> Table:
-    rows = [
-        (
-            name,
-            "higher" if metric.higher_is_better else "lower",
-            _tasks(metric),
-            registry.origin["metric", name].name,
-        )
-        for name, metric in sorted(registry.metrics.items())
-    ]
-    return Table(("metric", "better is", "tasks", "plugin"), rows, "metric", fold=WORDY)
-
-
-def _cost_models(registry: Registry) -> Table:
-    rows = [
-        (name, registry.origin["cost model", name].name, summary(model))
-        for name, model in sorted(registry.cost_models.items())
-    ]
-    return Table(("cost model", "plugin", "what it is"), rows, "cost model", fold=WORDY)
-
-
-def _reports(registry: Registry) -> Table:
-    rows = []
-    for name, report in sorted(registry.reports.items()):
-        files = " ".join(s or "(terminal)" for s in report.suffixes)
-        rows.append((name, files, registry.origin["report", name].name))
-    return Table(("report", "files", "plugin"), rows, "report", fold=WORDY)
-
-
 def _plugins(registry: Registry) -> Table:
     from bench_core.cli.app import invalid_commands
 
+    rows, odd = [], registry.notes
     plugins = [*registry.plugins, *invalid_commands()]
-    rows = []
-    odd = registry.notes
     for p in sorted(plugins, key=lambda p: (not p.error, p not in odd, p.name)):
         loaded = "loaded" + (f", but {'; '.join(odd[p])}" if p in odd else "")
         state = f"failed: {p.error}" if p.error else loaded
@@ -223,29 +205,10 @@ def _fits(store: Path) -> Table:
 
 def _cache() -> Table:
     """The prepared data, the largest first."""
-    from bench_core.cli.remove import size, total
-    from bench_core.datasets.cache import cache_folder
+    from bench_core.cli.remove import prepared, size, total
 
-    entries = [p for name in ("prepared", "kept") for p in (cache_folder() / name).glob("[!.]*")]
+    entries = [path for folder in prepared() for path in folder.glob("[!.]*")]
     sizes = {p: total(p.rglob("*")) if p.is_dir() else p.stat().st_size for p in entries}
     found = sorted(sizes.items(), key=lambda item: (-item[1], item[0].name))
     rows = [(path.name, size(number)) for path, number in found]
     return Table(("entry", "size"), rows, "entry", ("size",))
-
-
-def summary(thing: object) -> str:
-    """The first line of a docstring, unless it is the one dataclasses invent."""
-    doc = (getattr(thing, "__doc__", None) or "").strip()
-    first = doc.split("\n\n")[0].replace("\n", " ")
-    invented = first.startswith(f"{getattr(thing, '__name__', '')}(")
-    return "" if invented else " ".join(first.split())
-
-
-_TABLES: dict[str, Callable[[Registry], Table]] = {
-    "learners": _learners,
-    "suites": _suites,
-    "metrics": _metrics,
-    "costs": _cost_models,
-    "reports": _reports,
-    "plugins": _plugins,
-}

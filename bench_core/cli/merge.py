@@ -27,7 +27,7 @@ results under one key, that store is refused with the row's name, and nothing of
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(stores: tuple[Path, ...], store: Path, quiet: bool) -> None:
+def command(stores: tuple[Path, ...], store: Path) -> None:
     """Bring the runs, trials, logs and fitted models of STOREs into --store."""
     from bench_core.results.merge import merge
     from bench_core.results.store import Store
@@ -36,8 +36,8 @@ def command(stores: tuple[Path, ...], store: Path, quiet: bool) -> None:
         raise UsageError("nothing to merge: name shards or stores, as in bench merge jobs/*.db")
     brought = merge(store, stores)
     new = f"{count(brought.trials, 'finished trial')} and {count(brought.fits, 'fit')}"
-    options.note(f"merged {count(len(stores), 'store')} into {store}: {new} that it had not", quiet)
+    options.note(f"merged {count(len(stores), 'store')} into {store}: {new} that it had not")
     kept = Store(store)
     for name in brought.runs:
         info = kept.info(name)
-        options.note(f"run {name}: {sum(info.counts.values())} of {info.planned} trials", quiet)
+        options.note(f"run {name}: {sum(info.counts.values())} of {info.planned} trials")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from bench_core.arrays import FloatArray
     from bench_core.data import Examples
     from bench_core.datasets.user_data import Part
+    from bench_core.results.budgets import Budget
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
@@ -52,7 +52,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @command.command("export", short_help="Write the model of a run at a chosen point.")
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
-@options.budget_options()
+@options.budget_options(several=False)
 @click.option("--quality", type=float, metavar="Q", help="The cheapest that reaches it instead.")
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
 @click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
@@ -77,8 +77,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @options.debug_option
 def export_command(
     run: str,
-    budget: str | None,
-    budget_kind: str,
+    budget: Budget | None,
     dataset: str,
     metric: str,
     output: Path,
@@ -89,6 +88,7 @@ def export_command(
 ) -> None:
     """Export the best model of RUN, chosen on validation, into a folder."""
     from bench_core.leaderboard.assembly import primary_metric
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
     from bench_core.serving.export import Wish, export
@@ -99,10 +99,9 @@ def export_command(
     info, frame = finished(store, run)
     options.registry(plugins)  # their classes can be found
     name = _dataset(dataset, list(dict.fromkeys(map(str, frame["dataset"]))))
-    limit = None if budget is None else options.one_budget(budget, budget_kind)
-    wish = Wish(dataset=name, budget=limit, **given)
+    wish = Wish(dataset=name, budget=budget, **given)
     folder = export(Store(store), info, frame, primary_metric(info, name, metric), wish)
-    if limit is not None and limit.kind == "cap":
+    if budget is not None and budget.kind == "cap":
         folder = _under_cap(folder)
     _write(output, folder, written)
     console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
@@ -268,7 +267,7 @@ def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
     from bench_core.metrics import parse_metric
 
     answers = model.predict_rows(rows.X, rows.queries)
-    metric = parse_metric(model.about["metric"], options.registry(()).metrics)
+    metric = parse_metric(model.about["metric"], options.registry().metrics)
     judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
     figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}

@@ -25,11 +25,11 @@ Examples:
 @click.option("--package", is_flag=True, help="Write an installable package into a new folder.")
 @options.quiet_option
 @options.debug_option
-def command(kind: str, name: str, package: bool, quiet: bool) -> None:
+def command(kind: str, name: str, package: bool) -> None:
     """Write a new plugin NAME; KIND is learner, dataset, metric, cost-model or report."""
     from bench_core.scaffold import files, tries, write
 
-    texts = files(kind, name, package, options.registry(()))
+    texts = files(kind, name, package, options.registry())
     write(texts)
     module = name.replace("-", "_")
     for place, text in texts.items():
@@ -39,6 +39,6 @@ def command(kind: str, name: str, package: bool, quiet: bool) -> None:
     else:
         first = [f"bench check -p {module}"]
     lines = [*first, *tries(kind, name, "" if package else module)]
-    options.note("Now, each a command:", quiet)
+    options.note("Now, each a command:")
     for line in lines:
-        options.note(f"  {line}", quiet)
+        options.note(f"  {line}")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from bench_core._io.text import is_url
 from bench_core.cli.completion import COMPLETIONS, names_of, runs_named
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
@@ -23,17 +21,23 @@ from bench_core.results.budgets import KINDS, Budget, parse_budgets
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-STORE = Path("results/bench.db")
-_DEBUG = "bench.debug"
-
-if TYPE_CHECKING:
     Choice = click.Choice[str]
     ParamType = click.ParamType[Any]
 else:  # older releases cannot be subscripted
-    Choice = click.Choice
-    ParamType = click.ParamType
+    Choice, ParamType = click.Choice, click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+STORE = Path("results/bench.db")
+FILE = click.Path(path_type=Path)
+
+
+class Decorator(Protocol):
+    """Adds options to a command."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """The command with them."""
+        ...
 
 
 class Written(ParamType):
@@ -52,36 +56,7 @@ class Written(ParamType):
             self.fail(str(error), param, ctx)
 
 
-class File(click.Path):
-    """The path of a file, which need not be there."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As click's, with what to do about a folder."""
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if path.is_dir():
-            self.fail(f"{path} is a folder: name a file in it", param, ctx)
-        return path
-
-
-FILE = File()
-
-
-class Folder(click.Path):
-    """The path of a folder, or the URL of one."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, file_okay=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As click's; a URL stays as it is."""
-        url = isinstance(value, str) and is_url(value)
-        return value if url else super().convert(value, param, ctx)
-
-
-def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*decorators: Decorator) -> Decorator:
     """Several options as one, in this order."""
 
     def decorate(command: Command) -> Command:
@@ -90,28 +65,16 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
     return decorate
 
 
-def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that joins what repetitions of an option gave, each value once."""
-
-    def joined(_: click.Context, __: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
-        return tuple(dict.fromkeys(chain.from_iterable(given))) or default
-
-    return joined
-
-
-def request_options(request: type, *left_out: str) -> Callable[[Command], Command]:
+def request_options(request: type, *left_out: str) -> Decorator:
     """All options of a request but those left out."""
     names = [name for name in options_of(request) if name not in left_out]
     return together(*(request_option(name, request) for name in names))
 
 
-def request_option(
-    name: str, request: type = RunRequest, **changes: Any
-) -> Callable[[Command], Command]:
+def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """The option of one field; ``changes`` are those of this verb, in click's words."""
     known = options_of(request)
-    given = _of_form(known[name]) | _OWN.get(name, {}) | changes
-    given = {"help": help_of(known[name], known)} | given
+    given = {"help": help_of(known[name], known)} | _of_form(known[name]) | changes
     if given.get("required"):
         given.pop("default", None)  # click would take it
     return click.option(*known[name].flags, name, **given)
@@ -133,38 +96,50 @@ def _of_form(option: Option) -> dict[str, Any]:
         given["show_default"] = option.usual
     if option.variable:
         given |= {"envvar": option.variable, "show_envvar": True}
+    if option.name == "store":
+        given |= {"type": FILE, "default": STORE, "show_default": True}
     return given
 
 
-_OWN: dict[str, dict[str, Any]] = {
-    "store": {"type": FILE, "default": STORE, "show_default": True},
-    "data_dir": {"type": Folder(), "default": None},
-}
-"""Paths: what they are on the command line alone."""
+def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that joins what repetitions of an option gave, each value once."""
 
-plugins_option = request_option("plugins")
-store_option = request_option("store")
-data_dir_option = request_option("data_dir")
+    def joined(_: click.Context, option: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
+        values = tuple(dict.fromkeys(chain.from_iterable(given))) or default
+        if option.name == "plugins" and values:
+            find_plugins_here()
+        return values
+
+    return joined
 
 
-def names_option(*names: str, **given: Any) -> Callable[[Command], Command]:
+def names_option(*names: str, **given: Any) -> Decorator:
     """A list of names that belongs to one verb alone."""
-    how: dict[str, Any] = {
-        "type": Written(NAMES),
-        "multiple": True,
-        "callback": _joined(()),
-        "metavar": "NAMES",
-    }
-    return click.option(*names, **how | given)
+    how: dict[str, Any] = {"type": Written(NAMES), "metavar": "NAMES", "multiple": True}
+    return click.option(*names, callback=_joined(()), **how | given)
 
 
-def budget_options(required: bool = False) -> Callable[[Command], Command]:
-    """``--budget 10,20,40`` and ``--budget-kind``."""
+def budget_options(required: bool = False, several: bool = True) -> Decorator:
+    """``--budget 10,20,40`` and ``--budget-kind`` as ``budgets``; or as ``budget``, one or None."""
+
+    def read(context: click.Context, _: click.Parameter, text: str | None) -> Any:
+        kind = context.meta["bench.budget_kind"]
+        if text is None and kind != KINDS[0]:
+            raise UsageError(f"--budget-kind {kind} says what a --budget limits: give one")
+        with blaming("--budget"):
+            found: tuple[Budget, ...] = () if text is None else parse_budgets(text, kind)
+        if several:
+            return found
+        if len(found) > 1:
+            raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
+        return found[0] if found else None
+
     return together(
         click.option(
-            *("-b", "--budget"),
+            *("-b", "--budget", "budgets" if several else "budget"),
             required=required,
             metavar="COST,...",
+            callback=read,
             help="Costs per row; 'p95 20' or 'cap 20' is of that kind.",
         ),
         click.option(
@@ -172,54 +147,40 @@ def budget_options(required: bool = False) -> Callable[[Command], Command]:
             type=click.Choice(KINDS),
             default=KINDS[0],
             show_default=True,
+            is_eager=True,  # known when the budgets are read
+            expose_value=False,
+            callback=_remember,
             help="What a budget bounds: the mean cost, that of 95% of rows, or of every row.",
         ),
     )
 
 
-def budgets(text: str, kind: str) -> tuple[Budget, ...]:
-    """The budgets of these options."""
-    with blaming("--budget"):
-        return parse_budgets(text, kind)
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    context.meta[f"bench.{option.name}"] = value
 
 
-def one_budget(text: str, kind: str) -> Budget:
-    """The budget of these options, where several make no sense."""
-    found = budgets(text, kind)
-    if len(found) > 1:
-        raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
-    return found[0]
+def _flag(*names: str, help: str) -> Decorator:
+    """A flag that is asked for by ``flag`` where it matters, not handed to the verb."""
+    return click.option(*names, is_flag=True, expose_value=False, callback=_remember, help=help)
 
 
-def store_words(store: str | Path) -> str:
-    """The words that name this store in a command that is shown: quoted for the shell, none where
-    it is the usual one."""
-    return "" if Path(store) == STORE else f" --store {shell_word(str(store))}"
+def flag(name: str) -> bool:
+    """True where the running verb was called with ``quiet``, ``verbose``, ``no_progress`` or
+    ``debug``."""
+    return bool(click.get_current_context().meta.get(f"bench.{name}"))
 
 
+plugins_option = request_option("plugins")
+store_option = request_option("store")
+data_dir_option = request_option("data_dir")
 output_option = click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
 )
-no_progress_option = click.option(
-    "--no-progress", is_flag=True, help="Show no progress bars or lines."
-)
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show nothing but the result.")
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show more details.")
-
+no_progress_option = _flag("--no-progress", help="Show no progress bars or lines.")
+quiet_option = _flag("-q", "--quiet", help="Show nothing but the result.")
+verbose_option = _flag("-v", "--verbose", help="Show more details.")
 # ``app`` reads it from the command line, so that it works where parsing fails
-debug_option = click.option(
-    "--debug",
-    is_flag=True,
-    expose_value=False,
-    callback=lambda context, _, value: context.meta.update({_DEBUG: value}),
-    help="Show the traceback of an error.",
-)
-
-
-def debugging() -> bool:
-    """True where the running verb was called with ``--debug``."""
-    return bool(click.get_current_context().meta.get(_DEBUG))
-
+debug_option = _flag("--debug", help="Show the traceback of an error.")
 
 few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
@@ -230,6 +191,8 @@ stored_run_options = together(
     run_argument,
     request_option("workers"),
     request_option("executor", default="local", show_default=True),
+    request_option("timeout"),
+    request_option("memory"),
     no_progress_option,
     output_option,
     store_option,
@@ -238,24 +201,32 @@ stored_run_options = together(
 """The options of a verb that does the work of a stored run again."""
 
 
-def registry(plugins: Sequence[str], data_dir: Path | None = None) -> Registry:
-    """All installed plugins, those of ``-p``, which may lie in the current folder, and the
-    user's own data sets."""
+def store_words(store: str | Path) -> str:
+    """The words that name this store in a command that is shown: quoted for the shell, none where
+    it is the usual one."""
+    return "" if Path(store) == STORE else f" --store {shell_word(str(store))}"
+
+
+def registry(plugins: Iterable[str] = (), data_dir: str = "") -> Registry:
+    """All installed plugins, those of ``-p``, and the user's own data sets."""
     from bench_core.datasets.user_datasets import open_registry
 
-    find_plugins_here(plugins)
     return open_registry(plugins, data_dir)
 
 
-def find_plugins_here(plugins: Sequence[str]) -> None:
-    """Make modules of the current folder importable, if ``-p`` named any, without hiding installed
-    ones."""
-    here = str(Path.cwd())
-    if plugins and here not in sys.path:
+def find_plugins_here() -> None:
+    """Make modules of the current folder importable, without hiding installed ones."""
+    if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
 
-def note(message: str, quiet: bool = False) -> None:
-    """A line on stderr, above a progress bar if there is one; stdout holds the result alone."""
-    if sys.stderr is not None and not quiet:  # closed: print would take stdout
+def note(message: str) -> None:
+    """A line on stderr unless the verb is to be quiet; stdout holds the result alone."""
+    if not flag("quiet"):
+        complain(message)
+
+
+def complain(message: str) -> None:
+    """A line on stderr, above a progress bar if there is one."""
+    if sys.stderr is not None:  # closed: print would take stdout
         print(one_line(message), file=sys.stderr, flush=True)

@@ -57,15 +57,7 @@ durations in the store of the same learners on the same data; without them jobs 
     help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
 )
 @options.common_options
-def command(
-    no_progress: bool,
-    jobs: int,
-    core_hour: float | None,
-    output: Path | None,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
-) -> int:
+def command(jobs: int, core_hour: float | None, output: Path | None, **given: Any) -> int:
     """Show what 'bench run' with the same options would do, and how long it may take."""
     from bench_core.api.orchestration import planned, registry_of
 
@@ -73,9 +65,8 @@ def command(
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:
-        output = options.FILE.convert(output, None, None)
         check_output(output)
-    with following("", no_progress, quiet, verbose) as show:
+    with following() as show:
         made = planned(asked, registry_of(asked), show)
     asked = replace(asked, executor=made.executor)
     if jobs and output:

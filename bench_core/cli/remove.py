@@ -35,17 +35,15 @@ that these refer to. 'bench list runs' shows runs.""",
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(
-    runs: tuple[str, ...], fits: bool, cache: bool, dry_run: bool, store: Path, quiet: bool
-) -> None:
+def command(runs: tuple[str, ...], fits: bool, cache: bool, dry_run: bool, store: Path) -> None:
     """Remove RUNs ('last', numbers, names or the beginnings of names)."""
     if not runs and not cache:
         raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
     verb = "would remove" if dry_run else "removed"
     if runs:
-        options.note(f"{verb} {_runs(store, runs, fits, dry_run)}", quiet)
+        options.note(f"{verb} {_runs(store, runs, fits, dry_run)}")
     if cache:
-        options.note(f"{verb} {_cache(dry_run)}", quiet)
+        options.note(f"{verb} {_cache(dry_run)}")
 
 
 def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
@@ -55,25 +53,30 @@ def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
     kept = Store(store)
     what = plan_removal(kept, runs, fits_alone=fits)
     models = f"{count(len(what.fits), 'fitted model')} ({size(what.size)})"
-    words = f"{models} of {', '.join(what.runs)}"
-    if not fits:
-        words = f"{', '.join(what.runs)}: {count(len(what.trials), 'trial')}, {models}"
     if not dry_run:
         remove(kept, what, fits_alone=fits)
-    return words
+    names = ", ".join(what.runs)
+    return (
+        f"{models} of {names}" if fits else f"{names}: {count(len(what.trials), 'trial')}, {models}"
+    )
 
 
 def _cache(dry_run: bool) -> str:
     from bench_core.datasets.cache import cache_folder
 
-    folders = [
-        folder for name in ("prepared", "kept") if (folder := cache_folder() / name).is_dir()
-    ]
+    folders = prepared()
     bytes_ = sum(total(folder.rglob("*")) for folder in folders)
     if not dry_run:
         for folder in folders:
             shutil.rmtree(folder)
     return f"prepared data in {cache_folder()} ({size(bytes_)})"
+
+
+def prepared() -> list[Path]:
+    """The folders of prepared data that are there."""
+    from bench_core.datasets.cache import cache_folder
+
+    return [path for name in ("prepared", "kept") if (path := cache_folder() / name).is_dir()]
 
 
 def total(paths: Iterable[Path]) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import report_for
 from bench_core.cli.run import GO_ON, doing_again, show_result
 
 
@@ -31,9 +30,10 @@ trained on the old costs: run again with --costs to see what they do with the ne
 def command(run: str, data: tuple[str, ...], output: Path | None, **given: Any) -> int:
     """Bill RUN again under other costs and show the leaderboard."""
     from bench_core.api.orchestration import registry_of, repriced
+    from bench_core.leaderboard.reports import report_for
 
     with doing_again(GO_ON, run, **given) as (asked, show):
         registry = registry_of(asked)
         report_for(registry, output)  # refused before any work
         result = repriced(run, data, asked, registry, show)
-    return show_result(registry, result, output, given["quiet"], given["verbose"])
+    return show_result(registry, result, output)

@@ -31,12 +31,12 @@ differs.""",
 @options.no_progress_option
 @options.store_option
 @options.common_options
-def command(trial: str, no_progress: bool, quiet: bool, verbose: bool, **given: Any) -> int:
+def command(trial: str, **given: Any) -> int:
     """Train and score TRIAL again: the same bits, or what differs and which ingredient changed."""
     from bench_core.api.rerun import rerun
 
     asked = request(**given)
-    with following("", no_progress, quiet, verbose) as show:
+    with following() as show:
         found = rerun(trial, asked, show)
     word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
     click.echo(f"{found.title}: {word} ({found.rows} rows)")

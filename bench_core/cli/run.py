@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import report_for, write_report
+from bench_core.cli.report import write_report
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
 from bench_core.terminal.wording import counted, duration, notices
@@ -30,12 +30,9 @@ run_options = options.together(
 """All options of a run but those of every verb."""
 
 
-def request(
-    *, plugins: tuple[str, ...], store: Path, data_dir: Path | None = None, **given: Any
-) -> RunRequest:
+def request(*, store: Path, **given: Any) -> RunRequest:
     """The request that the options of a verb make."""
-    options.find_plugins_here(plugins)
-    return RunRequest(plugins=plugins, store=str(store), data_dir=str(data_dir or ""), **given)
+    return RunRequest(store=str(store), **given)
 
 
 @click.command(
@@ -57,103 +54,87 @@ Interrupt at any time: finished work is kept, and the same command does the rest
 @run_options
 @options.output_option
 @options.common_options
-def command(
-    no_progress: bool, output: Path | None, quiet: bool, verbose: bool, **given: Any
-) -> int:
+def command(output: Path | None, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
     What to run is a suite, or data sets or files of your own. Results are kept in the store;
     what it already holds is not done again.
     """
     from bench_core.api.orchestration import carried_out, registry_of
+    from bench_core.leaderboard.reports import report_for
 
     asked = request(**given)
     registry = registry_of(asked)
     report_for(registry, output)  # refused before hours are spent
-    with following(GO_ON, no_progress, quiet, verbose) as show:
+    with following(GO_ON) as show:
         result = carried_out(asked, registry, show)
-    return show_result(registry, result, output, quiet, verbose)
+    return show_result(registry, result, output)
 
 
 @contextmanager
-def following(advice: str, no_progress: bool, quiet: bool, verbose: bool) -> Iterator[OnEvent]:
+def following(advice: str = "") -> Iterator[OnEvent]:
     """The display of work on a run; where the user interrupts the work, the command ends."""
     from bench_core.api import Interrupted
     from bench_core.terminal.progress import progress
 
+    quiet, bars = options.flag("quiet"), not options.flag("no_progress")
+    display = progress(quiet=quiet, bars=bars, verbose=options.flag("verbose"))
     try:
-        with (
-            interruptible(),
-            progress(quiet=quiet, bars=not no_progress, verbose=verbose) as show,
-        ):
+        with interruptible(), display as show:
             yield show
     except Interrupted as stop:
-        options.note(f"interrupted: {summary(stop.result)}{advice}")
+        options.complain(f"interrupted: {summary(stop.result)}{advice}")
         raise click.exceptions.Exit(stop.result.exit_status) from None
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Take SIGTERM and SIGHUP for Ctrl-C, unless they are ignored."""
-    names = ("SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) is signal.SIG_DFL}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
-        before = {}  # only the main thread may handle signals
+        numbers = []  # only the main thread may handle signals
+    before = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
     try:
         for number in before:
             signal.signal(number, signal.default_int_handler)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
 
 
-def needed_plugins(store: Path, run: str, named: Sequence[str]) -> tuple[str, ...]:
-    """The modules named now; UsageError where the run was made with others too: no store, which
-    may be somebody else's, says what is imported."""
+@contextmanager
+def doing_again(
+    advice: str, run: str, *, store: Path, plugins: Sequence[str], **given: Any
+) -> Iterator[tuple[RunRequest, OnEvent]]:
+    """The request of a verb that does the work of a stored run again, and a display of events.
+
+    UsageError where the run was made with more plugins: no store, which may be somebody else's,
+    says what is imported.
+    """
     from bench_core.results.store import Store
 
-    lacking = [x for x in Store(store).info(run).request.get("plugins", ()) if x not in named]
+    lacking = [x for x in Store(store).info(run).request.get("plugins", ()) if x not in plugins]
     if lacking:
         flags = " ".join(f"-p {module}" for module in lacking)
         raise UsageError(
             f"the run was made with {flags}, and a store by itself imports nothing: add {flags} "
             "if the code is yours"
         )
-    return tuple(named)
+    with following(advice) as show:
+        yield request(plugins=plugins, store=store, **given), show
 
 
-@contextmanager
-def doing_again(
-    advice: str,
-    run: str,
-    *,
-    store: Path,
-    plugins: Sequence[str],
-    no_progress: bool,
-    quiet: bool,
-    verbose: bool,
-    **given: Any,
-) -> Iterator[tuple[RunRequest, OnEvent]]:
-    """The request of a verb that does the work of a stored run again, and a display of events."""
-    modules = needed_plugins(store, run, plugins)
-    with following(advice, no_progress, quiet, verbose) as show:
-        yield request(plugins=modules, store=store, **given), show
-
-
-def show_result(
-    registry: Registry, result: RunResult, output: Path | None, quiet: bool, verbose: bool
-) -> int:
+def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
     """Write the report on a run that was carried out, and what to do next; the exit status."""
-    info = write_report(registry, result.store, result.run, output, verbose=verbose)
+    info = write_report(registry, result.store, result.run, output)
     store = options.store_words(result.store)
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
     lines.append(f"next: bench report{store} -o board.html; bench best{store} --budget COST")
     for line in lines:
-        options.note(line, quiet)
+        options.note(line)
     return result.exit_status
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import wrap
@@ -16,10 +16,8 @@ from bench_core.errors import InputError, UsageError, printable
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
-    from bench_core.datasets.data_folder import DataFolder
     from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
-    from bench_core.protocols import Dataset
 
 
 INDENT = " " * 6
@@ -47,7 +45,7 @@ Examples:
 @options.plugins_option
 @options.debug_option
 def command(
-    name: str, kind: str | None, data_dir: Path | None, output: Path | None, plugins: Sequence[str]
+    name: str, kind: str | None, data_dir: str, output: Path | None, plugins: Sequence[str]
 ) -> None:
     """Show what NAME is: a learner, data set, suite, metric, cost model or report."""
     registry = options.registry(plugins, data_dir)
@@ -58,34 +56,36 @@ def command(
         write_text(output, text + "\n")
 
 
-def _described(registry: Registry, name: str, kind: str | None, data_dir: Path | None) -> list[str]:
+def _described(registry: Registry, name: str, kind: str | None, data_dir: str) -> list[str]:
     """One paragraph for each thing of that name, or UsageError with the nearest names."""
     name = registry.learner_name(name) if kind in (None, "learner") else name
-    describe: dict[str, tuple[Sequence[str], Callable[[], str]]] = {
-        "learner": (list(registry.learners), lambda: learner_text(registry, name)),
-        "dataset": (list(registry.datasets), lambda: dataset_text(registry, name, data_dir)),
-        "suite": (list(registry.suite_files), lambda: suite_text(registry, name)),
-        "metric": (list(registry.metrics), lambda: metric_text(registry, name)),
-        "cost-model": (list(registry.cost_models), lambda: cost_model_text(registry, name)),
-        "report": (list(registry.reports), lambda: report_text(registry, name)),
+    describe: dict[str, tuple[Iterable[str], Callable[[Registry, str], str]]] = {
+        "learner": (registry.learners, learner_text),
+        "dataset": (registry.datasets, lambda all_, name: dataset_text(all_, name, data_dir)),
+        "suite": (registry.suite_files, suite_text),
+        "metric": (registry.metrics, metric_text),
+        "cost-model": (registry.cost_models, cost_model_text),
+        "report": (registry.reports, report_text),
     }
     asked = {kind: describe[kind]} if kind else describe
-    found = [text() for names, text in asked.values() if name in names]
-    if not found and kind in (None, "metric") and "@" in name:
-        found = [metric_text(registry, name)]
+    found = [
+        text(registry, name)
+        for what, (names, text) in asked.items()
+        if name in names or (what == "metric" and "@" in name)
+    ]
     if not found:
-        known = sorted({n for names, _ in asked.values() for n in names})
-        what = registry.unknown(kind or "name", name, known)
-        raise UsageError(f"{what}; see 'bench list KIND'")
+        known = {n for names, _ in asked.values() for n in names}
+        fault = registry.unknown(kind or "name", name, known)
+        raise UsageError(f"{fault}; see 'bench list KIND'")
     return found
 
 
 def learner_text(registry: Registry, name: str) -> str:
     """A learner's documentation and its parameters."""
     learner = registry.learner(name)
-    lines = [f"{name}: learner, {_from(registry, 'learner', name)}"]
-    lines += [f"  tasks: {', '.join(sorted(learner.tasks))}", *_doc(learner)]
-    return "\n".join([*lines, *_parameters("Parameters", learner, name, "; a list is a grid")])
+    lines = [_title(registry, "learner", name), f"  tasks: {', '.join(sorted(learner.tasks))}"]
+    lines += [*_doc(learner), *_parameters("Parameters", learner, name, "; a list is a grid")]
+    return "\n".join(lines)
 
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
@@ -98,64 +98,49 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
         default = "no default" if p.required else f"default {_default(p)}"
         about = (f"  {p.name}: {p.kind}", str(p.range), default, str(p.search or ""))
         lines.append(", ".join(filter(None, about)))
-        if p.doc:
-            lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
+        lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
     return lines
 
 
 def _default(p: Parameter) -> str:
     """A default as it would be typed; a learner by its name."""
     from bench_core.contracts import name_of
+    from bench_core.planning.invocation import toml_literal
 
     if p.holds_learner and p.default is not None:
         return name_of(p.default) or str(p.default)
-    from bench_core.planning.invocation import toml_literal
-
     return toml_literal(p.default)
 
 
-def dataset_text(registry: Registry, name: str, data_dir: Path | None) -> str:
-    """A data set's files, and where to put them."""
-    dataset, about = registry.dataset(name), registry.about_dataset(name)
-    lines = [f"{name}: data set, {_from(registry, 'dataset', name)}", f"  {about.title}"]
+def dataset_text(registry: Registry, name: str, data_dir: str) -> str:
+    """A data set's files, where to put them, and how to get those that are missing."""
+    from bench_core.datasets.data_folder import DataFolder
+    from bench_core.datasets.publishers.fetch import is_there
+
+    cls, about = registry.dataset(name), registry.about_dataset(name)
+    lines = [_title(registry, "data set", name), f"  {about.title}"]
     lines += [f"  task: {about.task}", f"  folds: {about.folds}"]
     if about.stand_in_for:
         lines.append(f"  stands in for {about.stand_in_for} where its files are absent")
-    lines += [*_doc(dataset), *_parameters("Options", dataset, name)]
+    lines += [*_doc(cls), *_parameters("Options", cls, name), ""]
     if not about.files:
-        return "\n".join([*lines, "", "Needs no files: bundled or generated."])
-    from bench_core.datasets.data_folder import DataFolder
-
-    source = DataFolder(data_dir)
+        return "\n".join([*lines, "Needs no files: bundled or generated."])
+    source, found = DataFolder(data_dir), {}
+    for file in about.files:
+        try:
+            found[file] = "found  " if source.has(file) else "missing"
+        except InputError:
+            found[file] = "twice! "
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
-    lines += ["", f"Files, {'your own' if about.place else where}:"]
-    lines += [f"  {_found(source, file)}  {file}" for file in about.files]
-    return "\n".join([*lines, *_way_to(dataset(), source)])
-
-
-def _way_to(dataset: Dataset, source: DataFolder) -> list[str]:
-    """The way to get missing files that somebody publishes."""
-    from bench_core.contracts import dataset_of
-    from bench_core.datasets.publishers.fetch import is_there
-
-    dataset = dataset_of(dataset)
-    try:
-        absent = not is_there(dataset, source)
-    except InputError:  # twice there, as their lines say
-        absent = False
-    if not absent or not (dataset.downloads or dataset.homepage):
-        return []
-    where = f" from {dataset.homepage}" if dataset.homepage else ""
-    fetch = f"'bench data fetch {dataset.name}', or " if dataset.downloads else ""
-    by_hand = f"get them{where} and say 'bench data import {dataset.name} FOLDER'"
-    return ["", f"What is missing: {fetch}{by_hand}"]
-
-
-def _found(source: DataFolder, file: str) -> str:
-    try:
-        return "found  " if source.has(file) else "missing"
-    except InputError:
-        return "twice! "
+    lines.append(f"Files, {'your own' if about.place else where}:")
+    lines += [f"  {state}  {file}" for file, state in found.items()]
+    published = about.downloads or about.homepage
+    if published and "twice! " not in found.values() and not is_there(cls(), source):
+        fetch = f"'bench data fetch {name}', or " if about.downloads else ""
+        place = f" from {about.homepage}" if about.homepage else ""
+        by_hand = f"get them{place} and say 'bench data import {name} FOLDER'"
+        lines += ["", f"What is missing: {fetch}{by_hand}"]
+    return "\n".join(lines)
 
 
 def suite_text(registry: Registry, name: str) -> str:
@@ -177,22 +162,21 @@ def metric_text(registry: Registry, name: str) -> str:
 def cost_model_text(registry: Registry, name: str) -> str:
     """A cost model's charges, and the keys of a cost file that it reads."""
     model = registry.cost_models[name]
-    lines = [f"{name}: cost model, {_from(registry, 'cost model', name)}", *_doc(model)]
+    lines = [_title(registry, "cost model", name), *_doc(model)]
     more = _doc(model.from_options) if model.options else []
-    lines += ["", f'In a cost file: model = "{name}"', *more[1:]]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f'In a cost file: model = "{name}"', *more[1:]])
 
 
 def report_text(registry: Registry, name: str) -> str:
     """A report and the files that it writes."""
     report = registry.reports[name]
     files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
-    lines = [f"{name}: report, {_from(registry, 'report', name)}", f"  written to: {files}"]
+    lines = [_title(registry, "report", name), f"  written to: {files}"]
     return "\n".join([*lines, *_doc(report.write)])
 
 
-def _from(registry: Registry, kind: str, name: str) -> str:
-    return f"plugin {registry.origin['data set' if kind == 'dataset' else kind, name].name}"
+def _title(registry: Registry, kind: str, name: str) -> str:
+    return f"{name}: {kind}, plugin {registry.origin[kind, name].name}"
 
 
 def _doc(thing: object) -> list[str]:

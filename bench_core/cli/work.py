@@ -31,16 +31,7 @@ shards into a store. What was killed is started again; what is done is not done 
 @options.data_dir_option
 @options.no_progress_option
 @options.common_options
-def command(
-    job: Path,
-    workers: int,
-    threads: int,
-    data_dir: Path | None,
-    no_progress: bool,
-    plugins: Sequence[str],
-    quiet: bool,
-    verbose: bool,
-) -> int:
+def command(job: Path, workers: int, threads: int, data_dir: str, plugins: Sequence[str]) -> int:
     """Do the fits and trials of JOB (a file, with or without .json), and leave a shard next to it.
 
     Data are taken where the plan had them; where they are not, they are prepared from their files.
@@ -50,11 +41,11 @@ def command(
 
     path, shard = job_path(job), shard_path(job)
     piece = read_job(path)
-    options.find_plugins_here([*piece.request.plugins, *plugins])
+    options.find_plugins_here()  # for modules of the plan
     piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
-    with following("; the same command does the rest", no_progress, quiet, verbose) as show:
-        result = work(piece, shard, show, str(data_dir or ""), plugins)
+    with following("; the same command does the rest") as show:
+        result = work(piece, shard, show, data_dir, plugins)
     for line in failures(result):
-        options.note(line)
-    options.note(summary(result), quiet)
+        options.complain(line)
+    options.note(summary(result))
     return result.exit_status

@@ -41,8 +41,19 @@ class Form:
         except ValueError:
             usable = False
         if not usable:
-            raise ValueError(f"{text!r} is not {self.wanted}")
+            remedy = "" if text.strip() else "; leave the option out"
+            raise ValueError(f"{text!r} is not {self.wanted}{remedy}")
         return value
+
+    def checked(self, value: Any, where: str) -> Any:
+        """A value as it is kept. Raises UsageError, which begins with ``where``, for one that
+        cannot be used."""
+        if self.many and not isinstance(value, tuple | list):
+            raise UsageError(f"{where}: {short(value)} is not a list")
+        for one in value if self.many else [value]:
+            if not self.fits(one):
+                raise UsageError(f"{where}: {short(one)} is not {self.wanted}")
+        return tuple(value) if self.many else value
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -50,7 +61,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 TEXT = Form("text", "NAME", fits=lambda value: isinstance(value, str))
-NAMES = Form("a name, or names with commas", "NAMES", _names, many=True)
+NAMES = Form("a name", "NAMES", _names, many=True)
 TEXTS = Form("text", "TEXT", lambda text: (text,), many=True, commas=False)
 FLAG = Form("True or False", "", fits=lambda value: value in (True, False))
 
@@ -143,14 +154,8 @@ class Option:
 
     def check(self, value: Any) -> None:
         """Raise UsageError, which names the option, for a value that cannot be used."""
-        if value is self.default or value == self.default:
-            return
-        form = self.form
-        if form.many and not isinstance(value, tuple | list):
-            raise UsageError(f"{option(self.word)}: {short(value)} is not a list")
-        for one in value if form.many else [value]:
-            if not form.fits(one):
-                raise UsageError(f"{option(self.word)}: {short(one)} is not {form.wanted}")
+        if value is not self.default and value != self.default:
+            self.form.checked(value, option(self.word))
 
 
 _BY_DEFAULT: dict[Any, Form] = {"": TEXT, (): NAMES, False: FLAG}

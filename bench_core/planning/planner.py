@@ -8,7 +8,7 @@ from itertools import product
 
 from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
-from bench_core.contracts import dataset_of
+from bench_core.contracts import dataset_of, metric_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
@@ -42,12 +42,11 @@ from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
     default_reference,
-    with_registered_names,
 )
 from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
-from bench_core.protocols import JudgesPictures, Metric, Source
+from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
@@ -87,9 +86,13 @@ class _Planner:
         check_store(store_path(request.store))
         if request.suite:
             self.suite = find_suite(request.suite, registry)
-        request, self.suite = with_registered_names(request, self.suite, registry)
+        names = registry.learner_name
+        with blaming(option("learners")):
+            given = tuple(names(x) if isinstance(x, str) else x for x in request.learners)
         executor = request.executor or self.suite.executor or EXECUTORS[0]
-        request = self.request = replace(request, executor=executor)
+        request = self.request = replace(
+            request, executor=executor, learners=given, reference=names(request.reference)
+        )
         profile = self.suite.profile(request.profile)
         settings = read_settings(request, registry)
         learners_on = partial(choose_learners, request, self.suite, registry, settings, self.note)
@@ -98,9 +101,9 @@ class _Planner:
         datasets, absent = choose_datasets(
             request, self.suite, registry, source, settings, self.note
         )
-        names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
-        on = {name: learners_on(name) for name in dict.fromkeys(names) if name in self.suite.on}
-        check_owners(settings, [learner.name for learner in learners], names)
+        data = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        on = {name: learners_on(name) for name in dict.fromkeys(data) if name in self.suite.on}
+        check_owners(settings, registry, [learner.name for learner in learners], data)
         self.check_metrics()
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
@@ -289,7 +292,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     """Why a metric cannot judge a data set, or nothing."""
     if splits.task not in metric.tasks:
         return f"does not judge {splits.task} ({label})"
-    if isinstance(metric, JudgesPictures) and metric.pictures and splits.valid.frames is None:
+    if metric_of(metric).pictures and splits.valid.frames is None:
         return f"judges pictures, and the rows of {label} are not their pixels"
     return ""
 

@@ -255,11 +255,11 @@ class RunRequest:
     )
 
     def __post_init__(self) -> None:
+        for described in options_of(type(self)).values():
+            described.check(getattr(self, described.name))
         for name in ("data", "seeds", "folds"):  # named twice is meant once
             if given := getattr(self, name):
                 object.__setattr__(self, name, tuple(dict.fromkeys(given)))
-        for described in options_of(type(self)).values():
-            described.check(getattr(self, described.name))
 
     @classmethod
     def of(cls, kept: Mapping[str, Any], **changes: Any) -> Self:

@@ -13,7 +13,7 @@ from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import SHARES, RunRequest
-from bench_core.planning.settings import Setting, with_setting
+from bench_core.planning.settings import Setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
@@ -44,38 +44,43 @@ def choose_datasets(
     if not suite.name:
         return _own_data(request, registry, settings), ()
     _refuse_file_options(request, "with a suite")
-    _known_data(request, suite, registry)
+    with blaming(f"{suite.place}, key 'datasets'"):
+        files_of = {e.name: registry.about_dataset(e.name).files for e in suite.datasets}
+    stand_ins = {name: _stand_ins(name, registry) for name in files_of}
+    known = [*files_of, *(name for names in stand_ins.values() for name in names)]
+    for name in request.data:
+        if name not in known:
+            place = f"{option('data')} with suite {suite.name} restricts it"
+            raise UsageError(f"{place}: {unknown('data set', name, known)}")
     chosen: list[ChosenDataset] = []
     absent: dict[str, tuple[str, ...]] = {}
     for entry in suite.datasets:
-        with blaming(f"{suite.place}, key 'datasets'"):
-            cls = listed = registry.dataset(entry.name)
-            files = registry.about_dataset(entry.name).files
-        replacements = _replacements(entry.name, registry)
-        if request.data and not {entry.name, *replacements} & {*request.data}:
+        files, others = files_of[entry.name], stand_ins[entry.name]
+        wanted = [name for name in others if name in request.data]
+        if request.data and not wanted and entry.name not in request.data:
             continue
-        if wanted := [name for name in replacements if name in request.data]:
-            cls = registry.dataset(wanted[0])
-        elif replacements and suite.stand_ins and files and not source.has(files[0]):
+        if not wanted and others and suite.stand_ins and files and not source.has(files[0]):
             if request.strict_data:
                 missing = _missing({entry.name: files}, source)
                 raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
-            cls = registry.dataset(replacements[0])
+            wanted = others
             notify(
-                f"STAND-IN: {files[0]} of {entry.name} is not there, so {cls.name} takes "
+                f"STAND-IN: {files[0]} of {entry.name} is not there, so {wanted[0]} takes "
                 "its place: use it to check the installation, not to compare methods",
                 True,
             )
-        shared = {p.name for p in parameters(cls)}
-        options = {k: v for k, v in entry.options.items() if k in shared or cls is listed}
-        where = f"{suite.place}, data set {entry.name}"
-        label, dataset = _instance(cls, options, settings, registry, where, entry.name)
-        replaces = "" if cls is listed else entry.name
+        cls = registry.dataset(wanted[0] if wanted else entry.name)
+        shared = {p.name for p in parameters(cls)}  # a stand-in takes the options that it has
+        options = {k: v for k, v in entry.options.items() if k in shared or not wanted}
+        own = [s for s in settings if s.owner in (entry.name, cls.name)]
+        label, dataset = _instance(
+            cls, options, own, registry, f"{suite.place}, data set {entry.name}"
+        )
         optional = len(suite.datasets) > 1 and not request.data and not request.strict_data
         if optional and not dataset_of(dataset).complete(source):
             absent[entry.name] = tuple(dataset_of(dataset).files)
         else:
-            chosen.append(ChosenDataset(label, dataset, replaces))
+            chosen.append(ChosenDataset(label, dataset, entry.name if wanted else ""))
     if absent:
         line = _missing(absent, source)
         if not chosen:
@@ -84,19 +89,16 @@ def choose_datasets(
     return chosen, tuple(absent)
 
 
-def _known_data(request: RunRequest, suite: Suite, registry: Registry) -> None:
-    """Refuse a restriction to what is not in the suite."""
-    known = [e.name for e in suite.datasets]
-    known += [n for e in suite.datasets for n in _replacements(e.name, registry)]
-    for name in request.data:
-        if name not in known:
-            place = f"{option('data')} with suite {suite.name} restricts it"
-            raise UsageError(f"{place}: {unknown('data set', name, known)}")
+def _stand_ins(name: str, registry: Registry) -> list[str]:
+    return [n for n in sorted(registry.datasets) if registry.about_dataset(n).stand_in_for == name]
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     """The missing files by data set, and their folder."""
-    files = ", ".join(f"{name} ({_first(names)})" for name, names in absent.items())
+    files = ", ".join(
+        f"{name} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
+        for name, names in absent.items()
+    )
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
     return (
         f"their files are not in {source.folder}: {files}; put them there, 'bench show {name}' and "
@@ -104,44 +106,37 @@ def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     )
 
 
-def _first(files: Sequence[str]) -> str:
-    return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-
-
-def _replacements(name: str, registry: Registry) -> list[str]:
-    return [n for n in sorted(registry.datasets) if registry.about_dataset(n).stand_in_for == name]
-
-
 def _own_data(
     request: RunRequest, registry: Registry, settings: Sequence[Setting]
 ) -> list[ChosenDataset]:
-    given = [x for x in request.data if not isinstance(x, str)]
-    names = [x for x in request.data if isinstance(x, str)]
-    known = {name: registry.datasets[name] for name in names if name in registry.datasets}
-    files = [name for name in names if name not in known]
-    made = (_instance(cls, {}, settings, registry, name) for name, cls in known.items())
-    chosen = [ChosenDataset(*labelled) for labelled in made]
-    chosen += [ChosenDataset(_label(x, registry), x) for x in given]
-    in_memory = request.data and all(isinstance(x, InMemory) for x in request.data)
+    """Registered data sets, instances, or one file."""
+    chosen, files = [], []
+    for given in request.data:
+        if not isinstance(given, str):
+            chosen.append(ChosenDataset(_label(given, registry), given))
+        elif cls := registry.datasets.get(given):
+            own = [setting for setting in settings if setting.owner == given]
+            chosen.append(ChosenDataset(*_instance(cls, {}, own, registry, given)))
+        else:
+            files.append(given)
+    in_memory = chosen and all(isinstance(one.dataset, InMemory) for one in chosen)
     if not files and not in_memory:
         _refuse_file_options(request, "with a registered data set")
     for name in files:
         if not is_url(name) and not Path(name).exists():
-            if Path(name).suffix or len(Path(name).parts) > 1:
-                raise UsageError(
-                    f"{option('data', name)}: no such file in {Path.cwd()}; check the name"
-                )
             what = registry.unknown("data set or file", name, registry.datasets)
-            raise UsageError(f"{option('data')}: {what}")
+            if Path(name).suffix or len(Path(name).parts) > 1:
+                what = f"no such file in {Path.cwd()}; check the name"
+            raise UsageError(f"{option('data', name)}: {what}")
     if len(files) > 1 or (files and chosen):
         raise UsageError(
-            f"{option('data')}: {', '.join(names)}: give one file (with {option('valid')} and "
-            f"{option('test')}), or registered data sets"
+            f"{option('data')}: {', '.join(map(str, request.data))}: give one file (with "
+            f"{option('valid')} and {option('test')}), or registered data sets"
         )
     if files:
         from bench_core.datasets.user_files import FileData
 
-        options = {option: getattr(request, option) for option in _FIELDS}
+        options: dict[str, Any] = {name: getattr(request, name) for name in _FIELDS}
         apart = [name for name in ("split", "valid", "test") if getattr(request, name)]
         options |= division(request, apart)
         dataset = FileData(train=files[0], index_base=request.index_base, **options)
@@ -152,18 +147,15 @@ def _own_data(
     return chosen
 
 
-def _label(dataset: Any, registry: Registry) -> str:
-    """The name in results of a data set given as an instance."""
-    if registry.datasets.get(dataset.name, type(dataset)) is not type(dataset):
-        raise UsageError(f"{dataset.name!r} is the name of a registered data set: take another")
-    values, known = as_json(dataset), parameters(type(dataset))
-    varied = sorted(p.name for p in known if getattr(dataset, p.name) != p.default)
-    inside = ",".join(f"{n}={values[n]}" for n in varied if n not in dataset_of(dataset).places)
-    return f"{dataset.name}({inside})" if inside else str(dataset.name)
-
-
 _FIELDS = ("test", "valid", "label", "query", "split", "task", "drop", "groups")
-_FILE_OPTIONS = (*_FIELDS, "cv", "share", "unit")
+
+
+def _refuse_file_options(request: RunRequest, why: str) -> None:
+    for name in (*_FIELDS, "cv", "share", "unit"):
+        if getattr(request, name):
+            word = option(options_of(RunRequest)[name].word)
+            file = option("data", like="FILE")
+            raise UsageError(f"{word} means nothing {why}: it belongs to {file}")
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
@@ -183,37 +175,38 @@ def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
     return {"shares": (1 - sum(held), *held)}
 
 
-def _refuse_file_options(request: RunRequest, why: str) -> None:
-    for name in _FILE_OPTIONS:
-        if getattr(request, name):
-            word = options_of(RunRequest)[name].word
-            file = option("data", like="FILE")
-            raise UsageError(f"{option(word)} means nothing {why}: it belongs to {file}")
-
-
 def _instance(
     cls: Any,
     options: Mapping[str, Any],
     settings: Sequence[Setting],
     registry: Registry,
     where: str,
-    also_called: str = "",
 ) -> tuple[str, Any]:
-    """A data set with its options, and the label that tells it from others.
+    """The label of a data set with its options, and the data set.
 
     Options in ``places`` of the class say where its files lie, and do not make it another one.
     """
-    table = dict(options)
     for setting in settings:
-        if setting.owner in (cls.name, also_called):
-            table = with_setting(table, setting.path, setting.value)
-    made = expand(cls, table, registry, where)
+        options = setting.applied(options)
+    made = expand(cls, options, registry, where)
     if len(made) != 1:
         raise UsageError(f"{where}: an option of a data set takes one value, not a grid")
-    inside = ",".join(
-        f"{k}={v}" for k, v in sorted(table.items()) if k not in dataset_of(cls).places
-    )
-    return (f"{cls.name}({inside})" if inside else cls.name), made[0]
+    return _labelled(cls, options), made[0]
+
+
+def _label(dataset: Any, registry: Registry) -> str:
+    """The name in results of a data set given as an instance."""
+    if registry.datasets.get(dataset.name, type(dataset)) is not type(dataset):
+        raise UsageError(f"{dataset.name!r} is the name of a registered data set: take another")
+    usual = {p.name: p.default for p in parameters(type(dataset))}
+    changed = {k: v for k, v in as_json(dataset).items() if getattr(dataset, k) != usual[k]}
+    return _labelled(dataset, changed)
+
+
+def _labelled(dataset: Any, options: Mapping[str, Any]) -> str:
+    places = dataset_of(dataset).places
+    inside = ",".join(f"{k}={v}" for k, v in sorted(options.items()) if k not in places)
+    return f"{dataset.name}({inside})" if inside else str(dataset.name)
 
 
 def check_fold(dataset: Any, label: str, fold: int) -> None:

@@ -1,17 +1,17 @@
 """The learners of a request, each with the instances that its grid spans."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from bench_core.contracts import check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming, option
-from bench_core.parameters import as_json, expand, parameters, resolved
+from bench_core.parameters import as_json, expand, is_learner, parameters, resolved
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
-from bench_core.planning.settings import Setting, with_setting
+from bench_core.planning.settings import Setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 
@@ -22,9 +22,6 @@ FIRST = ("gbrt", "cegb", "miser", "budget-prune", "greedy-order")
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
 so it fits any costs."""
-
-Ends = Mapping[str, tuple[float | None, float | None]]
-"""``search_ends``."""
 
 REFERENCES = ("own", "reference")
 """Roles of learners that others are compared with, a user's own model before all others."""
@@ -50,7 +47,7 @@ class ChosenLearner:
         return tuple(described(self.instances))
 
     @cached_property
-    def ends(self) -> Ends:
+    def ends(self) -> Mapping[str, tuple[float | None, float | None]]:
         """Values from which on a choice is at the edge of the search."""
         return search_ends(self.instances, self.drawn)
 
@@ -70,74 +67,45 @@ def choose_learners(
     in protocols) raises if the user named it, and is left out otherwise.
     """
     asked = list(request.learners or suite.learners or _first_board(registry, settings, notify))
+    given = _instances([x for x in asked if not isinstance(x, str)], settings, registry)
+    objects = {learner.name for learner in given}
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
     named = {*(by_name if request.learners else ()), request.reference}
-    if ALL in asked:
-        by_name += sorted(registry.learners)
-    objects = {name_of(x) for x in asked if not isinstance(x, str)}
-    by_name += [n for n in suite.baselines if n not in objects]
-    first = [n for n in (request.reference or suite.reference,) if n and n not in objects]
-    on, profile = suite.on.get(dataset, {}), suite.profile(request.profile)
+    if both := objects.intersection(by_name):
+        raise UsageError(f"learner {min(both)!r} is asked for by name and as an object: keep one")
+    everything = sorted(registry.learners) if ALL in asked else ()
+    names = (request.reference or suite.reference, *by_name, *everything, *suite.baselines)
+    profile, on = suite.profile(request.profile), suite.on.get(dataset, {})
     configs = request.configs or profile.configs
     chosen: list[ChosenLearner] = []
-    for name in dict.fromkeys([*first, *by_name]):
-        own = on.get(name, {})  # or False
-        if own is False:
+    for name in dict.fromkeys(name for name in names if name and name not in objects):
+        if on.get(name) is False:
             line = f"suite {suite.name} leaves {name} out on {dataset}"
-            if name in named and not request.data:
-                notify(
-                    f"{line}: name the data set too ({option('data', dataset)}) to run it there",
-                    True,
-                )
-            if name not in named or not request.data:
+            there = option("data", dataset)
+            if name not in named:
+                continue
+            if not request.data:
+                notify(f"{line}: name the data set too ({there}) to run it there", True)
                 continue
             notify(f"{line}; it was asked for there, so it runs", True)
-        where = f"{suite.place}, [learners.{name}]" if suite.place else f"learner {name}"
-        with blaming(_origin(name, suite, request, named)):
+        where = f"{suite.place}, [learners.{name}]" if suite.learners else f"learner {name}"
+        source = option("reference" if name == request.reference else "learners")
+        with blaming(source if name in named or not suite.place else suite.place):
             cls = registry.learner(name)
-        table = {**suite.learners.get(name, {}), **(own or {}), **profile.learners.get(name, {})}
-        lack = "" if name in named else _no_default(cls, table, registry)
-        instances: tuple[Any, ...] = ()
-        if not lack:
+        tables = (suite.learners.get(name), on.get(name), profile.learners.get(name))
+        table = {key: value for one in tables for key, value in (one or {}).items()}
+        try:
             instances = instances_of(cls, table, settings, configs, registry, where)
-            lack = "" if name in named else _lack(instances)
-        if lack:
-            notify(f"left out: {lack}", False)
+            for instance in () if name in named else instances:
+                learner_of(instance).stamp()
+        except BenchError as error:
+            wrong = table or any(setting.owner == name for setting in settings)
+            if name in named or (isinstance(error, UsageError) and wrong):
+                raise
+            notify(f"left out: {name}: {error}", False)
         else:
             chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
-    return [*chosen, *_instances(asked, [c.name for c in chosen], settings, registry)]
-
-
-def with_registered_names(
-    request: RunRequest, suite: Suite, registry: Registry
-) -> tuple[RunRequest, Suite]:
-    """Both with learners' names as the registry spells them: ``package:name`` tells learners of one
-    name apart. UsageError for a name that several packages have; unknown names stay."""
-
-    def names(given: Any) -> tuple[Any, ...]:
-        return tuple(registry.learner_name(x) if isinstance(x, str) else x for x in given)
-
-    def keys(tables: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(zip(names(tables), tables.values(), strict=True))
-
-    with blaming(option("learners")):
-        request = replace(request, learners=names(request.learners))
-    with blaming(option("reference")):
-        request = replace(request, reference=registry.learner_name(request.reference))
-    if not suite.place:
-        return request, suite
-    with blaming(suite.place):
-        return request, replace(
-            suite,
-            learners=keys(suite.learners),
-            baselines=names(suite.baselines),
-            reference=registry.learner_name(suite.reference),
-            on={name: keys(tables) for name, tables in suite.on.items()},
-            profiles={
-                name: replace(profile, learners=keys(profile.learners))
-                for name, profile in suite.profiles.items()
-            },
-        )
+    return [*chosen, *given]
 
 
 def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
@@ -147,30 +115,9 @@ def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify
     wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
     if not (found := [name for name in wanted if name in registry.learners]):
         return [ALL]
-    notify(
-        f"learners: {', '.join(found)} (a first board); {option('learners', 'all')}: every one",
-        False,
-    )
+    more = f"(a first board); {option('learners', ALL)}: every one"
+    notify(f"learners: {', '.join(found)} {more}", False)
     return found
-
-
-def _no_default(cls: type[Any], table: Mapping[str, Any], registry: Registry) -> str:
-    """The unregistered learner that one stands on by default, in one line, or ""."""
-    for p in parameters(cls):
-        stands_on = p.default if p.holds_learner and p.name not in table else None
-        if isinstance(stands_on, str) and stands_on not in registry.learners:
-            return f"{name_of(cls)}: its {p.name}, {stands_on}, is not registered"
-    return ""
-
-
-def _lack(instances: Sequence[Any]) -> str:
-    """The package or file that one of these learners lacks, in one line, or ""."""
-    try:
-        for instance in instances:
-            learner_of(instance).stamp()
-    except BenchError as error:
-        return str(error)
-    return ""
 
 
 def default_reference(learners: Sequence[ChosenLearner]) -> str:
@@ -186,18 +133,6 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
     return ""
 
 
-def _origin(name: str, suite: Suite, request: RunRequest, named: set[str]) -> str:
-    """The place of a learner's name, for messages."""
-    if name == request.reference and name not in request.learners:
-        return option("reference")
-    if not suite.place or name in named:
-        return option("learners")
-    if name == suite.reference:
-        return f"{suite.place}, key 'reference'"
-    key = "key 'baselines'" if name in suite.baselines else f"[learners.{name}]"
-    return f"{suite.place}, {key}"
-
-
 def instances_of(
     cls: Any,
     table: Mapping[str, Any],
@@ -207,15 +142,12 @@ def instances_of(
     where: str,
 ) -> tuple[Any, ...]:
     """``configs`` settings drawn from what the class declares, or the grid of the table (0)."""
-    table = dict(table)
-    fixed: dict[str, Any] = {}
     own = [setting for setting in settings if setting.owner == cls.name]
+    fixed: dict[str, Any] = {}
     for setting in own:
         with blaming(setting.given):
-            table = with_setting(table, setting.path, setting.value)
-            fixed = with_setting(fixed, setting.path, setting.value)
-    if own:
-        where = " ".join(setting.given for setting in own)
+            table, fixed = setting.applied(table), setting.applied(fixed)
+    where = " ".join(setting.given for setting in own) or where
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
     return expand(cls, {**default_grid(cls), **table}, registry, where)
@@ -228,27 +160,24 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
 
 
 def _instances(
-    asked: Sequence[Any], names: Sequence[str], settings: Sequence[Setting], registry: Registry
+    learners: Sequence[Any], settings: Sequence[Setting], registry: Registry
 ) -> list[ChosenLearner]:
     """Learners given as objects, those of one name together."""
     given: dict[str, list[Any]] = {}
-    for learner in asked:
-        if isinstance(learner, str):
-            continue
+    for learner in learners:
         name = name_of(learner)
-        if not name or not hasattr(learner, "fit") or not is_dataclass(learner):
+        if not name or not is_learner(learner):
             raise UsageError(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
                 "name, tasks and fit)"
             )
         if name not in registry.learners:  # of a shared name it goes by ``package:name``
             check_name("learner", name)
-        if name in names:
-            raise UsageError(f"learner {name!r} is asked for by name and as an object: keep one")
-        try:
-            given.setdefault(name, []).append(resolved(learner, registry.learner))
-        except ValueError as error:
-            raise UsageError(f"learner {name}: {error}") from error
+        with blaming(f"learner {name}"):
+            try:
+                given.setdefault(name, []).append(resolved(learner, registry.learner))
+            except ValueError as error:
+                raise UsageError(str(error)) from error
     for setting in settings:
         if setting.owner in given:
             raise UsageError(f"{setting.given}: {setting.owner} was given as an object")

@@ -22,19 +22,22 @@ keys of plugins, such as [[claims]]  checked by the plugin that registered them
 A suite of several data sets runs on those that are there, and on the folds that each has.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
-from bench_core.errors import InputError, UsageError, option, unknown
-from bench_core.planning.request import EXECUTOR, MOST_CONFIGS, MOST_SEED, PROFILES
+from bench_core.errors import InputError, UsageError, blaming, option, unknown
+from bench_core.planning.option import FLAG, NAMES, TEXT, Form, choice, whole
+from bench_core.planning.request import EXECUTOR, MOST_CONFIGS, NUMBERS, PROFILES
 from bench_core.plugins import Registry
-from bench_core.protocols import SuiteKey
 from bench_core.results.budgets import Budget, as_budgets, as_caps
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""Tables of values and grids by learner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Profile:
     size: str
     seeds: tuple[int, ...]
     folds: tuple[int, ...]
-    learners: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    learners: Tables = field(default_factory=dict)
     configs: int = 0  # 0: the grids of the tables
 
 
@@ -64,7 +67,7 @@ class Suite:
     title: str = ""
     datasets: tuple[DatasetEntry, ...] = ()
     metrics: tuple[str, ...] = ()
-    learners: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    learners: Tables = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     reference: str = ""
     baselines: tuple[str, ...] = ()
@@ -102,214 +105,161 @@ NO_SUITE = Suite(profiles={name: Profile(name, (0,), (0,)) for name in PROFILES}
 """The suite of a run without one."""
 
 
-def read_suite(path: Path, suite_keys: Mapping[str, SuiteKey]) -> Suite:
-    """Read one suite file. Raises InputError naming file and key.
-
-    ``suite_keys`` are the keys of plugins. Tables ``[[KEY]]`` of a key that is unlike all known
-    ones are left out: they belong to a plugin that is not installed.
-    """
-    text = read_text(path)
-    return _Reader(path, text, suite_keys).suite(parse_toml(path, text))
-
-
 def find_suite(name: str, registry: Registry) -> Suite:
     """The suite of that name, or the one in the file ``name`` (``./mine.toml``)."""
-    known = registry.suite_files
-    if name in known:
-        return read_suite(known[name], registry.suite_keys)
-    if name.endswith(".toml"):
-        return read_suite(Path(name), registry.suite_keys)
-    raise UsageError(unknown("suite", name, known))
+    if name not in registry.suite_files and not name.endswith(".toml"):
+        raise UsageError(unknown("suite", name, registry.suite_files))
+    return read_suite(registry.suite_files.get(name, Path(name)), registry)
 
 
-def _foreign(key: str, value: Any, known: set[str]) -> bool:
-    tables = isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
-    near = get_close_matches(key, known, cutoff=0.7)
-    return key not in known and tables and bool(value) and not near
+def read_suite(path: Path, registry: Registry) -> Suite:
+    """Read one suite file. Raises InputError naming file and key.
+
+    Tables ``[[KEY]]`` of a key that is unlike all known ones are left out: they belong to a plugin
+    that is not installed.
+    """
+    text = read_text(path)
+    table = parse_toml(path, text)
+    try:
+        return _suite(path, text, table, registry)
+    except UsageError as error:
+        raise InputError(f"{path}: {error}") from error
 
 
-_TEXT = {"title", "paper", "description", "reference"}
-_LISTS = {"accounting", "datasets", "metrics", "seeds", "folds", "baselines"}
-_COSTS = {"costs", "budgets", "caps"}
-_SUITE = (
-    _TEXT | _LISTS | _COSTS | {"profiles", "learners", "on", "stand_ins", "configs", "executor"}
+_TABLE = Form("a table", "", fits=lambda value: isinstance(value, Mapping))
+_TABLES = Form("a table of tables", "", fits=_TABLE.fits)
+_PROFILE = {
+    "size": choice(*PROFILES),
+    "seeds": NUMBERS,
+    "folds": NUMBERS,
+    "learners": _TABLES,
+    "configs": whole(0, MOST_CONFIGS),
+}
+_EITHER = Form(
+    "text, a list or a table", "", fits=lambda value: isinstance(value, str | list | dict)
 )
-_PROFILE = {"size", "seeds", "folds", "learners", "configs"}
+_COSTS = Form("a list of costs", "", fits=lambda value: isinstance(value, list) and value != [])
+_TABLE_OR_FALSE = Form("a table or false", "", fits=lambda v: v is False or _TABLE.fits(v))
+_SUITE: dict[str, Form] = {
+    **dict.fromkeys(("title", "paper", "description", "reference"), TEXT),
+    **dict.fromkeys(("metrics", "baselines"), NAMES),
+    **dict.fromkeys(("accounting", "budgets", "caps", "costs"), _EITHER),
+    **{key: form for key, form in _PROFILE.items() if key != "size"},
+    "datasets": replace(NAMES, wanted="a name or a table", fits=_EITHER.fits),
+    "profiles": _TABLES,
+    "on": _TABLES,
+    "executor": EXECUTOR,
+    "stand_ins": FLAG,
+}
+"""By key of a suite, and of a profile, the form of its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Checks keys and types; every refusal names the file and the key."""
-
-    path: Path
-    content: str
-    suite_keys: Mapping[str, SuiteKey]
-
-    def suite(self, table: Mapping[str, Any]) -> Suite:
-        known = {*_SUITE, *self.suite_keys}
-        self.keys({k: v for k, v in table.items() if not _foreign(k, v, known)}, known, "")
-        text: dict[str, Any] = {key: self.text(table.get(key, ""), key) for key in _TEXT}
-        datasets = self.need(table, "datasets")
-        learners = self.tables(table.get("learners", {}), "learners")
-        self.check(bool(learners), "learners", "at least one table [learners.NAME] is needed")
-        entries = tuple(self.dataset(d, f"datasets[{i}]") for i, d in enumerate(datasets))
-        for i, entry in enumerate(entries):
-            why = f"{entry.name} stands there twice; keep one"
-            self.check(entry not in entries[:i], f"datasets[{i}]", why)
-        baselines = table.get("baselines", [])
-        self.want(isinstance(baselines, list), "baselines", "a list of learners", baselines)
-        names = {e.name for e in entries}
-        known = {*learners, *(baselines := self.texts(baselines, "baselines"))}
-        stand_ins = table.get("stand_ins", True)
-        self.want(isinstance(stand_ins, bool), "stand_ins", "true or false", stand_ins)
-        text["title"] = text["title"] or self.path.stem
-        counted = table.get("accounting") or "path"
-        return Suite(
-            **text,
-            name=self.path.stem,
-            accounting=self.each([counted] if isinstance(counted, str) else counted, "accounting"),
-            datasets=entries,
-            metrics=self.texts(self.need(table, "metrics"), "metrics"),
-            learners=learners,
-            profiles=self.profiles(table),
-            baselines=baselines,
-            extra=self.extra(table, names, {*known, text["reference"]}),
-            on=self.on(table, names, known),
-            stand_ins=stand_ins,
-            costs=self.costs(table.get("costs")),
-            place=str(self.path),
-            budgets=self.budgets(table, "budgets", names, "mean"),
-            caps=self.budgets(table, "caps", names, "cap"),
-            executor=self.executor(table),
+def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) -> Suite:
+    known = _SUITE | dict.fromkeys(registry.suite_keys, Form("", "", fits=lambda _: True))
+    made = _values({k: v for k, v in table.items() if not _foreign(k, v, known)}, known)
+    for key in ("datasets", "metrics", "learners"):
+        if not made.get(key):
+            raise UsageError(f"key {key!r}: at least one entry is wanted")
+    entries = tuple(_entry(one, f"datasets[{i}]") for i, one in enumerate(made["datasets"]))
+    for i, entry in enumerate(entries):
+        if entry in entries[:i]:
+            raise UsageError(f"key 'datasets[{i}]': {entry.name} stands there twice; keep one")
+    datasets = {entry.name for entry in entries}
+    named = registry.learner_name
+    learners = {named(name): one for name, one in made["learners"].items()}
+    baselines = tuple(map(named, made.get("baselines", ())))
+    reference = named(made.get("reference", ""))
+    extra = {key: made.pop(key) for key in registry.suite_keys if key in made}
+    for key, value in extra.items():
+        with blaming(f"key {key!r}"):
+            registry.suite_keys[key](value, datasets, {*learners, *baselines, reference})
+    usual: dict[str, Any] = {
+        key: made.pop(key) for key in ("seeds", "folds", "configs") if key in made
+    }
+    made |= {
+        "datasets": entries,
+        "learners": learners,
+        "baselines": baselines,
+        "reference": reference,
+        "profiles": _profiles(made.get("profiles", {}), usual, registry),
+        "on": _on(made.get("on", {}), datasets, {*learners, *baselines}, reference, registry),
+        "budgets": _budgets(made.get("budgets", {}), "budgets", datasets, "mean"),
+        "caps": _budgets(made.get("caps", {}), "caps", datasets, "cap"),
+    }
+    if accounting := made.get("accounting"):
+        made["accounting"] = (
+            NAMES.read(accounting) if isinstance(accounting, str) else tuple(accounting)
         )
+    if costs := made.get("costs"):
+        beside = isinstance(costs, str)
+        made["costs"] = path.parent / costs if beside else CostFile(path, text, costs)
+    return Suite(name=path.stem, place=str(path), extra=extra, **{"title": path.stem} | made)
 
-    def executor(self, table: Mapping[str, Any]) -> str:
-        given = self.text(table.get("executor", ""), "executor")
-        self.want(EXECUTOR.fits(given), "executor", EXECUTOR.wanted, given)
-        return given
 
-    def budgets(
-        self, table: Mapping[str, Any], key: str, datasets: set[str], kind: str
-    ) -> dict[str, tuple[Budget, ...]]:
-        given = table.get(key, {})
-        given = given if isinstance(given, Mapping) else {"": given}
-        self.keys({name: value for name, value in given.items() if name}, datasets, key)
-        made = {}
-        for name, value in given.items():
-            at = f"{key}.{name}" if name else key
-            self.check(isinstance(value, list) and bool(value), at, "a list of costs is wanted")
-            try:
-                made[name] = as_budgets(value, kind)
-                as_caps(made[name]) if kind == "cap" else None
-            except UsageError as error:
-                self.check(False, at, str(error))
-        return made
+def _foreign(key: str, value: Any, known: Iterable[str]) -> bool:
+    """True for tables of a plugin that is not installed, not for a slip of the pen."""
+    tables = isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value)
+    return bool(tables) and key not in known and not get_close_matches(key, known, cutoff=0.7)
 
-    def costs(self, value: Any) -> Path | CostFile | None:
-        if isinstance(value, str) and value:
-            return self.path.parent / value
-        if isinstance(value, Mapping):
-            return CostFile(self.path, self.content, value)
-        self.want(value is None, "costs", "a file or a table of costs", value)
-        return None
 
-    def profiles(self, table: Mapping[str, Any]) -> dict[str, Profile]:
-        seeds = self.numbers(table.get("seeds", [0]), "seeds")
-        folds = self.numbers(table.get("folds", [0]), "folds")
-        given = self.tables(table.get("profiles", {}), "profiles")
-        configs = self.configs(table.get("configs", 0), "configs")
-        made = {}
-        for name in dict.fromkeys((*PROFILES, *given)):
-            at, own = f"profiles.{name}", given.get(name, {})
-            self.keys(own, _PROFILE, at)
-            size = own.get("size", name)
-            self.want(size in PROFILES, f"{at}.size", f"one of {', '.join(PROFILES)}", size)
-            made[name] = Profile(
-                size=size,
-                seeds=self.numbers(own.get("seeds", list(seeds)), f"{at}.seeds"),
-                folds=self.numbers(own.get("folds", list(folds)), f"{at}.folds"),
-                learners=self.tables(own.get("learners", {}), f"{at}.learners"),
-                configs=self.configs(own.get("configs", configs), f"{at}.configs"),
-            )
-        return made
+def _values(table: Mapping[str, Any], forms: Mapping[str, Form], at: str = "") -> dict[str, Any]:
+    """The values of a table, each in the form of its key; ``at`` is where the table stands."""
+    made = {}
+    for key, value in table.items():
+        name = f"{at}.{key}".strip(".")
+        if key not in forms:
+            raise UsageError(unknown("key", name, [f"{at}.{one}" if at else one for one in forms]))
+        made[key] = forms[key].checked(value, f"key {name!r}")
+        if forms[key] is _TABLES:
+            made[key] = _values(value, dict.fromkeys(value, _TABLE), name)
+    return made
 
-    def configs(self, value: Any, key: str) -> int:
-        fits = type(value) is int and 0 <= value <= MOST_CONFIGS
-        self.want(fits, key, f"a whole number from 0 to {MOST_CONFIGS}", value)
-        return int(value)
 
-    def dataset(self, entry: Any, at: str) -> DatasetEntry:
-        table = {"name": entry} if isinstance(entry, str) else entry
-        named = isinstance(table, Mapping) and isinstance(table.get("name"), str)
-        self.check(named, at, 'a name or a table {name = "...", ...} is wanted')
-        return DatasetEntry(table["name"], {k: v for k, v in table.items() if k != "name"})
+def _entry(given: str | Mapping[str, Any], at: str) -> DatasetEntry:
+    table = {"name": given} if isinstance(given, str) else dict(given)
+    return DatasetEntry(TEXT.checked(table.pop("name", None), f"key '{at}.name'"), table)
 
-    def extra(
-        self, table: Mapping[str, Any], datasets: set[str], learners: set[str]
-    ) -> dict[str, Any]:
-        values = {key: table[key] for key in self.suite_keys if key in table}
-        for key, value in values.items():
-            try:
-                self.suite_keys[key](value, datasets, learners)
-            except UsageError as error:
-                self.check(False, key, str(error))
-        return values
 
-    def on(
-        self, suite: Mapping[str, Any], datasets: set[str], learners: set[str]
-    ) -> dict[str, dict[str, Any]]:
-        made = self.tables(suite.get("on", {}), "on")
-        self.keys(made, datasets, "on")
-        for name, inner in made.items():
-            self.keys(inner, learners, f"on.{name}")
-            for learner, table in inner.items():
-                at, fits = f"on.{name}.{learner}", table is False or isinstance(table, Mapping)
-                self.check(fits, at, "a table or false is wanted")
-                why = "it is the reference, which is on every board; leave this line out"
-                self.check(table is not False or learner != suite.get("reference"), at, why)
-        return made
+def _profiles(
+    given: Mapping[str, Any], usual: Mapping[str, Any], registry: Registry
+) -> dict[str, Profile]:
+    """The profiles of a suite, with ``usual`` values where they give none."""
+    made = {}
+    for name in dict.fromkeys((*PROFILES, *given)):
+        nothing = {"size": name, "seeds": (0,), "folds": (0,), **usual}
+        own = _values({**nothing, **given.get(name, {})}, _PROFILE, f"profiles.{name}")
+        learners = {registry.learner_name(k): v for k, v in own.pop("learners", {}).items()}
+        made[name] = Profile(**own, learners=learners)
+    return made
 
-    def check(self, holds: bool, key: str, why: str) -> None:
-        if not holds:
-            raise InputError(f"{self.path}: key {key!r}: {why}")
 
-    def want(self, holds: bool, key: str, wanted: str, value: Any) -> None:
-        self.check(holds, key, f"{wanted} is wanted, not {value!r}")
+def _budgets(
+    given: Any, key: str, datasets: Iterable[str], kind: str
+) -> dict[str, tuple[Budget, ...]]:
+    """Budgets of a ``kind`` by data set, "" for all."""
+    table = given if isinstance(given, Mapping) else {"": given}
+    table = _values(table, dict.fromkeys(["", *datasets], _COSTS), key)
+    with blaming(f"key {key!r}"):
+        if kind == "cap":
+            return {
+                name: tuple(Budget(cap, kind) for cap in as_caps(v)) for name, v in table.items()
+            }
+        return {name: as_budgets(value, kind) for name, value in table.items()}
 
-    def keys(self, table: Mapping[str, Any], known: set[str], at: str) -> None:
-        for key in table:
-            if key not in known:
-                place = f"{at}.{key}" if at else key
-                what = unknown("key", key, known).replace(repr(key), repr(place), 1)
-                raise InputError(f"{self.path}: {what}")
 
-    def need(self, table: Mapping[str, Any], key: str) -> list[Any]:
-        self.check(key in table, key, "is missing")
-        found = table[key] if isinstance(table[key], list) else []
-        self.check(bool(found), key, "a list with at least one entry is wanted")
-        return found
-
-    def text(self, value: Any, key: str) -> str:
-        self.want(isinstance(value, str), key, "text", value)
-        return str(value)
-
-    def each(self, value: Any, key: str) -> tuple[str, ...]:
-        self.want(isinstance(value, list), key, "text or a list", value)
-        return tuple(dict.fromkeys(self.texts(value, key)))
-
-    def texts(self, value: Sequence[Any], key: str) -> tuple[str, ...]:
-        return tuple(self.text(v, f"{key}[{i}]") for i, v in enumerate(value))
-
-    def numbers(self, value: Any, key: str) -> tuple[int, ...]:
-        whole = isinstance(value, list) and value and all(type(v) is int for v in value)
-        self.want(bool(whole), key, "a list of whole numbers", value)
-        for number in value:
-            why = f"whole numbers from 0 to {MOST_SEED} are wanted, not {number}"
-            self.check(0 <= number <= MOST_SEED, key, why)
-        return tuple(dict.fromkeys(value))
-
-    def tables(self, value: Any, key: str) -> dict[str, dict[str, Any]]:
-        self.check(isinstance(value, Mapping), key, "a table is wanted")
-        for name, inner in value.items():
-            self.check(isinstance(inner, Mapping), f"{key}.{name}", "a table is wanted")
-        return {name: dict(inner) for name, inner in value.items()}
+def _on(
+    given: Mapping[str, Any],
+    datasets: Iterable[str],
+    learners: Iterable[str],
+    reference: str,
+    registry: Registry,
+) -> dict[str, dict[str, Any]]:
+    """What holds on one data set: by learner a table, or False where it is left out."""
+    made = {}
+    for name, table in _values(given, dict.fromkeys(datasets, _TABLE), "on").items():
+        named = {registry.learner_name(learner): value for learner, value in table.items()}
+        made[name] = _values(named, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
+        if made[name].get(reference) is False:
+            why = "it is the reference, which is on every board; leave this line out"
+            raise UsageError(f"key 'on.{name}.{reference}': {why}")
+    return made

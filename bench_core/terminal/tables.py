@@ -203,8 +203,10 @@ def check_output(output: Path | None) -> None:
     """Refuse a file that cannot be written before hours are spent on its content."""
     if output is None or str(output) == "-":
         return
+    if output.is_dir():
+        raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
     folder = next(parent for parent in output.absolute().parents if parent.exists())
-    if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {output}: choose another place or check permissions")
 
 

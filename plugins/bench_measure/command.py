@@ -116,7 +116,6 @@ def measure_command(
     clock: str,
     numbered: bool,
     output: Path | None,
-    quiet: bool,
 ) -> None:
     """Time each extractor of MODULE:NAME on the input and show median and spread per item.
 
@@ -129,11 +128,11 @@ def measure_command(
     from bench_core.terminal.progress import counting
 
     check_output(output)
-    options.find_plugins_here([target])
+    options.find_plugins_here()
     extractors = load_extractors(target)
     loader = load_object(load) if load else lambda path: path
     found = find_items(inputs, items)
-    with counting(quiet, "timings") as progress:
+    with counting(options.flag("quiet"), "timings") as progress:
         measured = measure(
             extractors,
             found,
@@ -146,12 +145,12 @@ def measure_command(
         deliver(_table(measured), None)
     if output is None:
         remedy = "give -o costs.json to keep this as a cost file for 'bench run --costs'"
-        options.note(remedy, quiet)
+        options.note(remedy)
         return
     document = cost_document(measured, numbered=numbered)
     write_text(output, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     if str(output) != "-":
-        options.note(f"{len(document['costs'])} costs written to {output}", quiet)
+        options.note(f"{len(document['costs'])} costs written to {output}")
 
 
 def _table(measured: Measured) -> Table:

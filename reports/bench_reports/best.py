@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished
 from bench_core.terminal.tables import Table, check_text
 from bench_core.terminal.wording import cost, notices, quality
 from bench_reports.board_tables import half, starred
@@ -66,8 +65,7 @@ affordable on any data set.""",
 @options.debug_option
 def command(
     run: str,
-    budget: str,
-    budget_kind: str,
+    budgets: Sequence[Budget],
     datasets: tuple[str, ...],
     metric: str | None,
     output: Path | None,
@@ -75,8 +73,9 @@ def command(
     plugins: Sequence[str],
 ) -> int:
     """Show which learner and setting of RUN is best within a budget, and how to train it."""
+    from bench_core.leaderboard.reports import finished
+
     check_text(output)
-    budgets = options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):

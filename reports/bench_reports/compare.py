@@ -12,7 +12,6 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.completion import names_of
-from bench_core.cli.report import finished
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import count, notices, quality
@@ -72,14 +71,14 @@ Holm's over all pairs; 'alike' is the probability that the two differ by less th
 def command(
     learners: tuple[str, ...],
     run: str,
-    budget: str | None,
-    budget_kind: str,
+    budgets: Sequence[Budget],
     datasets: tuple[str, ...],
     interest: float,
     output: Path | None,
     store: Path,
 ) -> int:
     """Compare LEARNERs of a run pair by pair."""
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
 
     suffix = output.suffix.lower() if output is not None else ""
@@ -88,17 +87,13 @@ def command(
     names = list(dict.fromkeys(learners))
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
-    if budget is None and budget_kind != "mean":
-        raise UsageError(f"--budget-kind {budget_kind} says what a --budget limits: give one")
-    no_limit = (Budget(math.inf),)
-    budgets = no_limit if budget is None else options.budgets(budget, budget_kind)
     info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["learner"])))
     for name in names:
         if name not in known:
             raise UsageError(unknown("learner of this run", name, known))
     parts: list[Table | str] = [*notices(info)]
-    for name, within in product(named_datasets(frame, datasets), budgets):
+    for name, within in product(named_datasets(frame, datasets), budgets or [Budget(math.inf)]):
         own = frame[frame["dataset"] == name]
         parts += _answer(info, own, store, name, names, within, interest)
     tables = [part for part in parts if isinstance(part, Table)]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished
 from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
@@ -40,7 +39,7 @@ The point is chosen on validation, shares are of test rows, averaged over repeat
 that add up; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
-@options.budget_options()
+@options.budget_options(several=False)
 @click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @options.output_option
@@ -48,8 +47,7 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.debug_option
 def command(
     run: str,
-    budget: str | None,
-    budget_kind: str,
+    budget: Budget | None,
     learner: str | None,
     datasets: tuple[str, ...],
     output: Path | None,
@@ -57,11 +55,12 @@ def command(
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
     from bench_core.leaderboard.bought_sensors import Purchase, chosen_within, purchases
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
 
     check_output(output)
-    within = Budget(math.inf) if budget is None else options.one_budget(budget, budget_kind)
+    within = budget or Budget(math.inf)
     info, frame = finished(store, run)
     kept, rows = Store(store), []
     for name in named_datasets(frame, datasets):

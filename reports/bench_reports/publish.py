@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import finished, write_report
+from bench_core.cli.report import write_report
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality
@@ -47,9 +47,7 @@ CSV and JSON. Runs of the site that are not named are taken off it.""",
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @options.store_option
 @options.few_options
-def command(
-    folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str], quiet: bool
-) -> int:
+def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str]) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
     registry = options.registry(plugins)
     before = read_state(folder)
@@ -57,20 +55,21 @@ def command(
     state: dict[str, Figures] = {}
     for info, frame in found:
         for name in FILES.values():
-            write_report(registry, store, info.run, folder / place(info) / name, verbose=False)
+            write_report(registry, store, info.run, folder / place(info) / name)
         state[info.run] = figures(info, frame)
     changed = ["first publication"] if before is None else list(changes(before, state))
     write_text(folder / "index.html", index([info for info, _ in found], state, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
     for gone in sorted(set(before or {}) - set(state)):
         _take_off(folder, gone)
-    options.note(f"published {count(len(found), 'run')} in {folder}", quiet)
+    options.note(f"published {count(len(found), 'run')} in {folder}")
     for line in changed:
-        options.note(line, quiet)
+        options.note(line)
     return 0
 
 
 def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.DataFrame]]:
+    from bench_core.leaderboard.reports import finished
     from bench_core.results.store import Store
 
     kept = Store(store)

@@ -14,8 +14,8 @@ from helpers.commands import Ended, Run
 
 from bench_core import UsageError, plugins, protocols
 from bench_core.cli.app import plugin_commands
-from bench_core.cli.report import report_for
 from bench_core.contracts import check_name, learner_of
+from bench_core.leaderboard.reports import report_for
 from bench_core.metrics import families
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteDataset, CompleteLearner

@@ -325,9 +325,9 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no y": ((X,), {}, "y is missing: give the label of each row"),
     "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
-    "a pair as data": ((), {"data": (X, Y)}, "data: a ndarray is no name or file"),
+    "a pair as data": ((), {"data": (X, Y)}, "is not a name, file or instance of a data set"),
     "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
-    "valid without X": ((), {"valid": (X, Y)}, "valid is a tuple without X"),
+    "valid without X": ((), {"valid": (X, Y)}, "is not text"),
     "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
     "no rows": ((X[:0], Y[:0]), {}, "X has shape (0, 3)"),
@@ -399,17 +399,17 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "unknown parameter": (
         (X, Y),
         {"learners": {"toy-prefix": {"tradeof": 1}}},
-        "learners={'toy-prefix': {'tradeof': 1}}: unknown parameter 'tradeof': did you mean trad",
+        "settings='toy-prefix.tradeof=1': unknown parameter 'tradeof': did you mean trad",
     ),
     "a list with a wrong value": (
         (X, Y),
         {"learners": {"toy-prefix": {"tradeoff": [1, "x"]}}},
-        "learners={'toy-prefix': {'tradeoff': [1, 'x']}}: tradeoff: a number is wanted",
+        "settings='toy-prefix.tradeoff=[1, \"x\"]': tradeoff: a number is wanted",
     ),
     "a mapping of settings": (
         (X, Y),
         {"settings": {"toy-prefix.tradeof": [1, 2]}},
-        "settings={'toy-prefix.tradeof': [1, 2]}: unknown parameter 'tradeof'",
+        "settings='toy-prefix.tradeof=[1, 2]': unknown parameter 'tradeof'",
     ),
     "no learners": ((X, Y), {"learners": []}, "learners is empty: give at least one"),
     "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
@@ -442,7 +442,7 @@ def test_an_unknown_keyword_is_pythons_own_error() -> None:
 def test_a_request_is_refused_in_the_words_of_python(home: Path) -> None:
     from bench_core.api import RunRequest
 
-    with pytest.raises(UsageError, match=r"^data: unknown data set or file 'nowhere'"):
+    with pytest.raises(UsageError, match=r"^data='nowhere': unknown data set or file"):
         bench_core.run(request=RunRequest(data=("nowhere",)), progress=False)
 
 

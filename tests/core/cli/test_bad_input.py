@@ -108,7 +108,7 @@ def test_the_same_files_unspoilt_run(base: str, bench: Run, place: Path) -> None
 @pytest.mark.parametrize("flag", ["--learners", "--data", "--metric", "--seeds", "-p"])
 def test_an_option_that_names_nothing_is_refused(flag: str, bench: Run, place: Path) -> None:
     before = contents(place)
-    refused(bench("run", *BASES["table"], flag, ""), flag, "an empty list", "leave the option out")
+    refused(bench("run", *BASES["table"], flag, ""), flag, "leave the option out")
     assert contents(place) == before
 
 
@@ -141,7 +141,7 @@ STORES = {
     "no database": (not_a_database, "not a results store; name another"),
     "of another program": (of_another_program, "another program; name another"),
     "of a newer version": (of_a_newer_version, "newer version (schema 99, this one knows"),
-    "a folder": (a_folder, "folder: name a file"),
+    "a folder": (a_folder, "is a folder, not a results store"),
     "cut short": (cut_short, "name another with --store"),
 }
 VERBS = {

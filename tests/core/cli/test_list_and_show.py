@@ -37,9 +37,7 @@ def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")
-    monkeypatch.setattr(
-        "bench_core.plugins.load_registry", lambda modules: Registry(plugins=[info])
-    )
+    monkeypatch.setattr("bench_core.cli.options.registry", lambda *given: Registry(plugins=[info]))
 
 
 @pytest.mark.usefixtures("broken")

@@ -21,7 +21,7 @@ from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
-from bench_core.plugins import load_registry
+from bench_core.plugins import Registry, load_registry
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, state_path, states_folder
 
@@ -205,8 +205,8 @@ def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home: Path) -> None:
     path = suite(home, '{model = "per-query", per_query = ["f9"]}')
     with pytest.raises(InputError, match=r"mine\.toml, line 3: feature 'f9' is none"):
         run(suite=path)
-    with pytest.raises(InputError, match="key 'costs': a file or a table of costs is wanted"):
-        read_suite(Path(suite(home, "7")), {})
+    with pytest.raises(InputError, match="key 'costs': 7 is not text, a list or a table"):
+        read_suite(Path(suite(home, "7")), Registry())
 
 
 def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home: Path) -> None:

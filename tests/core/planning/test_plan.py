@@ -228,7 +228,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "is not in this run by itself: write settings='toy-stacked.base.tradeoff=1'",
+            "is not in this run (learners: toy-stacked). Add it with learners",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),
@@ -469,7 +469,7 @@ def test_a_rung_given_as_an_object_takes_the_place_of_the_suites(suite: Path) ->
 
 def test_an_unknown_rung_is_blamed_on_its_key(suite: Path) -> None:
     suite.write_text('baselines = ["constnt"]\n' + suite.read_text())
-    with pytest.raises(UsageError, match=r"key 'baselines': .*did you mean constant"):
+    with pytest.raises(UsageError, match=r"toys.toml: .*did you mean constant"):
         made(suite="toys")
 
 

@@ -36,7 +36,7 @@ from bench_core.errors import BenchError, InputError
 from bench_core.parameters import as_json, expand
 from bench_core.planning.settings import parse_setting, with_setting
 from bench_core.planning.suites import read_suite
-from bench_core.plugins import load_registry
+from bench_core.plugins import Registry, load_registry
 
 MEMORY = Path("/dev/shm")  # where a file costs no more than its bytes
 FOLDER = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
@@ -186,7 +186,7 @@ def costs(data: bytes) -> bool:
 def suite(data: bytes) -> bool:
     """``tomllib``'s values."""
     try:
-        found = read_suite(_file("x.toml", data), {})
+        found = read_suite(_file("x.toml", data), Registry())
     except BenchError:
         return False
     document = tomllib.loads(data.decode("utf-8-sig"))
