@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from bench_core.errors import InputError
 
@@ -26,7 +26,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     """A file's unpacked content. Raises InputError for one that is unreadable or truncated."""
     with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield file

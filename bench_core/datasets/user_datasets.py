@@ -27,11 +27,11 @@ from typing import Any, ClassVar, Literal
 
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_text
-from bench_core.annotations import convert, in_words
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError, spelt, unknown
+from bench_core.parameters import convert, in_words
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits

@@ -154,6 +154,8 @@ def _table(
         )
     except (ValueError, OverflowError, pd.errors.ParserError):
         return None
+    if table.shape[1] != 2:
+        return None
     index, value = (table[k].to_numpy() for k in (0, 1))
     label, query = index == LABEL, index == QUERY
     cell = ~(label | query)
