@@ -40,7 +40,6 @@ MAY_IMPORT = {
 ORDER = (
     *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "contracts"),
     *(
-        "annotations",
         "parameters",
         "class_names",
         "hookspecs",

@@ -81,11 +81,6 @@ def import_key(module: str) -> str:
     return digest(_closure([module], ())) if _file_of(module) else ""
 
 
-def modules_behind(module: str) -> frozenset[str]:
-    """A module and the plugin code that it imports, at the top or in a function."""
-    return frozenset({module, *_closure([module], ())})
-
-
 @cache
 def module_digest(name: str) -> str:
     """A digest of one module, or of all modules of a package; what they import does not enter."""

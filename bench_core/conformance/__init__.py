@@ -31,14 +31,14 @@ from bench_core.conformance.case import Case, ConformanceError, checks_of, exami
 from bench_core.conformance.cost_model_checks import purchases
 from bench_core.conformance.report_checks import finished_run
 from bench_core.conformance.tasks import prices, task_splits, with_learners
-from bench_core.contracts import learner_of, name_of
+from bench_core.contracts import learner_of, metric_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
 from bench_core.planning.settings import parse_setting, with_setting
 from bench_core.plugins import Registry
-from bench_core.protocols import JudgesPictures, Source
+from bench_core.protocols import Source
 
 __all__ = [
     "Case",
@@ -116,7 +116,7 @@ def _cases(kind: str, value: Any, source: Source | None = None) -> list[Case]:
     if kind == "report":
         written = value, *finished_run()
         return [Case(subject, check, written) for check in checks_of(report_checks)]
-    if isinstance(value, JudgesPictures) and value.pictures:
+    if metric_of(value).pictures:
         return []  # there is no small task with pictures
     return [
         Case(subject, check, (value, task, task_splits(task).test), task)

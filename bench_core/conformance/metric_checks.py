@@ -7,9 +7,9 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.conformance.case import ConformanceError
 from bench_core.conformance.tasks import CLASSES, with_copies
-from bench_core.contracts import check
+from bench_core.contracts import check, metric_of
 from bench_core.data import Examples, Queries, Task
-from bench_core.protocols import Bounded, Metric, MetricValues, OrderOnly
+from bench_core.protocols import Metric, MetricValues
 
 SLACK = 1e-9
 
@@ -98,9 +98,9 @@ def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
 
     Remedy: correct ``bounds``, or what leaves them.
     """
-    if not isinstance(metric, Bounded):
+    if (bounds := metric_of(metric).bounds) is None:
         return
-    least, most = metric.bounds
+    least, most = bounds
     scores = _scores(task, examples)
     for how, given in (("random", scores), ("constant", scores * 0), ("huge", scores * 1e6)):
         value = _judged(metric, given, examples).mean
@@ -114,7 +114,7 @@ def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
 
     Remedy: compare scores with one another only, or take ``order_only`` away.
     """
-    if not (isinstance(metric, OrderOnly) and metric.order_only) or task == Task.MULTICLASS:
+    if not (metric_of(metric).order_only) or task == Task.MULTICLASS:
         return
     scores = _scores(task, examples)
     one, two = (_judged(metric, s, examples).mean for s in (scores, np.exp(scores) + 5))

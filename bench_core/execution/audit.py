@@ -25,12 +25,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
@@ -39,7 +40,6 @@ from bench_core.errors import UsageError
 from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.predict import BLOCK_ROWS, PredictedPath, gather, predict_split, units
 from bench_core.execution.score import readable
-from bench_core.protocols import Independent
 from bench_core.results.records import Verdict
 from bench_core.serving import Exportable, Folder, Predictor, Program
 
@@ -79,28 +79,25 @@ def replay(
         return Verdict("declared")
     rng = np.random.default_rng(list(seed.encode()))
     try:
-        fresh, priced = fresh or (lambda: model), path is None or accounting == "path"
+        priced = path is None or accounting == "path"
         path = path or predict_split(model, examples, costs, classes)
-        audit = _Audit(model, fresh, examples, costs, classes, path, priced, rng)
+        audit = _Audit(model, fresh or (lambda: model), examples, costs, classes, path, priced, rng)
         audit.sample()
         if mode == "full":
             audit.whole(progress)
     except (AuditError, ContractError) as found:
         return Verdict("failed", str(found))
     if audit.unproven:
-        return Verdict(
-            "declared",
-            f"rows buy differently at {dict(path.points[min(audit.unproven)])}; {REMEDY}",
-        )
+        point = dict(path.points[min(audit.unproven)])
+        return Verdict("declared", f"rows buy differently at {point}; {REMEDY}")
     return Verdict("verified" if mode == "full" else "sampled")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
-    """A model's answer at one point of a block, one entry for each row; ``order`` (n, s) where its
-    bill declares one."""
+class _Answer(NamedTuple):
+    """A model's answer at one point, for each of n rows: ``scores`` (n,) or (n, K), sets of
+    sensors ``bits`` (n, w), ``splits`` and ``trees`` (n,), and ``order`` (n, s) where its bill
+    declares one."""
 
-    bill: Bill
     scores: FloatArray
     bits: NDArray[np.uint64]
     splits: FloatArray
@@ -110,35 +107,19 @@ class _Answer:
     @classmethod
     def of(cls, prediction: Prediction, n: int) -> _Answer:
         """A prediction for n rows, copied."""
-        given = prediction.bills["path"]
-        bought = Acquired(np.array(given.acquired.bits), given.acquired.sensors)
-        order = None if given.order is None else np.array(given.order)
-        bill = Bill(bought, np.array(given.splits), np.array(given.trees), order)
-        return cls(
-            bill,
-            np.array(prediction.scores),
-            bought.rows(n).bits,
-            np.broadcast_to(bill.splits, (n,)),
-            np.broadcast_to(bill.trees, (n,)),
-            None if order is None else np.broadcast_to(order, (n, order.shape[1])),
-        )
+        bill = prediction.bills["path"]
+        bits, order = np.array(bill.acquired.rows(n).bits), bill.order
+        splits, trees = (np.array(np.broadcast_to(c, (n,))) for c in (bill.splits, bill.trees))
+        if order is not None:
+            order = np.array(np.broadcast_to(order, (n, order.shape[1])))
+        return cls(np.array(prediction.scores), bits, splits, trees, order)
 
-    def of_rows(self, those: IntArray) -> _Answer:
-        """The answer for some of the rows, without its order."""
-        scores, bits = self.scores[those], self.bits[those]
-        return _Answer(self.bill, scores, bits, self.splits[those], self.trees[those], None)
-
-    def differs(self, other: _Answer, rows: IntArray) -> tuple[str, int] | None:
-        """What is not the same on these rows, and the first row where it is not."""
-        for what, same in (
-            ("it buys other sensors", (self.bits == other.bits).all(axis=1)),
-            ("its splits change", self.splits == other.splits),
-            ("its trees change", self.trees == other.trees),
-            ("its scores change", close(self.scores, other.scores)),
-        ):
-            if not same[rows].all():
-                return what, int(rows[np.argmin(same[rows])])
-        return None
+    def compared(self, other: _Answer) -> Iterator[tuple[str, BoolArray]]:
+        """What may change, in words, and the rows (n,) where it is the same."""
+        yield "it buys other sensors", (self.bits == other.bits).all(axis=1)
+        yield "its splits change", self.splits == other.splits
+        yield "its trees change", self.trees == other.trees
+        yield "its scores change", close(self.scores, other.scores)
 
     def buys_like(self, other: _Answer) -> bool:
         """Whether all rows buy the same, in the same order."""
@@ -151,8 +132,7 @@ Judged = Sequence[tuple[int, IntArray]]
 """Points, and the rows of a block to judge there."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
+class _Block(NamedTuple):
     """Gathered queries (or rows): ``rows`` (n,) of the split, the place ``own`` (n,) of each one's
     query among the ``chosen``, and what the model answered at each point."""
 
@@ -162,10 +142,12 @@ class _Block:
     chosen: IntArray
     answers: list[_Answer]
 
-    def refuse(self, point: Any, what: str, row: int) -> AuditError:
-        """The error that names a row of the block."""
-        unit = "row" if self.features.queries is None else "query"
-        return AuditError(f"{unit} {self.chosen[self.own[row]]} at {dict(point)}: {what}")
+    def require(self, same: BoolArray, rows: IntArray, point: Any, what: str) -> None:
+        """Refuse the first of these rows where something is not the ``same`` (its length)."""
+        if not same.all():
+            unit = "row" if self.features.queries is None else "query"
+            query = self.chosen[self.own[rows[np.argmin(same)]]]
+            raise AuditError(f"{unit} {query} at {dict(point)}: {what}")
 
 
 @dataclass(eq=False)
@@ -186,10 +168,8 @@ class _Audit:
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
         sizes = np.diff(units(self.examples.features))
-        order, points = (
-            self.rng.permutation(len(sizes)),
-            self.rng.permutation(len(self.path.points)),
-        )
+        order = self.rng.permutation(len(sizes))
+        points = self.rng.permutation(len(self.path.points))
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
         if isinstance(self.model, Exportable):  # its program is walked row by row
             most = min(most, 1 + int(np.searchsorted(np.cumsum(sizes[order]), SAMPLE_ROWS)))
@@ -208,7 +188,7 @@ class _Audit:
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
             n, left = len(block.rows), list(range(len(block.answers)))
-            while left:
+            while left:  # points that buy the same are judged together
                 first = block.answers[left[0]]
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, np.arange(n)) for p in alike])
@@ -219,25 +199,27 @@ class _Audit:
     def _block(self, chosen: IntArray) -> _Block:
         """These queries, answered as in the trial's own blocks."""
         keeps_order = getattr(self.model, "reads_order", False)
-        rng = None if keeps_order else self.rng
-        features, rows, own = gather(self.examples.features, chosen, rng)
+        features, rows, own = gather(
+            self.examples.features, chosen, None if keeps_order else self.rng
+        )
         answers = self._answers(self.model, features, "in another block of queries", finite=True)
         block = _Block(features, rows, own, chosen, answers)
+        every = np.arange(len(rows))
         for p, (point, answer) in enumerate(zip(self.path.points, answers, strict=True)):
-            spent, now = self.path.cost[p][rows], self._cost(block, answer)
-            if not (same := close(answer.scores, self.path.scores[p][rows])).all():
-                what = "its scores depend on the rows beside the query, on their order or on chance"
-                raise block.refuse(point, what, int(np.argmin(same)))
-            same = np.abs(now - spent) <= TOLERANCE * spent
-            if self.priced and not same.all():
-                what = "its costs depend on the rows beside the query, on their order or on chance"
-                raise block.refuse(point, what, int(np.argmin(same)))
+            what = "depend on the rows beside the query, on their order or on chance"
+            same = close(answer.scores, self.path.scores[p][rows])
+            block.require(same, every, point, f"its scores {what}")
+            if self.priced:
+                spent = self.path.cost[p][rows]
+                same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
+                block.require(same, every, point, f"its costs {what}")
         return block
 
     def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
+        bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
         copies, n = self.examples.weights[block.rows], len(block.rows)
-        feature = answer.bill.feature_cost(self.costs, n, block.features.queries, copies)
-        return feature + answer.bill.evaluation_cost(self.costs, n)
+        feature = bill.feature_cost(self.costs, n, block.features.queries, copies)
+        return feature + bill.evaluation_cost(self.costs, n)
 
     def _answers(
         self, model: Any, features: Features, doing: str, finite: bool = False
@@ -263,9 +245,8 @@ class _Audit:
     def _without_others(self, block: _Block) -> None:
         """Where rows of a query are said to be independent, leave half of them out."""
         queries = block.features.queries
-        if queries is None or not (
-            isinstance(self.model, Independent) and self.model.independent_rows
-        ):
+        alone = model_of(self.model).independent_rows
+        if queries is None or not alone:
             return
         kept = self.rng.random(len(block.rows)) < 0.5
         kept[queries.boundaries[:-1]] = True
@@ -274,8 +255,10 @@ class _Audit:
         doing = "where other rows of its query are left out, although it has independent_rows"
         answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(kept)
         for point, before, after in zip(self.path.points, block.answers, answers, strict=True):
-            if found := before.of_rows(those).differs(after, np.arange(len(those))):
-                raise block.refuse(point, f"{doing}, {found[0]}", int(those[found[1]]))
+            parts: Any = (None if part is None else part[those] for part in before)
+            own = _Answer(*parts)
+            for what, same in own.compared(after):
+                block.require(same, those, point, f"{doing}, {what}")
 
     def _judge(self, block: _Block, judged: Judged) -> None:
         """Find the proof for each of these points, or refuse it."""
@@ -320,22 +303,16 @@ class _Audit:
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
         bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
         cost = self._cost(block, mine)[here]
-        counts = np.abs(found.spent - cost) <= TOLERANCE * cost
-        if self._copies_share():
-            counts[:] = True
+        # copies of a row may share its bill, of which a program knows nothing
+        each = isinstance(self.costs, SensorPrices | ParallelPrices)
+        shared = self.examples.multiplicity is not None and not each
+        paid = shared | (np.abs(found.spent - cost) <= TOLERANCE * cost)
         for what, same in (
             ("it buys other sensors", (found.bought == bought).all(axis=1)),
-            ("it pays for other splits or trees", counts),
+            ("it pays for other splits or trees", paid),
             ("its scores change", close(mine.scores[here], found.scores)),
         ):
-            if not same.all():
-                what = f"asked again by its program, {what}"
-                raise block.refuse(self.path.points[p], what, int(here[np.argmin(same)]))
-
-    def _copies_share(self) -> bool:
-        """Whether copies of a row share its bill, of which a program knows nothing."""
-        each = isinstance(self.costs, SensorPrices | ParallelPrices)
-        return self.examples.multiplicity is not None and not each
+            block.require(same, here, self.path.points[p], f"asked again by its program, {what}")
 
     def _hide(self, block: _Block, judged: Judged) -> None:
         """Replace what the rows did not buy."""
@@ -344,8 +321,8 @@ class _Audit:
             seen[rows] = Acquired(block.answers[p].bits[rows], self.costs.sensors).unpack()
         for doing, after in self._replaced(block, seen, "cells that it did not pay for"):
             for p, rows in judged:
-                if found := block.answers[p].differs(after[p], rows):
-                    raise block.refuse(self.path.points[p], f"{doing}, {found[0]}", found[1])
+                for what, same in block.answers[p].compared(after[p]):
+                    block.require(same[rows], rows, self.path.points[p], f"{doing}, {what}")
 
     def _follow(self, block: _Block, judged: Judged) -> None:
         """Replace what the rows had not bought before a random step of their order."""
@@ -359,13 +336,11 @@ class _Audit:
             seen[rows] = (order >= 0) & (order < steps[rows, None])
         for doing, after in self._replaced(block, seen, "cells that it buys later"):
             for p, rows in judged:
-                before, now = block.answers[p].order, after[p].order
-                if now is None:
-                    raise AuditError(f"{doing}: its bill has no order")
-                same = (_until(before, steps) == _until(now, steps)).all(axis=1)[rows]
-                if not same.all():
-                    what = f"{doing}, it buys other sensors next"
-                    raise block.refuse(self.path.points[p], what, int(rows[np.argmin(same)]))
+                # who declares no order any more, as if it bought nothing
+                now = after[p].order if after[p].order is not None else np.full(seen.shape, -1)
+                same = (_until(block.answers[p].order, steps) == _until(now, steps)).all(axis=1)
+                what = f"{doing}, it buys other sensors next"
+                block.require(same[rows], rows, self.path.points[p], what)
 
     @cached_property
     def _blind(self) -> Any:

@@ -18,6 +18,7 @@ the best constant's. Nothing is taken back, and nothing is chosen by what was no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Examples, Queries, Task
-from bench_core.protocols import Independent
 from bench_core.results.budgets import CAP
 
 ROUNDING = 1e-9
@@ -64,26 +65,16 @@ class Caps:
     ) -> list[Answers]:
         """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
         many rows each row stands for."""
-        alone = isinstance(model, Independent) and model.independent_rows
+        alone = model_of(model).independent_rows
         each = isinstance(costs, SensorPrices | ParallelPrices)
         together = None if alone and each else queries
-        bills = _Bills(len(copies), costs, queries, copies)
-        return [Answers(limit, self.constant, bills, together) for limit in self.limits]
 
+        def price(bill: Bill) -> tuple[FloatArray, FloatArray]:
+            feature = bill.feature_cost(costs, len(copies), queries, copies)
+            return feature, bill.evaluation_cost(costs, len(copies))
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bills:
-    """How the purchases of a block of ``rows`` rows are billed."""
-
-    rows: int
-    costs: CostModel
-    queries: Queries | None
-    copies: FloatArray
-
-    def price(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
-        """Feature and evaluation costs (n,)."""
-        feature = bill.feature_cost(self.costs, self.rows, self.queries, self.copies)
-        return feature, bill.evaluation_cost(self.costs, self.rows)
+        constant = np.broadcast_to(self.constant, (len(copies), *self.constant.shape))
+        return [Answers(limit, np.array(constant), costs, price, together) for limit in self.limits]
 
 
 class Answers:
@@ -95,14 +86,19 @@ class Answers:
     """
 
     def __init__(
-        self, limit: float, constant: FloatArray, bills: _Bills, together: Queries | None
+        self,
+        limit: float,
+        scores: FloatArray,
+        costs: CostModel,
+        price: Callable[[Bill], tuple[FloatArray, FloatArray]],
+        together: Queries | None,
     ) -> None:
-        n = bills.rows
-        self.limit, self._bills, self._together = limit, bills, together
-        self.scores = np.array(np.broadcast_to(constant, (n, *constant.shape)), dtype=np.float64)
-        self.bits = np.array(Acquired.nothing(bills.costs.sensors).rows(n).bits)
-        self.feature, self.evaluation = np.zeros(n), np.zeros(n)
-        self._splits, self._trees, self._going = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
+        n = len(scores)
+        self.limit, self.scores, self._costs = limit, scores, costs
+        self._price, self._together = price, together
+        self.bits = np.array(Acquired.nothing(costs.sensors).rows(n).bits)
+        self.feature, self.evaluation, self._splits, self._trees = np.zeros((4, n))
+        self._going = np.ones(n, dtype=bool)
 
     @property
     def cost(self) -> FloatArray:
@@ -127,7 +123,7 @@ class Answers:
         trees = np.where(apart, trees + self._trees, trees)
         if (apart & self._going).any():
             both = Bill(Acquired(union, bill.acquired.sensors), splits, trees)
-            feature, evaluation = self._bills.price(both)
+            feature, evaluation = self._price(both)
         over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
         if self._together is not None and over.any():
             starts, sizes = self._together.boundaries[:-1], self._together.sizes
@@ -143,7 +139,7 @@ class Answers:
     def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
         """Bill what these rows may have spent before the first sensor that did not fit."""
         room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
-        costs, buys = self._bills.costs, room
+        costs, buys = self._costs, room
         if type(costs) is SensorPrices:
             new: BoolArray = Acquired(union[rows] & ~self.bits[rows], costs.sensors).unpack()
             fits = new & (costs.sensor <= room[:, None] + ROUNDING * self.limit)

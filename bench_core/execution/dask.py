@@ -8,18 +8,19 @@ returns is merged into the store as soon as the task has ended.
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 import tempfile
 import time
 from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench_core.errors import BenchError, InputError, one_line
-from bench_core.execution.clusters import client_of, threads_of
+from bench_core.errors import BenchError, InputError, UsageError, one_line, option
 from bench_core.execution.events import Event
 from bench_core.execution.runner import Kept
 from bench_core.execution.work import work
@@ -37,10 +38,43 @@ AHEAD = 2
 
 @contextmanager
 def on_cluster(plan: Plan, request: RunRequest, writer: Writer) -> Iterator[DaskExecutor]:
-    """The cluster that a request names, for the jobs of its plan."""
-    with client_of(request, plan.workers) as client:
+    """The cluster that a request names, or one on this machine, for the jobs of its plan."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        fault = f"{option('executor', 'dask')}: {error}: pip install 'budget-bench[dask]'"
+        raise UsageError(fault) from error
+    where = request.executor.partition("=")[2]
+    with ExitStack() as stack:
+        found = where if "://" in where else named(where) if where else None
+        if found is None:
+            how = {"n_workers": plan.workers, "threads_per_worker": 1, "dashboard_address": None}
+            found = stack.enter_context(LocalCluster(**how))
+        try:
+            client = stack.enter_context(Client(found, timeout="20s"))
+        except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
+            place = option("executor", f"dask={where}")
+            raise InputError(f"{place}: no scheduler there ({error})") from error
         yield DaskExecutor(client, plan, request, writer)
         client.run(_end_kept, on_error="ignore")
+
+
+def named(where: str) -> Any:
+    """The cluster at an import path ``MODULE:NAME``; a function is called. The module may lie in
+    the current folder, where it hides no other.
+
+    Raises InputError where it cannot be imported or made.
+    """
+    module, _, name = where.partition(":")
+    sys.path.append(str(Path.cwd()))
+    try:
+        found = getattr(import_module(module), name)
+        return found() if callable(found) else found
+    except Exception as error:
+        why = one_line(f"{type(error).__name__}: {error}", 300)
+        raise InputError(f"{option('executor', f'dask={where}')}: no cluster ({why})") from error
+    finally:
+        sys.path.pop()
 
 
 class DaskExecutor:
@@ -49,7 +83,7 @@ class DaskExecutor:
     def __init__(self, client: Any, plan: Plan, request: RunRequest, writer: Writer) -> None:
         from distributed import as_completed
 
-        self.slots = AHEAD * threads_of(client)
+        self.slots = AHEAD * max(1, sum(map(int, client.nthreads().values())))
         self._client, self._writer, self._data_dir = client, writer, request.data_dir
         self._cutter = Cutter(plan, replace(request, workers=1))
         self._finished = set(plan.finished_fits)
@@ -101,8 +135,7 @@ def _lost(job: Job, error: BaseException, since: float) -> Outcome:
     why = f"its task failed: {type(error).__name__}: {error}"
     if worker := getattr(error, "last_worker", None):  # KilledWorker
         why = f"its worker was lost ({getattr(worker, 'address', worker)})"
-    line, seconds = one_line(why, 200), time.monotonic() - since
-    return Outcome(job, Status.CRASHED, line, seconds=seconds)
+    return Outcome(job, Status.CRASHED, one_line(why, 200), seconds=time.monotonic() - since)
 
 
 _KEPT: list[Kept] = []

@@ -3,34 +3,65 @@
 A worker is a fresh interpreter at the other end of two pipes, used until something goes wrong in
 it. Nothing is shared between workers: each can be killed alone without leaving a lock behind, and
 none imports the caller's ``__main__``. ``dask.py`` has the workers of a cluster.
+
+    LocalExecutor                         worker.py, a process of its own
+      submit -> Worker.assign  -- job -->   _serve
+      outcome <- queue <- Worker._listen  <-- started, progress, done --
 """
 
 import contextlib
+import json
+import os
 import queue
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from io import TextIOBase
 from typing import Any, Protocol, TextIO
 
+import psutil
+
 from bench_core._io.machine import one_blas_thread
-from bench_core._io.processes import LINUX, families
+from bench_core._io.processes import (
+    LINUX,
+    Processes,
+    end_all,
+    families,
+    memory_of,
+    processor_seconds,
+)
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
-from bench_core.execution.messages import result_of_wire
+from bench_core.execution.messages import job_to_json, receive, result_of_wire, send
 from bench_core.execution.trial import perform
-from bench_core.execution.worker_process import Message, WorkerProcess
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
+
+START_SECONDS = 60.0
+"""How long a worker may take to start before that counts against the job's time."""
+
+LOG_BYTES = 1 << 25
+"""A longer log is cut to its end."""
 
 _LOOK = 0.1  # seconds between two looks at the limits of jobs
 _FAMILY = 1.0  # and between two looks at what they started, which takes longer
 _SOME = 0.5  # seconds of a job below which it is too short to tell how many threads it used
-_INVALID = "worker returned an invalid reply"
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
+_START = (
+    "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
+    "from bench_core.execution.worker import main; main(a['parent'], a['memory'])"
+)
+_THREADS = ("OMP_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
+_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_ONE_THREAD = dict.fromkeys(_BLAS, "1")  # sums of BLAS depend on how many there are
+
+Message = tuple[dict[str, Any], dict[str, Any]]
+"""A header and arrays."""
 
 
 class Executor(Protocol):
@@ -101,6 +132,109 @@ class _Tee(TextIOBase):
         self._to.flush()
 
 
+class Worker:
+    """A fresh interpreter with ``threads`` threads, what it is doing, and its log.
+
+    Its messages are put into ``heard``, and None when it has ended. ``memory`` is what it may
+    allocate, 0 is no limit.
+    """
+
+    def __init__(self, number: int, threads: int, memory: int, heard: "queue.Queue[Heard]") -> None:
+        about = {"parent": os.getpid(), "memory": memory, "path": sys.path}
+        self.number = number
+        self.log: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the worker
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.fcntl(self.log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, json.dumps(about)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
+            start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+        )
+        self.seen = psutil.Process(self.process.pid)
+        self.family: Processes = []  # what it had started when that was last looked at
+        self.job: Job | None = None
+        self.sent, self.deadline = 0.0, float("inf")
+        self._log_start = 0  # where the output of the job begins in the log
+        self._processor = 0.0  # seconds, before the job
+        self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listener.start()
+
+    def assign(self, job: Job, timeout: float) -> None:
+        """Send a job; its time counts from the worker's message that it started."""
+        self.job, self.sent = job, time.monotonic()
+        self._log_start = os.fstat(self.log.fileno()).st_size
+        self.deadline = self.sent + START_SECONDS + timeout
+        pipe: Any = self.process.stdin
+        with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
+            send(pipe, job_to_json(job))
+
+    def start_clock(self, timeout: float) -> None:
+        """The worker has taken up its job."""
+        self.sent = time.monotonic()
+        self._processor = processor_seconds([self.seen])
+        self.deadline = self.sent + timeout
+
+    @property
+    def seconds(self) -> float:
+        """Since it took up its job."""
+        return time.monotonic() - self.sent
+
+    def busy_threads(self, seconds: float) -> float:
+        """How many threads computed for the job of so many seconds, on average."""
+        spent = processor_seconds([self.seen, *self.family]) - self._processor
+        return spent / seconds
+
+    def memory(self, limit: int) -> int:
+        """Bytes that it holds with all that it started (``memory_of``)."""
+        return memory_of([self.seen, *self.family], limit)
+
+    def kill(self) -> None:
+        """End the process and whatever it started, at once."""
+        end_all(self.seen, self.family)
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()  # type: ignore[union-attr]
+        self._listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
+        self.log.close()
+
+    def cut_log(self) -> None:
+        """Forget all but the end of a log that has become too long."""
+        if LINUX and os.fstat(self.log.fileno()).st_size > LOG_BYTES:
+            kept = self._end_of_log(LONGEST_TEXT)
+            os.ftruncate(self.log.fileno(), 0)
+            self.log.write(kept)
+            self._log_start = 0
+
+    def output(self) -> str:
+        """The end of what the job wrote to stdout and stderr."""
+        size = os.fstat(self.log.fileno()).st_size
+        return self._end_of_log(min(LONGEST_TEXT, size - self._log_start)).decode(errors="replace")
+
+    def _end_of_log(self, count: int) -> bytes:
+        self.log.seek(-count, os.SEEK_END)
+        written: bytes = self.log.read(count)
+        return written
+
+    def _listen(self, heard: "queue.Queue[Heard]") -> None:
+        pipe: Any = self.process.stdout
+        with pipe, contextlib.suppress(EOFError, OSError):
+            while True:
+                heard.put((self, receive(pipe)))
+        heard.put((self, None))
+
+
+Heard = tuple[Worker, Message | None]
+
+
 class LocalExecutor:
     """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) for each,
     0 is no limit. ``allocation`` is what one process may allocate (Linux), used or not."""
@@ -116,20 +250,20 @@ class LocalExecutor:
     ) -> None:
         self.slots, self.threads, self.on_event = slots, threads, on_event
         self.timeout = timeout or float("inf")
-        self.memory, self.allocation = memory, allocation
-        self._workers: dict[int, WorkerProcess] = {}
-        self._heard: queue.Queue[tuple[WorkerProcess, Message | None]] = queue.Queue(1000)
+        self.memory, self.allocation = memory, allocation if LINUX else 0
+        self._workers: dict[int, Worker] = {}
+        self._heard: queue.Queue[Heard] = queue.Queue(1000)
         self._looked = self._looked_at_families = 0.0
 
     def submit(self, job: Job) -> None:
         """Give a job to an idle worker, or to a new one."""
-        for number, worker in list(self._workers.items()):
-            if worker.job is None:
-                if worker.process.poll() is None:
-                    return worker.assign(job, self.timeout)
-                self._drop(number)  # it died since its last job, which is no fault of this one
+        idle = [worker for worker in self._workers.values() if worker.job is None]
+        for worker in idle:
+            if worker.process.poll() is None:
+                return worker.assign(job, self.timeout)
+            self._drop(worker)  # it died since its last job, which is no fault of this one
         number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
-        worker = WorkerProcess(self.threads, self.allocation if LINUX else 0, self._heard)
+        worker = Worker(number, self.threads, self.allocation, self._heard)
         self._workers[number] = worker
         return worker.assign(job, self.timeout)
 
@@ -144,46 +278,37 @@ class LocalExecutor:
 
     def close(self) -> None:
         """Kill all workers."""
-        for number in list(self._workers):
-            self._drop(number)
+        for worker in list(self._workers.values()):
+            self._drop(worker)
 
-    def _hear(self, worker: WorkerProcess, message: Message | None) -> Outcome | None:
+    def _hear(self, worker: Worker, message: Message | None) -> Outcome | None:
         """Act on a message of a worker."""
-        number = next((n for n, known in self._workers.items() if known is worker), 0)
-        if not number or worker.job is None:  # it was replaced, or ended while it was idle
-            return None
+        if self._workers.get(worker.number) is not worker or worker.job is None:
+            return None  # it was replaced, or ended while it was idle
         if message is None:
-            return self._crashed(number)
+            return self._crashed(worker)
         header, arrays = message
-        seconds = time.monotonic() - worker.sent
-        try:
-            if header["event"] == "done":
-                return self._done(number, header, arrays, seconds)
-            if header["event"] == "started":
-                worker.start_clock(self.timeout)
-                about = news("start", worker.job, worker=number)
-            else:
-                how_far = {"done": header["done"], "total": header["total"], "seconds": seconds}
-                about = news("progress", worker.job, worker=number, **how_far)
-        except (KeyError, TypeError, ValueError):  # a learner wrote to the pipe
-            return self._end(number, Status.CRASHED, _INVALID)
-        self.on_event(about)
+        if header["event"] == "done":
+            return self._done(worker, header, arrays)
+        if header["event"] == "started":
+            worker.start_clock(self.timeout)
+            self.on_event(news("start", worker.job, worker=worker.number))
+        else:
+            how_far = {"done": header["done"], "total": header["total"], "seconds": worker.seconds}
+            self.on_event(news("progress", worker.job, worker=worker.number, **how_far))
         return None
 
-    def _done(
-        self, number: int, header: dict[str, Any], arrays: dict[str, Any], seconds: float
-    ) -> Outcome:
-        worker = self._workers[number]
-        job, status = worker.job, Status(header["status"])
+    def _done(self, worker: Worker, header: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
+        job, seconds, status = worker.job, worker.seconds, Status(header["status"])
         assert job is not None
         if status != Status.OK:  # what failed once may have left anything behind
-            return self._end(number, status, header["error"], header["trace"])
+            return self._end(worker, status, header["error"], header["trace"])
         result: Any = result_of_wire(job, header["result"], arrays)
         found = Outcome(job, status, "", "", result, seconds, worker.output())
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
         if header["children"]:  # what it left running must not take from the next job
-            self._drop(number)
+            self._drop(worker)
         if busy <= self.threads + 0.5:
             return found
         if isinstance(result, Trial):
@@ -196,44 +321,44 @@ class LocalExecutor:
         if now < self._looked + _LOOK:
             return None
         self._looked = now
-        busy = {number: worker for number, worker in self._workers.items() if worker.job}
+        busy = [worker for worker in self._workers.values() if worker.job]
         if now > self._looked_at_families + _FAMILY:
             self._looked_at_families = now
-            below = families(worker.process.pid for worker in busy.values())
-            for worker in busy.values():
+            below = families(worker.process.pid for worker in busy)
+            for worker in busy:
                 worker.family = below[worker.process.pid]
-        for number, worker in busy.items():
+        for worker in busy:
             worker.cut_log()
             # what it started may still hold its pipe
             if worker.process.poll() is not None and self._heard.empty():
-                return self._crashed(number)
+                return self._crashed(worker)
             if now > worker.deadline:
                 line = f"took longer than {self.timeout:g} s and was ended"
-                return self._end(number, Status.TIMEOUT, line)
+                return self._end(worker, Status.TIMEOUT, line)
             if self.memory and worker.memory(self.memory) > self.memory:
-                return self._end(number, Status.OUT_OF_MEMORY, _too_much(self.memory))
+                return self._end(worker, Status.OUT_OF_MEMORY, _too_much(self.memory))
         return None
 
-    def _crashed(self, number: int) -> Outcome:
-        process = self._workers[number].process
+    def _crashed(self, worker: Worker) -> Outcome:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-        if (code := process.poll()) is None:
-            return self._end(number, Status.CRASHED, _INVALID)
-        ended = self._end(number, Status.CRASHED, "")
+            worker.process.wait(timeout=5)
+        code = worker.process.poll()
+        ended = self._end(worker, Status.CRASHED, "it closed the pipe to its parent")
+        if code is None:
+            return ended
         status, error = _cause(code, ended.output[-4000:], self.memory)
         return replace(ended, status=status, error=one_line(error, LONGEST_LINE))
 
-    def _end(self, number: int, status: Status, error: str, trace: str = "") -> Outcome:
+    def _end(self, worker: Worker, status: Status, error: str, trace: str = "") -> Outcome:
         """How a job ended that takes its worker with it."""
-        worker = self._workers[number]
-        job, seconds, output = worker.job, time.monotonic() - worker.sent, worker.output()
+        job, seconds, output = worker.job, worker.seconds, worker.output()
         assert job is not None
-        self._drop(number)
+        self._drop(worker)
         return Outcome(job, status, error, trace, seconds=seconds, output=output)
 
-    def _drop(self, number: int) -> None:
-        self._workers.pop(number).kill()
+    def _drop(self, worker: Worker) -> None:
+        del self._workers[worker.number]
+        worker.kill()
 
 
 def _too_much(memory: int) -> str:
@@ -241,6 +366,7 @@ def _too_much(memory: int) -> str:
 
 
 def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
+    """Why a process ended with this exit code."""
     if memory and any(word in output.lower() for word in _NO_MEMORY):
         return Status.OUT_OF_MEMORY, _too_much(memory)
     if code < 0:

@@ -2,10 +2,10 @@
 
 import sysconfig
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from traceback import FrameSummary, walk_tb
 
+from bench_core._io.digests import plugin_packages
 from bench_core.errors import BenchError, one_line
 from bench_core.results.records import Status
 
@@ -18,21 +18,11 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
-    try:
-        return _failure(error)
-    except BaseException:  # its text or its class fails, or there is no file or memory left
-        line = f"{type(error).__name__}, whose text cannot be had"
-        with suppress(BaseException):
-            line = f"{type(error).__name__}: {error}"
-        return Status.FAILED, one_line(line, LONGEST_LINE), ""
-
-
-def _failure(error: BaseException) -> tuple[Status, str, str]:
     from bench_core.execution.contract import ContractError
 
-    status = Status.OUT_OF_MEMORY if isinstance(error, MemoryError) else Status.FAILED
+    status = Status.FAILED
     if isinstance(error, MemoryError):
-        line = f"out of memory: {error}".rstrip(": ")
+        status, line = Status.OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": ")
     elif isinstance(error, ContractError):
         line = f"breaks the contract: {error}"
     elif isinstance(error, BenchError):  # the message has place, fault and remedy
@@ -90,16 +80,8 @@ def _in_plugin(frame: FrameSummary, module: str) -> bool:
     package = module.partition(".")[0]
     if package == "bench_core" or frame.filename.startswith("<"):
         return False
-    libraries = tuple(sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "platlib"))
-    installed = frame.filename.startswith(libraries) or "site-packages" in frame.filename
-    return not installed or package in _registered()
-
-
-def _registered() -> set[str]:
-    from importlib.metadata import entry_points
-
-    shipped = {"bench_models", "bench_trees"}
-    return shipped | {point.value.partition(".")[0] for point in entry_points(group="bench")}
+    library = frame.filename.startswith(sysconfig.get_path("stdlib"))
+    return not (library or "site-packages" in frame.filename) or package in plugin_packages()
 
 
 def _place(frame: FrameSummary) -> str:

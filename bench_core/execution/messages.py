@@ -1,12 +1,10 @@
-"""Messages between a worker and its parent: a JSON header and raw arrays, no pickle.
+"""Messages between a worker and its parent: JSON and arrays, no pickle.
 
-    8 bytes length of the header | header | arrays one after another
-
-The header's ``arrays`` lists name, type and shape of each.
+8 bytes length | a .npz archive of the arrays, in which ``json`` is the rest of the message
 """
 
+import io
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
@@ -30,34 +28,24 @@ from bench_core.results.records import (
 )
 
 _LENGTH = 8
-_MOST_HEADER = 1 << 27  # bytes: what a learner wrote to the pipe begins with any number
 
 
 def send(pipe: BinaryIO, message: Mapping[str, Any], arrays: Mapping[str, Array] = {}) -> None:
     """Write one message and flush it. NaN and infinities travel as Python's JSON spells them."""
-    solid = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    listed = [[name, array.dtype.str, list(array.shape)] for name, array in solid.items()]
-    header = json.dumps({**message, "arrays": listed}).encode()
-    pipe.write(len(header).to_bytes(_LENGTH, "little") + header)
-    for array in solid.values():
-        if array.size:
-            pipe.write(array.reshape(-1).view(np.uint8).data)
+    archive = io.BytesIO()
+    text = np.frombuffer(json.dumps(message).encode(), dtype=np.uint8)
+    contents: Any = {"json": text, **arrays}
+    np.savez(archive, **contents)
+    pipe.write(archive.tell().to_bytes(_LENGTH, "little") + archive.getbuffer())
     pipe.flush()
 
 
 def receive(pipe: BinaryIO) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read one message. Raises EOFError where the other side is gone, ValueError or another error
-    for what is no message."""
+    """Read one message. Raises EOFError where the other side is gone."""
     length = int.from_bytes(_exactly(pipe, _LENGTH), "little")
-    if length > _MOST_HEADER:
-        raise ValueError(f"a header of {length} bytes")
-    header = json.loads(_exactly(pipe, length))
-    arrays = {}
-    for name, text, shape in header.pop("arrays"):
-        kind = np.dtype(text)
-        content = _exactly(pipe, kind.itemsize * math.prod(shape))
-        arrays[name] = np.frombuffer(content, dtype=kind).reshape(shape)
-    return header, arrays
+    with np.load(io.BytesIO(_exactly(pipe, length)), allow_pickle=False) as archive:
+        arrays = {**archive}
+    return json.loads(arrays.pop("json").tobytes()), arrays
 
 
 def _exactly(pipe: BinaryIO, count: int) -> bytes:
@@ -79,7 +67,8 @@ def job_from_json(message: Mapping[str, Any]) -> Job:
 
 
 def result_to_wire(result: Result) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A result as JSON and arrays."""
+    """A result as JSON and arrays: of a trial what it measured, ``0.cost`` the costs of the first
+    of its values."""
     if not isinstance(result, Trial):
         return asdict(result), {}
     arrays = {
@@ -96,16 +85,13 @@ def result_of_wire(job: Job, header: Mapping[str, Any], arrays: Mapping[str, Arr
     """The result of a job, the inverse of ``result_to_wire``."""
     if isinstance(job.spec, FitSpec):
         return FitResult(**header)
+    values: list[Any] = [
+        with_tuples(stored) | {name: arrays[f"{i}.{name}"] for name in VALUE_ARRAYS}
+        for i, stored in enumerate(header["values"])
+    ]
     made: dict[str, Any] = {
         "points": tuple(OperatingPoint(**point) for point in header["points"]),
-        "values": tuple(
-            StoredValues(
-                stored["split"],
-                tuple(stored["points"]),
-                **{name: arrays[f"{i}.{name}"] for name in VALUE_ARRAYS},
-            )
-            for i, stored in enumerate(header["values"])
-        ),
+        "values": tuple(StoredValues(**stored) for stored in values),
         "marks": tuple(header["marks"]),
         "sensors": Sensors(*map(tuple, header["sensors"])),
     }

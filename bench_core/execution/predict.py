@@ -7,27 +7,24 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bench_core._io.large_arrays import zeros
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.bill import Acquired, Prediction
+from bench_core.contracts import model_of
+from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
     MAX_POINTS,
     ContractError,
-    check_accounting,
+    billed,
     check_costs,
     predictions,
 )
-from bench_core.protocols import Concurrent, Staged
-
-if TYPE_CHECKING:
-    from bench_core.costs.meter import Meter
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
@@ -37,8 +34,7 @@ _Out = TypeVar("_Out")
 Points = tuple[dict[str, int | float], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """Consecutive whole queries of a split: rows ``rows``, queries ``queries``."""
 
     rows: slice
@@ -87,7 +83,7 @@ def gather(
     return Features(X, queries), rows, own
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PredictedPath:
     """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
     per row, mean feature and evaluation costs (p,), the share of rows that bought each sensor
@@ -111,33 +107,6 @@ class PredictedPath:
         return [(path, p) for path in paths for p in range(len(path.points))]
 
 
-class _Arrays:
-    """The arrays of a path while it is filled; ``sums`` (p, 2 + s + S) over rows, of feature and
-    evaluation costs, of the buyers of each sensor and of the rows that ended at each stage."""
-
-    def __init__(self, points: int, rows: int, classes: int, width: int) -> None:
-        self.scores = zeros((points, rows, classes) if classes > 2 else (points, rows))
-        self.cost = zeros((points, rows))
-        self.sums = np.zeros((points, width))
-
-    def path(self, points: Points, copies: float, sensors: int, **more: Any) -> PredictedPath:
-        """The path of the points found, with means over so many copies in place of sums."""
-        p = len(points)
-        means = self.sums[:p] / copies
-        parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
-        return PredictedPath(points, self.scores[:p], self.cost[:p], *parts, **more)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
-    """What a block adds to its path: the points, their sums, and those under caps."""
-
-    points: Points
-    sums: FloatArray
-    capped: FloatArray
-    seconds: float
-
-
 def predict_split(
     model: Any,
     examples: Examples,
@@ -154,34 +123,72 @@ def predict_split(
     A model with ``concurrent = True`` may be asked about several blocks at the same time.
     Raises ContractError where the model breaks its contract.
     """
-    n, copies = len(examples), examples.weights
-    tree = model.stage_tree if isinstance(model, Staged) else None
-    width = 2 + costs.sensors + (len(tree.parent) if tree else 0)
-    # how many points there are is known after the first block; pages unused cost nothing
-    arrays = _Arrays(MAX_POINTS, n, classes, width)
-    limits = caps.limits if caps else ()
-    capped = _Arrays(len(limits), n, classes, 2 + costs.sensors)
+    n, copies, sensors = len(examples), examples.weights, costs.sensors
+    tree = model_of(model).stage_tree
+    stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
+
+    def room(points: int, width: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """For scores, costs, and sums over rows: of feature and evaluation costs, of the buyers of
+        each sensor, of those that ended at each stage. Pages that stay unused cost nothing."""
+        shape = (points, n, classes) if classes > 2 else (points, n)
+        return zeros(shape), zeros((points, n)), np.zeros((points, width))
+
+    # how many points there are is known after the first block
+    scores, cost, sums = room(MAX_POINTS, 2 + sensors + stages)
+    capped_scores, capped_cost, capped_sums = room(len(limits), 2 + sensors)
+
+    def follow(block: Block) -> tuple[Block, Points, FloatArray, FloatArray, float]:
+        """The path of a block: scores and costs go to their place, sums over rows are returned.
+
+        All of a prediction is taken before the model goes on: it may write to its arrays.
+        """
+        rows, queries, own, seconds = block.rows, block.features.queries, copies[block.rows], 0.0
+        points, parts, capped = [], [], []
+        buyers = _Buyers(costs, own, queries)
+        under = caps.start(model, costs, queries, own) if caps else []
+        started = time.perf_counter()
+        for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
+            seconds += time.perf_counter() - started
+            bill = billed(prediction, accounting)
+            feature, bought = buyers.pay(bill)
+            evaluation = bill.evaluation_cost(costs, len(own))
+            scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
+            check_costs(cost[k, rows], costs, prediction.point)
+            spent = [(feature * own).sum(), (evaluation * own).sum()]
+            parts.append(np.concatenate([spent, bought, _ended(prediction, own, stages)]))
+            points.append(dict(prediction.point))
+            for answers in under:
+                answers.take(prediction.scores, bill, feature, evaluation)
+            started = time.perf_counter()
+        for k, answers in enumerate(under):
+            capped_scores[k, rows], capped_cost[k, rows] = answers.scores, answers.cost
+            spent = [(answers.feature * own).sum(), (answers.evaluation * own).sum()]
+            bought = _count(Acquired(answers.bits, sensors), own)
+            capped.append(np.concatenate([spent, bought]))
+        return block, tuple(points), np.array(parts), np.array(capped), seconds
+
     points: Points = ()
+    crew = threads if model_of(model).concurrent else 1
     seconds = 0.0
-
-    def followed(block: Block) -> tuple[Block, _Seen]:
-        own = copies[block.rows]
-        return block, _follow(model, block, costs, classes, accounting, own, arrays, caps, capped)
-
-    crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
-    for block, seen in in_order(followed, blocks(examples.features), crew):
-        points = points or _distinct(seen.points)
-        if seen.points != points:
-            raise ContractError(_other_points(points, seen.points))
-        arrays.sums[: len(points)] += seen.sums
-        capped.sums += seen.capped
-        seconds += seen.seconds
+    for block, found, parts, capped, took in in_order(follow, blocks(examples.features), crew):
+        points = points or _distinct(found)
+        if found != points:
+            raise ContractError(_other_points(points, found))
+        sums[: len(points)] += parts
+        if limits:
+            capped_sums += capped
+        seconds += took
         progress(block.rows.stop)
     if not points:
         raise ContractError("there are no rows to predict")
-    total = float(copies.sum())
-    under = capped.path(caps.points, total, costs.sensors) if caps and limits else None
-    return arrays.path(points, total, costs.sensors, seconds=seconds, capped=under)
+
+    def path(points: Points, scores: Any, cost: Any, sums: Any, **more: Any) -> PredictedPath:
+        p, means = len(points), sums[: len(points)] / copies.sum()
+        parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
+        return PredictedPath(points, scores[:p], cost[:p], *parts, **more)
+
+    under = path(caps.points, capped_scores, capped_cost, capped_sums) if caps and limits else None
+    return path(points, scores, cost, sums, seconds=seconds, capped=under)
 
 
 def in_order(
@@ -201,69 +208,32 @@ def in_order(
             yield waiting.popleft().result()
 
 
-def _follow(
-    model: Any,
-    block: Block,
-    costs: CostModel,
-    classes: int,
-    accounting: str,
-    copies: FloatArray,
-    arrays: _Arrays,
-    caps: Caps | None,
-    capped: _Arrays,
-) -> _Seen:
-    """The path of a block: scores and costs go into the arrays, sums are returned.
+class _Buyers:
+    """What the rows of a block pay for features, and how many copies buy each sensor."""
 
-    All of a prediction is taken before the model goes on: it may write to its arrays.
-    """
-    rows, n, queries, seconds = block.rows, len(copies), block.features.queries, 0.0
-    points: list[dict[str, int | float]] = []
-    sums = []
-    meter = _meter(costs, copies)
-    stages = arrays.sums.shape[1] - 2 - costs.sensors
-    under = caps.start(model, costs, queries, copies) if caps else []
-    started = time.perf_counter()
-    for prediction in predictions(model, block.features, costs, classes):
-        seconds += time.perf_counter() - started
-        bill = prediction.bills.get(accounting)
-        if bill is None:
-            has = ", ".join(sorted(prediction.bills))
-            raise ContractError(f"no bill {accounting!r} (its accountings: {has})")
-        check_accounting(prediction, accounting)
-        if meter is not None and len(bill.acquired.bits) == n:
-            feature, bought = meter.cost(bill.acquired)
+    def __init__(self, costs: CostModel, copies: FloatArray, queries: Queries | None) -> None:
+        self.costs, self.copies, self.queries = costs, copies, queries
+        self.additive = type(costs) is SensorPrices
+        self.meter: Any = None
+        if len(copies) >= METER_ROWS:
+            from bench_core.costs.meter import Meter
+
+            price: Any = costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors)
+            self.meter = Meter(price, copies)
+
+    def pay(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
+        """Costs (n,) and buyers (s,)."""
+        n, feature = len(self.copies), None
+        if self.meter is not None and len(bill.acquired.bits) == n:
+            feature, bought = self.meter.cost(bill.acquired)
         else:
-            feature, bought = None, _buyers(bill.acquired, copies)
-        if feature is None or type(costs) is not SensorPrices:
-            feature = bill.feature_cost(costs, n, queries, copies)
-        evaluation = bill.evaluation_cost(costs, n)
-        cost = feature + evaluation
-        check_costs(cost, costs, prediction.point)
-        arrays.scores[len(points), rows], arrays.cost[len(points), rows] = prediction.scores, cost
-        spent = [(feature * copies).sum(), (evaluation * copies).sum()]
-        sums.append(np.concatenate([spent, bought, _ended(prediction, copies, stages)]))
-        points.append(dict(prediction.point))
-        for answers in under:
-            answers.take(prediction.scores, bill, feature, evaluation)
-        started = time.perf_counter()
-    over = np.zeros_like(capped.sums)
-    for k, answers in enumerate(under):
-        capped.scores[k, rows], capped.cost[k, rows] = answers.scores, answers.cost
-        over[k, :2] = (answers.feature * copies).sum(), (answers.evaluation * copies).sum()
-        over[k, 2:] = _buyers(Acquired(answers.bits, costs.sensors), copies)
-    return _Seen(tuple(points), np.array(sums), over, seconds)
+            bought = _count(bill.acquired, self.copies)
+        if feature is None or not self.additive:
+            feature = bill.feature_cost(self.costs, n, self.queries, self.copies)
+        return feature, bought
 
 
-def _meter(costs: CostModel, copies: FloatArray) -> Meter | None:
-    """The compiled meter, where the rows are worth it: of prices that add up, or of buyers."""
-    if len(copies) < METER_ROWS:
-        return None
-    from bench_core.costs.meter import Meter
-
-    return Meter(costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors), copies)
-
-
-def _buyers(acquired: Acquired, copies: FloatArray) -> FloatArray:
+def _count(acquired: Acquired, copies: FloatArray) -> FloatArray:
     """How many copies bought each sensor (s,)."""
     mask = acquired.unpack()
     return np.asarray((copies if len(mask) == len(copies) else copies.sum()[None]) @ mask)
@@ -274,11 +244,7 @@ def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArra
     last = prediction.stage
     if not stages:
         return np.zeros(0)
-    if (
-        last is None
-        or last.shape != copies.shape
-        or not bool(np.all((last >= 0) & (last < stages)))
-    ):
+    if last is None or last.shape != copies.shape or not ((last >= 0) & (last < stages)).all():
         raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
     return np.bincount(last, copies, stages).astype(np.float64)
 

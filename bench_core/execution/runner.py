@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from bench_core.execution.executors import Executor, LocalExecutor
     from bench_core.results.writer import Writer
-
 
 _NO_ANSWER = (Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED)
 """How an audit may end that fails its trial, as no answer is one that was verified."""
@@ -75,20 +74,23 @@ class RunResult:
         return Store(self.store).frame(self.run)
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
+
+    def __init__(self, result: RunResult) -> None:
+        done = ", ".join(f"{n} {status}" for status, n in result.counts.items()) or "nothing"
+        super().__init__(f"interrupted: {done} kept in {result.store}; the same call goes on")
+        self.result = result
+
+
 @dataclass(slots=True)
 class Kept:
-    """State reused between parts of a run: idle workers, plugins, and the names of data that were
-    compared and of learners that were compiled."""
+    """State reused between parts of a run: idle workers, plugins, and the names of learners that
+    were compiled."""
 
     executor: LocalExecutor | None = None
     registry: Registry | None = None
-    seen: set[str] = field(default_factory=set)
-
-    def new(self, names: Iterable[str]) -> list[str]:
-        """The names that were not seen before, which they are from now on."""
-        found = [name for name in dict.fromkeys(names) if name not in self.seen]
-        self.seen.update(found)
-        return found
+    compiled: set[str] = field(default_factory=set)
 
     def close(self) -> None:
         """End the workers."""
@@ -97,13 +99,58 @@ class Kept:
             self.executor = None
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
+@dataclass(slots=True)
+class Crew:
+    """Does jobs for a request with ``cores``, its workers and the threads of each, and tells
+    ``emit`` about it. ``executor``: other than the request's; ``kept``: idle workers, if any."""
 
-    def __init__(self, result: RunResult) -> None:
-        done = ", ".join(f"{n} {status}" for status, n in result.counts.items()) or "nothing"
-        super().__init__(f"interrupted: {done} kept in {result.store}; the same call goes on")
-        self.result = result
+    request: RunRequest
+    cores: tuple[int, int]
+    emit: OnEvent
+    executor: Executor | None = None
+    kept: Kept = field(default_factory=Kept)
+    keep_workers: bool = False
+
+    def perform(self, jobs: Sequence[Job], keep: Callable[[Outcome], None]) -> None:
+        """Do all jobs and ``keep`` each outcome. Whatever happens, no process is left behind but
+        idle workers, where they are to be kept."""
+        ended: set[str] = set()
+
+        def count(event: Event) -> None:
+            self.emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
+
+        executor = self.executor or self._executor(count)
+        well = False
+        try:
+            for outcome in run_jobs(jobs, executor, self.request.retries):
+                if not outcome.stored:
+                    keep(outcome)
+                ended.add(outcome.job.key)
+                texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
+                seconds, status = outcome.seconds, str(outcome.status)
+                count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
+            well = True
+        finally:
+            if not (well and self.keep_workers):
+                executor.close()
+                self.kept.executor = None
+
+    def _executor(self, count: OnEvent) -> Executor:
+        """That of the request."""
+        from bench_core.execution.executors import InlineExecutor, LocalExecutor
+
+        request = self.request
+        if request.executor == "inline":
+            if request.timeout not in (0.0, DAY) or request.memory:
+                line = "limits on time and memory do not hold inline: nothing can be killed there"
+                count(Event("note", line, warning=True))
+            return InlineExecutor(count)
+        if self.kept.executor is None:
+            share = int(MEMORY_SHARE * memory() / self.cores[0])
+            limit, most = request.memory or share, request.memory
+            self.kept.executor = LocalExecutor(*self.cores, count, request.timeout, limit, most)
+        self.kept.executor.on_event = count
+        return self.kept.executor
 
 
 def carry_out(
@@ -129,28 +176,22 @@ def carry_out(
         writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
     said = RunResult(plan.run, writer.path, {}, len(plan.finished))
     said = replace(said, notes=plan.notes, warnings=plan.warnings)
-    cores = plan.workers, plan.threads
-    return do_jobs(jobs, said, request, cores, writer, emit, warm_up, executor=executor)
+    crew = Crew(request, (plan.workers, plan.threads), emit, executor)
+    return do_jobs(jobs, said, crew, writer, warm_up)
 
 
 def do_jobs(
     jobs: Sequence[Job],
     said: RunResult,
-    request: RunRequest,
-    cores: tuple[int, int],
+    crew: Crew,
     writer: Writer,
-    emit: OnEvent,
-    warm_up: Callable[[Iterable[str]], None] = lambda learners: None,
-    *,
+    warm_up: Callable[[Iterable[str]], None],
     here: Callable[[Job], Job] = lambda job: job,
-    kept: Kept | None = None,
-    executor: Executor | None = None,
 ) -> RunResult:
     """Do jobs of a run that the store knows, keep each outcome, and return what was ``said`` of the
     run with how its trials ended. Raises ``Interrupted`` on Ctrl-C.
 
-    ``here`` gives a job the places of its files on this machine; they are not kept. What ``kept``
-    holds is used, and stays for the next part of the run. ``executor``: other than the request's.
+    ``here`` gives a job the places of its files on this machine; they are not kept.
     """
     started = time.perf_counter()
     planned = {job.key: job for job in jobs}
@@ -176,11 +217,11 @@ def do_jobs(
         )
 
     try:
-        if executor is None:
-            jobs, known = list(map(here, jobs)), kept or Kept()
-            if learners := known.new(job.learner for job in jobs if job.kind == "fit"):
-                warm_up(learners)
-        _perform(jobs, request, cores, emit, keep, kept, executor)
+        names = dict.fromkeys(job.learner for job in jobs if job.kind == "fit")
+        if crew.executor is None and (new := [n for n in names if n not in crew.kept.compiled]):
+            warm_up(new)
+            crew.kept.compiled.update(new)
+        crew.perform([here(job) for job in jobs], keep)
     except BaseException as error:
         writer.end(said.run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
@@ -202,48 +243,47 @@ def _jobs(plan: Plan) -> list[Job]:
         rank = early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
         return rank, -plan.expected.get(fit.key, 0.0)
 
-    fits = [replace(fit, threads=plan.threads) for fit in sorted(left, key=place)]
-    cores: dict[str, Any] = {"threads": plan.threads, "workers": plan.workers}
-    return jobs_of(fits, [replace(trial, **cores) for trial in trials_left(plan)])
+    return jobs_of(sorted(left, key=place), trials_left(plan), plan.workers, plan.threads)
 
 
-def jobs_of(fits: Iterable[FitSpec], trials: Iterable[TrialSpec]) -> list[Job]:
+def jobs_of(
+    fits: Iterable[FitSpec], trials: Iterable[TrialSpec], workers: int, threads: int
+) -> list[Job]:
     """Fits and trials as jobs that need each other."""
-    jobs = [Job("fit", fit, tuple(f"fit:{key}" for key in fit.needs.values())) for fit in fits]
-    return jobs + [Job("score", trial, (f"fit:{trial.fit}",)) for trial in trials]
+    cores: dict[str, Any] = {"threads": threads}
+    jobs = [
+        Job("fit", replace(fit, **cores), tuple(f"fit:{key}" for key in fit.needs.values()))
+        for fit in fits
+    ]
+    cores["workers"] = workers
+    return jobs + [Job("score", replace(t, **cores), (f"fit:{t.fit}",)) for t in trials]
 
 
 def carry_out_audit(
-    store: Store,
-    run: str,
-    request: RunRequest,
-    writer: Writer,
-    emit: OnEvent,
+    store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
     """Do a run's finished trials again, replay every query and point, compare with the store."""
     started = time.perf_counter()
-    # not what the store names
-    trusted: dict[str, Any] = {"plugins": request.plugins, "modules": ()}
-    specs = [replace(spec, **trusted) for spec in store.specs(run)]
+    specs = store.specs(run)
     cores = cores_for(request, len(specs))
-    states = str(states_folder(store.path).absolute())  # the store may have been moved
+    # plugins of this request, not those that the store names; the store may have been moved
+    states = str(states_folder(store.path).absolute())
+    own: dict[str, Any] = {"plugins": request.plugins, "modules": (), "states": states}
     jobs = [
-        Job("audit", replace(spec, audit_mode="full", threads=cores[1], states=states))
-        for spec in specs
+        Job("audit", replace(spec, audit_mode="full", threads=cores[1], **own)) for spec in specs
     ]
     counts: Counter[str] = Counter()
     failures: list[tuple[str, str, str]] = []
-    refused: list[str] = []
 
     def keep(outcome: Outcome) -> None:
         writer.attempt(run, outcome)
-        key, title = outcome.job.spec.key, outcome.job.spec.title
-        counts[str(outcome.status)] += 1
-        if outcome.status in _NO_ANSWER:
-            reason = f"the audit had no answer: {outcome.status}: {outcome.error}"
-            writer.audit(key, Verdict("failed", reason))
+        key, title, status = outcome.job.spec.key, outcome.job.spec.title, str(outcome.status)
+        counts[status] += 1
         if outcome.status != Status.OK:
-            failures.append((title, str(outcome.status), outcome.error))
+            failures.append((title, status, outcome.error))
+            if outcome.status in _NO_ANSWER:
+                reason = f"the audit had no answer: {status}: {outcome.error}"
+                writer.audit(key, Verdict("failed", reason))
             return
         verdict = Verdict(outcome.result.audit, outcome.result.error)
         unlike = next(differences(store.trial(key), outcome.result, TOLERANCE), None)
@@ -252,76 +292,22 @@ def carry_out_audit(
             wrong = f"{where}: the store says {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
         verdict = writer.audit(key, verdict)
-        if verdict.word == "failed":
-            refused.append(title)
-            failures.append((title, "audit failed", verdict.reason))
-        elif verdict.word == "declared":
-            failures.append((title, "declared", verdict.reason))
+        if verdict.word in ("failed", "declared"):
+            word = "audit failed" if verdict.word == "failed" else verdict.word
+            failures.append((title, word, verdict.reason))
 
     def result(interrupted: bool = False) -> RunResult:
-        return RunResult(
-            run=run,
-            store=store.path,
-            counts=counts,
-            audit_failures=tuple(refused),
-            seconds=time.perf_counter() - started,
-            interrupted=interrupted,
-            failures=tuple(failures),
-        )
+        refused = tuple(title for title, word, _ in failures if word == "audit failed")
+        more: dict[str, Any] = {"failures": tuple(failures), "audit_failures": refused}
+        seconds = time.perf_counter() - started
+        return RunResult(run, store.path, counts, seconds=seconds, interrupted=interrupted, **more)
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        _perform(jobs, request, cores, emit, keep)
+        Crew(request, cores, emit).perform(jobs, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
     return result()
-
-
-def _perform(
-    jobs: Sequence[Job],
-    request: RunRequest,
-    cores: tuple[int, int],
-    emit: OnEvent,
-    keep: Callable[[Outcome], None],
-    kept: Kept | None = None,
-    executor: Executor | None = None,
-) -> None:
-    """Do all jobs and ``keep`` each outcome; whatever happens, no process is left behind but the
-    idle workers that are ``kept``."""
-    from bench_core.execution.executors import InlineExecutor, LocalExecutor
-
-    ended: set[str] = set()
-
-    def count(event: Event) -> None:
-        emit(replace(event, jobs_done=len(ended), jobs_total=len(jobs)))
-
-    if executor is not None:
-        pass
-    elif request.executor == "inline":
-        executor = InlineExecutor(count)
-        if request.timeout not in (0.0, DAY) or request.memory:
-            line = "limits on time and memory do not hold inline: nothing can be killed there"
-            count(Event("note", line, warning=True))
-    elif kept and kept.executor:
-        executor, kept.executor = kept.executor, None
-        executor.on_event = count
-    else:
-        share = int(MEMORY_SHARE * memory() / cores[0])
-        limit, most = request.memory or share, request.memory
-        executor = LocalExecutor(*cores, count, request.timeout, limit, most)
-    try:
-        for outcome in run_jobs(jobs, executor, request.retries):
-            if not outcome.stored:
-                keep(outcome)
-            ended.add(outcome.job.key)
-            texts = {"message": outcome.error, "trace": outcome.trace, "output": outcome.output}
-            seconds, status = outcome.seconds, str(outcome.status)
-            count(news("finish", outcome.job, seconds=seconds, status=status, **texts))
-        if kept and isinstance(executor, LocalExecutor):
-            kept.executor = executor
-    finally:
-        if not (kept and kept.executor):
-            executor.close()
 
 
 def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Iterator[Outcome]:
@@ -341,6 +327,15 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
     ready = [(place[key], job) for key, job in order.items() if not lacks[key]]  # a heap
     running, tries = 0, dict.fromkeys(order, 1 + retries)
     lost: set[str] = set()
+
+    def lose(cause: Outcome) -> Iterator[Outcome]:
+        """What can no longer run, since it stands on a job that failed."""
+        for job in above.get(cause.job.key, ()):
+            if job.key not in lost:
+                lost.add(job.key)
+                yield (skipped := _skipped(job, cause))
+                yield from lose(skipped)
+
     while ready or running:
         while ready and running < executor.slots:
             executor.submit(heappop(ready)[1])
@@ -359,24 +354,10 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
             place[key] += len(order)  # after all others
             heappush(ready, (place[key], outcome.job))
         else:
-            yield from _hopeless(outcome, above, lost)
+            yield from lose(outcome)
 
 
-def _hopeless(
-    failed: Outcome, above: Mapping[str, Sequence[Job]], lost: set[str]
-) -> Iterator[Outcome]:
-    """What can no longer run, since it stands on a job that ``failed``; it is ``lost``."""
-    due = deque([failed])
-    while due:
-        cause = due.popleft()
-        for job in above.get(cause.job.key, ()):
-            if job.key not in lost:
-                lost.add(job.key)
-                due.append(_skip(job, cause))
-                yield due[-1]
-
-
-def _skip(job: Job, cause: Outcome) -> Outcome:
+def _skipped(job: Job, cause: Outcome) -> Outcome:
     if cause.status == Status.SKIPPED:
         return Outcome(job, Status.SKIPPED, cause.error)
     if job.kind == "score" and cause.job.kind == "fit":

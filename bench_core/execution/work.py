@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
@@ -19,7 +18,7 @@ from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import Kept, RunResult, do_jobs, jobs_of
+from bench_core.execution.runner import Crew, Kept, RunResult, do_jobs, jobs_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import DataPlace, JobFile, check_job
@@ -76,12 +75,15 @@ def work(
     done, fitted = Store(shard).finished() if check_store(shard) else (frozenset(), frozenset())
     done &= {trial.key for trial in job.trials}
     usable = usable_fits(job.fits, fitted, states_folder(shard), fitted)
-    cores: dict[str, Any] = {"threads": job.threads}
+    cores = job.workers, job.threads
     jobs = jobs_of(
-        [replace(fit, **cores) for fit in job.fits if fit.key not in usable],
-        [replace(t, workers=job.workers, **cores) for t in job.trials if t.key not in done],
+        [fit for fit in job.fits if fit.key not in usable],
+        [trial for trial in job.trials if trial.key not in done],
+        *cores,
     )
-    metrics = job.about["metrics"]
+    request = replace(job.request, store=str(shard), data_dir=data_dir)
+    crew = Crew(request, cores, emit, kept=kept or Kept(), keep_workers=kept is not None)
+    warm_up = warming(registry, job.about["metrics"], emit)
     with open_writer(shard) as writer:
         writer.costs({key: from_json(costs) for key, costs in job.costs.items()})
         writer.begin(job.run, job.about, job.listed)
@@ -89,17 +91,8 @@ def work(
         emit(Event("plan", job.run, done=len(done), total=total, jobs_total=len(jobs)))
         for trial, reason in job.skipped:
             writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
-        return do_jobs(
-            jobs,
-            RunResult(job.run, shard, {}, reused=len(done)),
-            replace(job.request, store=str(shard), data_dir=data_dir),
-            (job.workers, job.threads),
-            writer,
-            emit,
-            warming(registry, metrics, emit),
-            here=here,
-            kept=kept,
-        )
+        said = RunResult(job.run, shard, {}, reused=len(done))
+        return do_jobs(jobs, said, crew, writer, warm_up, here)
 
 
 def _data(place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:

@@ -11,7 +11,6 @@ import queue
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,14 +23,11 @@ from bench_core.execution.messages import job_from_json, receive, result_to_wire
 from bench_core.execution.trial import perform
 from bench_core.results.records import Status
 
-PROGRESS_SECONDS = 0.1
-
 
 def main(parent: int, memory: int) -> None:
     """Serve jobs. ``memory``: bytes that may be allocated, or 0."""
     die_with(parent)
-    if hasattr(signal, "SIGINT"):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = _private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
@@ -67,17 +63,12 @@ def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
 
 
 def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
-    process, writing = os.getpid(), threading.Lock()
+    writing = threading.Lock()  # a learner may report from several threads
     send(sink, {"event": "started"})
-    last = time.perf_counter()
 
     def progress(done: int, total: int) -> None:
-        nonlocal last
-        now = time.perf_counter()
-        if now - last >= PROGRESS_SECONDS:
-            last = now
-            with writing:  # a learner may report from several threads
-                send(sink, {"event": "progress", "done": int(done), "total": int(total)})
+        with writing:
+            send(sink, {"event": "progress", "done": int(done), "total": int(total)})
 
     arrays: dict[str, Any] = {}
     answer: dict[str, Any] = {"event": "done", "status": Status.OK}
@@ -86,8 +77,6 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
     except BaseException as error:
         status, line, trace = failure(error)
         answer |= {"status": status, "error": line, "trace": trace}
-    if os.getpid() != process:  # the learner forked and both came back
-        os._exit(1)
     with contextlib.suppress(Exception):  # the job may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()

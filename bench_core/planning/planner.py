@@ -8,7 +8,7 @@ from itertools import product
 
 from bench_core._io.digests import digest, look_again
 from bench_core._io.text import is_url
-from bench_core.contracts import dataset_of
+from bench_core.contracts import dataset_of, metric_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
@@ -46,7 +46,7 @@ from bench_core.planning.resolve_learners import (
 from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
-from bench_core.protocols import JudgesPictures, Metric, Source
+from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
@@ -292,7 +292,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     """Why a metric cannot judge a data set, or nothing."""
     if splits.task not in metric.tasks:
         return f"does not judge {splits.task} ({label})"
-    if isinstance(metric, JudgesPictures) and metric.pictures and splits.valid.frames is None:
+    if metric_of(metric).pictures and splits.valid.frames is None:
         return f"judges pictures, and the rows of {label} are not their pixels"
     return ""
 

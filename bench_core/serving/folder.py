@@ -140,10 +140,7 @@ def _costs(about: Mapping[str, Any], arrays: Arrays) -> CostModel:
         return MODELS[spelt].from_state({**about["values"], **arrays})
     from bench_core.class_names import find_class
 
-    try:
-        found: Any = find_class(spelt)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"cost model {spelt}: {error}; install the plugin that has it") from error
+    found: Any = find_class(spelt)
     made: CostModel = found.from_state({**about["values"], **arrays})
     return made
 

@@ -73,7 +73,7 @@ def test_a_shard_survives_packing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "error", "said"),
     [
-        ("dask=nowhere.at.all:cluster", InputError, "there is no module nowhere"),
+        ("dask=nowhere.at.all:cluster", InputError, "No module named .nowhere."),
         ("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"),
         ("desk", UsageError, "did you mean dask"),
     ],

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import bench_core
 from bench_core.api import plan
-from bench_core.execution.executors import LocalExecutor
 from bench_core.execution.fitting import run_fit
 from bench_core.execution.messages import result_of_wire, result_to_wire
 from bench_core.execution.trial import run_trial
-from bench_core.execution.worker_process import WorkerProcess
 from bench_core.results.differences import differences
-from bench_core.results.records import Job, Status
+from bench_core.results.records import Job
 
 
 def test_rows_say_how_they_ran(home: Path) -> None:
@@ -42,23 +39,6 @@ def test_a_result_arrives_as_it_was_sent(home: Path) -> None:
     back = result_of_wire(Job("score", trial), *result_to_wire(scored))
     assert not [*differences(scored, back)]
     assert (back.marks, back.sensors, back.audit) == (scored.marks, scored.sensors, scored.audit)
-
-
-@pytest.mark.parametrize("reply", [None, ({"event": "other"}, {}), ({}, {})])
-def test_what_is_no_reply_is_the_crash_of_its_job(home: Path, reply: Any) -> None:
-    made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
-    executor = LocalExecutor(1, 1, lambda event: None)
-    try:
-        executor.submit(Job("fit", made.fits[0]))
-        (worker,) = executor._workers.values()
-        assert isinstance(worker, WorkerProcess)
-        ended = executor._hear(worker, reply)
-        assert ended is not None
-        assert ended.status == Status.CRASHED
-        executor.submit(Job("fit", made.fits[0]))
-        assert executor.outcome().status == Status.OK
-    finally:
-        executor.close()
 
 
 @pytest.mark.slow
