@@ -24,10 +24,12 @@ from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
 from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
+from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.growth import GrownTree, Nodes, Rules
 from bench_trees.kernels.histograms import SCRATCH
+from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
-from bench_trees.kernels.splitting import Owed
+from bench_trees.kernels.splitting import Owed, Units, best_cuts
 from bench_trees.kernels.tree import (
     COUNT,
     DIVERGED,
@@ -224,7 +226,9 @@ class Grower:
         room = self.moves, self.work, self.root
         growing = Growing(self.state, self.sizes, *cuts, *room, self.steps, self.values)
         rows = Rows(self.words, self.rows, self.spare, *values, self.copies)
-        usable = UsableFeatures(pool.groups, pool.begins, pool.features, self.counts, *self.edges)
+        usable = UsableFeatures(
+            pool.groups, pool.begins, pool.features, self.counts, *self.edges, pool.few_rows
+        )
         sums, owed = pool.sums(), self._owed()
         carried, out = pool.carried, self.out
         return Buffers(growing, rows, usable, sums, owed, pool.limits, carried, newton, out)
@@ -299,8 +303,17 @@ class Grower:
         scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
         nodes = np.flatnonzero(scored)
         table[nodes, growth.STATE] = growth.SCORED
-        features = self.pool.features
-        self.pool.cut_again(nodes, features[cheaper[features]], table, self._owed())
+        pairs = np.full((len(nodes), 7), -1)  # each by itself, as ``best_cuts`` reads it
+        pairs[:, 2], pairs[:, 5] = table[nodes, growth.SLOT], nodes
+        pool, features = self.pool, self.pool.features[cheaper[self.pool.features]]
+        sums, reached = pool.sums(), np.full(len(pool.gain), -np.inf)
+        how = pool.limits, self._owed(), pool.gain, pool.cut, reached
+        if pool.few_rows:
+            rows, words = self.buffers.rows, np.unique(features // CODES_PER_WORD)
+            search(rows.words, rows.rows, rows.values, self.nodes, pairs, words, sums, *how)
+        else:
+            units = Units(sums.count_bits, *sums.units.tolist())
+            best_cuts(sums.hist, pairs, features, sums.first, units, *how)
 
     def _divide_account(self, parent: int, left: int, middle: int) -> None:
         table = self.nodes.integers

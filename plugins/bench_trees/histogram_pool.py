@@ -13,14 +13,17 @@ With hessians no root is kept, and the slots begin with the root's own.
 
 import numpy as np
 
-from bench_trees.arrays import Int64Array, UInt64Array, grown
+from bench_trees.arrays import UInt64Array, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import FixedPoint
-from bench_trees.kernels.growth import SLOT, Sums
+from bench_trees.kernels.growth import Sums
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
-from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
+from bench_trees.kernels.splitting import Limits
 from bench_trees.kernels.tree import KNOWN, Carried
 from bench_trees.settings import Settings
+
+FEATURES, PER_BIN = 256, 10
+"""Histograms are not kept with at least so many features and at most so many rows for each bin."""
 
 
 class HistogramPool:
@@ -39,6 +42,8 @@ class HistogramPool:
         word = self.features // CODES_PER_WORD
         self.groups = np.unique(word)
         self.begins = np.searchsorted(word, np.append(self.groups, len(words)))
+        rows_per_bin = words.shape[1] * d / max(1, int(self.first[-1]))
+        self.few_rows = d >= FEATURES and rows_per_bin <= PER_BIN
         # those of smaller children, in leaf order
         self.values = np.empty((words.shape[1], 1), np.int64)
         # (slots, channels, bins), of which feature j has first[j]:first[j + 1]
@@ -68,17 +73,6 @@ class HistogramPool:
         self.gain = grown(self.gain, nodes)
         self.cut = grown(self.cut, nodes)
         self.reached = grown(self.reached, nodes)
-
-    def cut_again(
-        self, nodes: Int64Array, features: Int64Array, table: Int64Array, owed: Owed
-    ) -> None:
-        """Best cuts of these features at nodes that were scored; ``table`` has all nodes."""
-        work = np.full((len(nodes), 7), -1)  # each by itself, as ``best_cuts`` reads it
-        work[:, 2], work[:, 5] = table[nodes, SLOT], nodes
-        units = Units(self.fixed.count_bits, *self.fixed.units.tolist())
-        rules = self.first, units, self.limits, owed
-        reached = np.full(len(self.gain), -np.inf)
-        best_cuts(self.hist, work, features, *rules, self.gain, self.cut, reached)
 
     def count_root(self) -> None:
         """The next root's histogram has nothing to do with the last one's."""

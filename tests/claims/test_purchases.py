@@ -228,14 +228,11 @@ def test_what_is_bought_is_read_from_the_store_by_trial_and_point() -> None:
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ({"measure": "bought-first"}, "prices = [from, to]"),
-        ({"measure": "bought-first", "prices": [5, 1]}, "prices = [from, to]"),
-        ({"measure": "stages", "prices": [1, 5]}, "prices = [from, to]"),
-        ({"measure": "bought-early", "prices": [1, 5]}, "early = 0.1"),
-        ({"measure": "bought-trend", "prices": [1, 5], "early": 0.1}, "early = 0.1"),
-        ({"measure": "stages", "learners": ["a"]}, "compares 2 learners"),
-        ({"measure": "stages", "floor": "> 0"}, "has no floor"),
-        ({"measure": "stages", "learners": ["a", {"learner": "b", "dataset": "c"}]}, "one data"),
+        ({"measure": "bought-first"}, "needs prices = [from, to]"),
+        ({"measure": "bought-first", "prices": [5, 1]}, "prices = [from, to], rising"),
+        ({"measure": "stages", "prices": [1, 5]}, "has no prices"),
+        ({"measure": "bought-early", "prices": [1, 5]}, "needs early = 0.1"),
+        ({"measure": "bought-trend", "prices": [1, 5], "early": 0.1}, "has no early"),
     ],
 )
 def test_rules_that_say_nothing_are_refused(rule: dict[str, Any], why: str) -> None:

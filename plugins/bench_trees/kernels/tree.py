@@ -19,7 +19,15 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels import gradients, growth, histograms, intrinsics, partition, splitting
+from bench_trees.kernels import (
+    few_rows,
+    gradients,
+    growth,
+    histograms,
+    intrinsics,
+    partition,
+    splitting,
+)
 from bench_trees.kernels.compiling import calling
 from bench_trees.kernels.gradients import (
     NEAR,
@@ -101,6 +109,7 @@ class UsableFeatures(NamedTuple):
     bins: Int64Array  # (d,) for numbers
     edges: Float32Array  # of all features, those of feature j from offset[j] on
     offset: Int64Array
+    few_rows: bool  # leaves are searched row by row, and keep no histograms
 
 
 class Carried(NamedTuple):
@@ -152,7 +161,7 @@ class Extent(NamedTuple):
     cells: int  # that are counted for a level at most; more are scored outside
 
 
-@calling(gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
+@calling(few_rows, gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
 def grow(
     buffers: Buffers, rules: Rules, extent: Extent, descent: Descent, scratch: Int64Array
 ) -> int:
@@ -222,7 +231,8 @@ def grow(
                 _descend(buffers, first, leaf, descent)
                 words = CODES_PER_WORD * len(usable.groups)
                 cells = (len(buffers.rows.rows) - carried.state[MOVED]) * words
-                carried.state[KNOWN] = carried.state[COUNTED] * sums.hist.shape[2] < cells
+                known = carried.state[COUNTED] * sums.hist.shape[2] < cells
+                carried.state[KNOWN] = known and not usable.few_rows
             elif state[COUNT] > 1:
                 _step_by_sums(buffers, first, leaf, descent.learning_rate)
             state[TREES] += 1
@@ -235,7 +245,7 @@ def grow(
                 return ROOM
 
 
-@calling(gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
+@calling(few_rows, gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
 def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
     tree, rows, usable, carried = buffers.tree, buffers.rows, buffers.usable, buffers.carried
@@ -243,6 +253,26 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     work = tree.work[: tree.state[WAITING]]
     features = usable.features[usable.begins[start] : usable.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
+    for i in range(len(work)):
+        for column in range(5, 7):
+            if work[i, column] >= 0:
+                tree.reached[work[i, column]] = -np.inf
+    if usable.few_rows:
+        few_rows.search(
+            rows.words,
+            rows.rows,
+            rows.values,
+            tree.nodes,
+            work,
+            usable.groups[start:stop],
+            sums,
+            buffers.limits,
+            buffers.owed,
+            tree.gain,
+            tree.cut,
+            tree.reached,
+        )
+        return
     order, values, pairs = rows.rows, rows.in_order, work
     is_root = work[0, 3] < 0
     if is_root:
@@ -258,10 +288,6 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    for i in range(len(work)):
-        for column in range(5, 7):
-            if work[i, column] >= 0:
-                tree.reached[work[i, column]] = -np.inf
     units = Units(sums.count_bits, sums.units[0], sums.units[1])
     best_cuts(
         hist,

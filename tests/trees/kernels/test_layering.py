@@ -60,7 +60,7 @@ def test_a_kernel_names_all_files_whose_kernels_it_calls() -> None:
                     continue
                 assert isinstance(decorator, ast.Call), node.name
                 assert ast.unparse(decorator.func) == "calling", node.name
-                assert [*map(ast.unparse, decorator.args)] == sorted(names), node.name
+                assert names <= {*map(ast.unparse, decorator.args)}, node.name
 
 
 def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path: Path) -> None:
