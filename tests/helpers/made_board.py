@@ -29,7 +29,7 @@ from bench_core.leaderboard.board import Board, Measure, Row, Saved
 from bench_core.leaderboard.board import Pick as Chosen
 from bench_core.metrics.frontier import frontier
 from bench_core.results.operating_points import Criterion
-from bench_core.statistics.intervals import Interval
+from bench_core.statistics.comparison import Interval
 from helpers import example
 
 BASELINES = ("learner-0", "learner-1")
