@@ -17,7 +17,8 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from bench_core import plugins
-from bench_core.cli import list as listing
+from bench_core.cli import catalog
+from bench_core.datasets.data_folder import DataFolder
 
 SHARED = ("bench_methods", "bench_datasets", "bench_core")
 """Packages of several plugins; of the others a plugin is the whole package."""
@@ -55,9 +56,9 @@ def without(point: EntryPoint, everything: bool) -> list[str]:
     plugins.installed = lambda group=plugins.GROUP: rest if group == plugins.GROUP else []
     registry = plugins.load_registry()
     wrong = [f"{p.name}: {p.error}" for p in registry.plugins if p.error]
-    for name, table in listing._TABLES.items():
+    for name in ("learners", "datasets", "suites", "metrics", "costs", "reports", "plugins"):
         try:
-            table(registry)
+            catalog.offered(registry, name, DataFolder())
         except Exception as error:
             wrong.append(f"bench list {name}: {type(error).__name__}: {error}")
     for other in rest if everything else ():
