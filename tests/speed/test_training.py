@@ -80,7 +80,7 @@ class Case:
         rows = setting("ROWS", ROWS["paper"][0], least=5000)
         made = generate(PATTERNS["a"], 0, 0, rows, THREADS)
         self.X, self.y = np.asarray(made.X), np.asarray(made.y, np.float64)
-        self.price = np.array([f.price for f in features(PATTERNS["a"])], np.float64)
+        self.price = features(PATTERNS["a"])["price"].to_numpy(np.float64)
         self.bins: Bins
         self.words: np.ndarray
         self.dataset: Any
