@@ -71,7 +71,7 @@ and never."""
 Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
 
-class Pick(NamedTuple):
+class RepeatPoint(NamedTuple):
     """The point that one repeat takes at a step of a curve; ``params`` and ``point`` are JSON."""
 
     fold: int
@@ -91,7 +91,7 @@ class Curve:
     cost: FloatArray
     p95: FloatArray
     features: FloatArray
-    picked: tuple[tuple[Pick, ...], ...] = ()
+    picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
     def held(self, budget: float) -> int:
@@ -116,7 +116,7 @@ class Certainty(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class View:
+class ChartView:
     """The curves of one metric under one kind of budget.
 
     ``whole`` is the cost of the reference's best point (of the costliest curve without one).
@@ -144,7 +144,7 @@ class View:
         return [share * self.whole for share in shares]
 
 
-def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
+def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     """The views of one data set that have a curve, its primary metric by mean cost first."""
     own = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
@@ -158,11 +158,13 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
     ]
     if found and (caps := selection.caps_of(own)):
         primary = criterion(info, board.metric)
-        found.insert(1, View(primary, "cap", found[0].whole, _capped(own, primary, caps)))
+        found.insert(1, ChartView(primary, "cap", found[0].whole, _capped(own, primary, caps)))
     return [view for view in found if view.curves]
 
 
-def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> View:
+def _view(
+    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
+) -> ChartView:
     points = selection.operating_points(own, metric.name, COST_OF[kind])
     frontiers = selection.curve(points, metric.higher_is_better)
     curves = []
@@ -173,7 +175,7 @@ def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kin
             curves.append(_curve(str(name), part, shown))
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    return View(metric, kind, whole, curves)
+    return ChartView(metric, kind, whole, curves)
 
 
 def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
@@ -184,7 +186,7 @@ def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -
     curve = Curve(learner, budget, *means)
     if trials is None:
         return curve
-    picks = [*map(Pick, *(frontiers[name].tolist() for name in Pick._fields))]
+    picks = [*map(RepeatPoint, *(frontiers[name].tolist() for name in RepeatPoint._fields))]
     picked = tuple(tuple(picks[row] for row in rows) for rows in held.T)
     return replace(curve, picked=picked, varied=varied_parameters(trials))
 
@@ -210,7 +212,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     return curves
 
 
-def slider(found: Sequence[Sequence[View]]) -> list[float]:
+def slider(found: Sequence[Sequence[ChartView]]) -> list[float]:
     """The places of the slider: ``shares`` over the first views, and the caps that were measured
     (a little above, as an amount may be rounded)."""
     capped = [view for own in found for view in own if view.kind == "cap"]
@@ -218,7 +220,7 @@ def slider(found: Sequence[Sequence[View]]) -> list[float]:
     return sorted({*shares([own[0] for own in found if own]), *map(float, caps)})
 
 
-def shares(firsts: Sequence[View]) -> list[float]:
+def shares(firsts: Sequence[ChartView]) -> list[float]:
     """Preferred numbers over the span of the curves, fewer of them the more curves there are."""
     spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
     starts = [span[span > 0][0] for span in spans if (span > 0).any()]
@@ -254,7 +256,7 @@ def certify(
     store: Store,
     board: Board,
     frame: pd.DataFrame,
-    found: Sequence[View],
+    found: Sequence[ChartView],
     grid: Sequence[float],
 ) -> Board:
     """The board with its certainty. The views of its metric get a ``certainty`` at each place of
@@ -276,7 +278,7 @@ def certify(
     return replace(sure, budgets=board.budgets, standings=())
 
 
-def _places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
+def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
     """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = view.amounts(grid)
     if view.kind == "cap":
@@ -295,7 +297,7 @@ class Content:
     """The views of each data set, the slider's places, and by data set the comparison of pairs and
     the purchases, where the store has them."""
 
-    views: Mapping[str, Sequence[View]]
+    views: Mapping[str, Sequence[ChartView]]
     shares: Sequence[float]
     pairs: dict[str, Any]
     bought: dict[str, Any]
@@ -378,7 +380,9 @@ def _measure(measure: Measure | None) -> list[float | None]:
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
 
 
-def _drawn(view: View, found: Content, learners: Sequence[str], *, first: bool) -> dict[str, Any]:
+def _drawn(
+    view: ChartView, found: Content, learners: Sequence[str], *, first: bool
+) -> dict[str, Any]:
     amounts = view.amounts(found.shares)
     curves = [thinned(c, amounts, PARTS if found.few else 1) for c in view.curves]
     return {
@@ -442,7 +446,7 @@ def pairwise(
     info: RunInfo,
     store: Store,
     board: Board,
-    view: View,
+    view: ChartView,
     learners: Sequence[str],
     amounts: Sequence[float],
 ) -> dict[str, Any] | None:
@@ -533,7 +537,7 @@ def purchases(
     store: Store,
     run: str,
     dataset: str,
-    view: View,
+    view: ChartView,
     learners: Sequence[str],
     amounts: Sequence[float],
     whole: Collection[str],
@@ -578,7 +582,7 @@ def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
     return of, titles
 
 
-def followed(view: View, reference: str) -> set[str]:
+def followed(view: ChartView, reference: str) -> set[str]:
     """The learners whose purchases are shown at all budgets, if there are many."""
     return {reference, *(curve.learner for curve, _ in view.ranking()[:BEST])}
 
@@ -623,7 +627,7 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
     }
 
 
-def _kept(learner: str, pick: Pick, trials: Trials) -> tuple[TrialValues, int] | None:
+def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[TrialValues, int] | None:
     params, point = (json.loads(text or "{}") for text in (pick.params, pick.point))
     one = trials.get((learner, pick.fold, pick.seed, canonical(params)))
     return (one, one.settings.index(point)) if one and point in one.settings else None
