@@ -1,9 +1,9 @@
 """An exported model as a folder: ``model.json`` and one ``.npy`` file per array.
 
 No pickle. ``model.json`` holds the format's version, what the model needs and reached, and a
-checksum of all of it. Arrays of steps lie one behind the other: step k owns the entries ``steps.start[k]:steps.start[k + 1]`` of
-``steps.trees``, ``steps.weights`` and ``steps.fresh``; ``columns.start`` likewise cuts
-``columns.*``.
+checksum of all of it. Arrays of steps lie one behind the other: step k owns the entries
+``steps.start[k]:steps.start[k + 1]`` of ``steps.trees``, ``steps.weights`` and ``steps.fresh``;
+``columns.start`` likewise cuts ``columns.*``.
 """
 
 from __future__ import annotations
