@@ -5,11 +5,10 @@ into it.
 """
 
 import re
-from dataclasses import is_dataclass
 from functools import cache
 from inspect import getattr_static, signature
 from types import FunctionType
-from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -17,7 +16,14 @@ from bench_core import protocols
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
 from bench_core.errors import UsageError
-from bench_core.protocols import CompleteDataset, CompleteLearner, Metric, Report
+from bench_core.protocols import (
+    CompleteDataset,
+    CompleteLearner,
+    CompleteMetric,
+    CompleteModel,
+    Metric,
+    Report,
+)
 from bench_core.splits import SPLITS, Splits
 
 CONTRACTS: dict[str, type] = {
@@ -29,22 +35,15 @@ CONTRACTS: dict[str, type] = {
 }
 """What the values of a hook must be."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 FIT = ("train", "valid", "prices", "context")
 """What ``fit`` of a learner is given, in this order."""
 
-
-@cache
-def required(contract: type) -> tuple[str, ...]:
-    """The members of a contract that have no default."""
-    hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
-    abstract: frozenset[str] = getattr(contract, "__abstractmethods__", frozenset())
-    return (*(name for name in hints if not hasattr(contract, name)), *sorted(abstract))
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class Complete:
-    """What a learner or data set (a class or an instance) says of itself, with the contract's
-    default for each member that it does not have."""
+    """What a plugin's thing (a class or an instance) says of itself, with the contract's default
+    for each member that it does not have."""
 
     def __init__(self, value: Any, contract: type) -> None:
         self.value = value
@@ -59,23 +58,33 @@ class Complete:
         return default.__get__(self) if isinstance(default, FunctionType) else default
 
 
-def name_of(value: Any) -> str:
-    """The name of something that may not be a plugin's, "" where it has none."""
-    return str(getattr(value, "name", ""))
+def _complete(value: Any, contract: Any) -> Any:
+    return value if isinstance(value, Complete) else Complete(value, contract)
 
 
 def learner_of(learner: Any) -> CompleteLearner:
     """A learner, its class or an instance, with the defaults of what it leaves out."""
-    found: Any = learner if isinstance(learner, Complete) else Complete(learner, CompleteLearner)
-    complete: CompleteLearner = found
-    return complete
+    return cast(CompleteLearner, _complete(learner, CompleteLearner))
 
 
 def dataset_of(dataset: Any) -> CompleteDataset:
     """A data set, its class or an instance, with the defaults of what it leaves out."""
-    found: Any = dataset if isinstance(dataset, Complete) else Complete(dataset, CompleteDataset)
-    complete: CompleteDataset = found
-    return complete
+    return cast(CompleteDataset, _complete(dataset, CompleteDataset))
+
+
+def model_of(model: Any) -> CompleteModel:
+    """A model with the defaults of what it leaves out."""
+    return cast(CompleteModel, _complete(model, CompleteModel))
+
+
+def metric_of(metric: Any) -> CompleteMetric:
+    """A metric with the defaults of what it leaves out."""
+    return cast(CompleteMetric, _complete(metric, CompleteMetric))
+
+
+def name_of(value: Any) -> str:
+    """The name of something that may not be a plugin's, "" where it has none."""
+    return str(getattr(value, "name", ""))
 
 
 def check_name(kind: str, name: str) -> None:
@@ -95,9 +104,11 @@ def check(value: Any, contract: type, where: str) -> None:
     is_value = contract in (Metric, Report)
     if isinstance(value, type) == is_value:
         raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
-    cls = value if isinstance(value, type) else type(value)
+    cls: Any = value if isinstance(value, type) else type(value)
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
-    lacks = [n for n in required(contract) if not hasattr(value, n) and n not in annotated]
+    needed = [name for name in _types(contract) if not hasattr(contract, name)]
+    needed += sorted(getattr(contract, "__abstractmethods__", ()))
+    lacks = [name for name in needed if not hasattr(value, name) and name not in annotated]
     if lacks:
         raise TypeError(f"{where}, which has no {', '.join(lacks)}")
     for name, kind in {"name": str, **_types(contract)}.items():
@@ -106,7 +117,8 @@ def check(value: Any, contract: type, where: str) -> None:
             raise TypeError(f"{where}, whose {name} is {given!r}, not {kind.__name__}")
     if not value.name:
         raise TypeError(f"{where}, whose name is empty")
-    if contract is CompleteLearner and is_dataclass(cls) and not _frozen(cls):
+    as_dataclass: Any = getattr(cls, "__dataclass_params__", None)
+    if contract is CompleteLearner and as_dataclass and not as_dataclass.frozen:
         raise TypeError(f"{where}, a dataclass that is not frozen: write @dataclass(frozen=True)")
     if contract is CompleteLearner and isinstance(fit := getattr_static(cls, "fit"), FunctionType):
         try:
@@ -119,28 +131,25 @@ def check(value: Any, contract: type, where: str) -> None:
         frozenset(map(Task, value.tasks))  # ValueError where one is no task
 
 
-def _frozen(cls: Any) -> bool:
-    return bool(cls.__dataclass_params__.frozen)
-
-
 def shapes_fault(splits: Any) -> str:
     """Why what a data set prepared does not fit together, or nothing."""
     if not isinstance(splits, Splits):
         return f"prepare gives {_kind(splits)}, not Splits"
     parts = {name: getattr(splits, name) for name in SPLITS}
+    d = 0
     for name, part in parts.items():
         if not isinstance(part, Examples):
             return f"{name} is {_kind(part)}, not Examples"
-    d = splits.train.X.shape[1]
-    for name, part in parts.items():
+        d = d or part.X.shape[1]
         if not len(part) or part.X.shape[1] != d:
             return f"{name} has {part.X.shape} cells, train {d} features"
-    given: Any = splits.prices
-    if not isinstance(given, SensorPrices):
-        return f"prices are {_kind(given)}, not SensorPrices; other costs are a cost_model"
-    if splits.prices.features != d or len(splits.feature_names) not in (0, d):
-        named = f", {len(splits.feature_names)} names" if splits.feature_names else ""
-        return f"prices or names are not of {d} features ({splits.prices.features} prices{named})"
+    prices: Any = splits.prices
+    if not isinstance(prices, SensorPrices):
+        return f"prices are {_kind(prices)}, not SensorPrices; other costs are a cost_model"
+    names = len(splits.feature_names)
+    if prices.features != d or names not in (0, d):
+        named = f", {names} names" if names else ""
+        return f"prices or names are not of {d} features ({prices.features} prices{named})"
     return ""
 
 
@@ -149,24 +158,21 @@ def labels_fault(task: Task, splits: Splits) -> str:
     if splits.task != task:
         return f"its task is {task}, that of its splits {splits.task}"
     parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
-    if (splits.task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
-        return f"{splits.task} with {classes} classes"
+    if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
+        return f"{task} with {classes} classes"
     y = np.concatenate([part.y for part in parts])
     if y.dtype.kind not in "biuf":
         return f"labels y are {y.dtype}, not numbers"
     if not np.isfinite(y).all() or (classes and not np.isin(y, np.arange(classes)).all()):
-        return f"labels {np.unique(y)[:5].tolist()} do not fit {splits.task}{_classes(classes)}"
-    if splits.task == Task.RANKING and (y.min() < 0 or any(p.queries is None for p in parts)):
+        numbered = f": {classes} classes are numbered from 0" if classes else ""
+        return f"labels {np.unique(y)[:5].tolist()} do not fit {task}{numbered}"
+    if task == Task.RANKING and (y.min() < 0 or any(part.queries is None for part in parts)):
         return "ranking needs queries, and grades of at least 0"
     return ""
 
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
-
-
-def _classes(number: int) -> str:
-    return f": {number} classes are numbered from 0" if number else ""
 
 
 @cache

@@ -6,23 +6,21 @@ lists is. A field that holds another learner takes a registered name or a table
 Types are strict, except that whole numbers are accepted for floats.
 """
 
-import builtins
 import dataclasses
-import typing
+import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from itertools import product
 from math import inf, isfinite
-from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
-from bench_core.annotations import convert, in_words, learner_type, members
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError, one_line, unknown
 
 
-class Registry(typing.Protocol):
+class Registry(Protocol):
     """Finds learner classes by name (``plugins.Registry``)."""
 
     def learner(self, name: str) -> type:
@@ -168,7 +166,7 @@ def _parameters(cls: type) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             f.name,
-            hints[f.name],
+            hints.get(f.name, Any),
             *_default(f),
             f.metadata.get("doc", ""),
             f.metadata.get("range", Range()),
@@ -180,6 +178,7 @@ def _parameters(cls: type) -> tuple[Parameter, ...]:
 
 
 def _hints(cls: type) -> dict[str, Any]:
+    """The types of fields, none of a class whose annotations name what is out of reach."""
     from bench_core.data import Task
     from bench_core.protocols import BudgetedLearner, Dataset
 
@@ -187,15 +186,8 @@ def _hints(cls: type) -> dict[str, Any]:
     names = {"BudgetedLearner": BudgetedLearner, "Dataset": Dataset, "Task": Task}
     try:
         return get_type_hints(cls, localns=names)
-    except NameError:  # a class inside a function: its own names are out of reach
-        return get_type_hints(cls, localns=_Names(names))
-
-
-class _Names(dict[str, Any]):
-    """Names of annotations; one that nobody knows stands for any value."""
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(typing, name, None) or getattr(builtins, name, Any)
+    except NameError:
+        return {}
 
 
 def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
@@ -224,15 +216,9 @@ def expand(
     missing = [p.name for p in known.values() if p.required and p.name not in table]
     if missing:
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
-    return tuple(
-        _make(cls, dict(zip(axes, values, strict=True)), registry, where)
-        for values in product(*axes.values())
-    )
-
-
-def _make(cls: type, values: Mapping[str, Any], registry: Registry, where: str) -> Any:
+    made = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
     try:
-        return resolved(cls(**values), registry.learner)
+        return tuple(resolved(cls(**values), registry.learner) for values in made)
     except ValueError as error:  # the class refuses a value or a combination
         raise UsageError(f"{where}: {error}") from error
 
@@ -285,7 +271,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
         raise UsageError(f"{where}: a learner's name or table is wanted, not {value!r}")
     for learner in made:
         if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
-            raise UsageError(f"{where}: a {in_words(wanted)} is wanted, not {_name(learner)}")
+            raise UsageError(f"{where}: a {in_words(wanted)} is wanted, not {_name_of(learner)}")
     return made
 
 
@@ -310,7 +296,7 @@ def _fields(instance: Any) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-def _name(learner: Any) -> str:
+def _name_of(learner: Any) -> str:
     return name_of(learner) or type(learner).__name__
 
 
@@ -318,7 +304,7 @@ def as_json(instance: Any) -> dict[str, Any]:
     """The parameters of a learner or data set as canonical JSON values, in field order."""
     values = [(p, getattr(instance, p.name)) for p in parameters(type(instance))]
     return {
-        p.name: {"learner": _name(v), **as_json(v)} if is_learner(v) else plain(v, p)
+        p.name: {"learner": _name_of(v), **as_json(v)} if is_learner(v) else plain(v, p)
         for p, v in values
     }
 
@@ -344,3 +330,119 @@ def plain(value: Any, p: Parameter) -> Any:
 
 def _scalar(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and not isinstance(value, type) else value
+
+
+# Values against their annotated types, and these types in words
+
+
+def convert(value: Any, annotation: Any, where: str) -> Any:
+    """``value`` as the annotated type, or UsageError naming ``where``."""
+    try:
+        return _convert(value, annotation)
+    except (TypeError, OverflowError):
+        raise UsageError(
+            f"{where}: {in_words(annotation)} is wanted, not {_shown(value)}"
+        ) from None
+
+
+def _shown(value: Any) -> str:
+    """As TOML and JSON write it, where they can; dates of a TOML file as text."""
+    return json.dumps(value, default=str) if isinstance(value, _WRITTEN) else repr(value)
+
+
+def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return _convert_union(value, args)
+    if origin is tuple:
+        return _convert_tuple(value, args)
+    if annotation in (None, NoneType):
+        if value is None or value == "none":
+            return None
+    elif annotation is float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+            return float(value)
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        if isinstance(value, annotation) or value in [member.value for member in annotation]:
+            return annotation(value)
+    elif _fits(value, annotation, origin, args):
+        return value
+    raise TypeError
+
+
+def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    if annotation in (int, str, bool):
+        return type(value) is annotation
+    if origin is Literal:
+        return any(value == a and type(value) is type(a) for a in args)
+    kind = dict if origin is dict else annotation
+    return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
+
+
+def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
+    for exact in args:  # 3 stays an int in ``int | float``
+        if exact in (int, float, str, bool) and type(value) is exact and value != "none":
+            return value
+    for one in sorted(args, key=lambda a: a is str):  # "none" is None in ``str | None``
+        try:
+            return _convert(value, one)
+        except TypeError:
+            continue
+    raise TypeError
+
+
+def _convert_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_convert(v, args[0]) for v in value)
+    if len(value) != len(args):
+        raise TypeError
+    return tuple(_convert(v, a) for v, a in zip(value, args, strict=True))
+
+
+def members(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, or the one type."""
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def learner_type(annotation: Any) -> Any:
+    """The learner class or protocol among an annotation's members, or None."""
+    for member in members(annotation):
+        if isinstance(member, type) and hasattr(member, "fit"):
+            return member
+    return None
+
+
+_WRITTEN = (str, bool, list, dict)
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+    NoneType: "none",
+    None: "none",
+    Any: "any value",
+}
+
+
+def in_words(annotation: Any) -> str:
+    """The type as an error message names it, such as ``a whole number``."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if origin in (Union, UnionType):
+        return " or ".join(in_words(a) for a in args)
+    if origin is Literal:
+        return "one of " + ", ".join(str(a) for a in args)
+    if origin is dict:
+        return "a table"
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        return f"a list, each {in_words(args[0])}"
+    if origin is tuple:
+        return "a list of " + ", ".join(in_words(a) for a in args)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return "one of " + ", ".join(str(m.value) for m in annotation)
+    if learner_type(annotation) is not None:
+        return name_of(annotation) or "learner"
+    return str(getattr(annotation, "__name__", annotation))

@@ -219,34 +219,8 @@ class BudgetedModel(Protocol):
         """The inverse of ``state``."""
 
 
-@runtime_checkable
-class Concurrent(Protocol):
-    """A model that may choose to be called on several blocks at once, in threads."""
-
-    concurrent: bool
-
-
-@runtime_checkable
-class Independent(Protocol):
-    """A model that may say that the rows of a query do not influence each other: scores and
-    purchases of a row are the same whatever the others are. Under a cap they then stop one by one,
-    elsewhere a query stops as a whole."""
-
-    independent_rows: bool
-
-
 DIVERGED = "diverged"
 """The mark of a model whose training broke down: no savings are measured against it."""
-
-
-@runtime_checkable
-class Marked(Protocol):
-    """A model that may have marks: single words that boards show beside what it reached."""
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """``DIVERGED`` or any other words, () for none: at most 5, each of up to 24 lower-case
-        letters, digits, spaces and hyphens, none of them a verdict."""
 
 
 class StageTree(NamedTuple):
@@ -261,13 +235,20 @@ class StageTree(NamedTuple):
     price: tuple[float, ...]
 
 
-@runtime_checkable
-class Staged(Protocol):
-    """A model that may describe its stages; the predictions of one that does have a ``stage``."""
+class CompleteModel(BudgetedModel, Protocol):
+    """What a model may also have, each with its default."""
 
-    @property
-    def stage_tree(self) -> StageTree | None:
-        """At most 100 stages; None where there is nothing to show."""
+    concurrent: bool = False
+    """True if it may be called on several blocks at once, in threads."""
+    independent_rows: bool = False
+    """True if the rows of a query do not influence each other: scores and purchases of a row are
+    the same whatever the others are. Under a cap they then stop one by one, elsewhere a query stops
+    as a whole."""
+    marks: tuple[str, ...] = ()
+    """Words that boards show beside its figures (``DIVERGED`` or others): at most 5, each of up to
+    24 lower-case letters, digits, spaces and hyphens, none of them a verdict."""
+    stage_tree: StageTree | None = None
+    """At most 100 stages, for pictures; predictions of a model that has them have a ``stage``."""
 
 
 @runtime_checkable
@@ -362,26 +343,16 @@ class Metric(Protocol):
         """
 
 
-@runtime_checkable
-class JudgesPictures(Protocol):
-    """A metric that may choose to be asked only about data whose rows are pixels of frames."""
+class CompleteMetric(Metric, Protocol):
+    """What a metric may also have, each with its default."""
 
-    pictures: bool
-
-
-@runtime_checkable
-class Bounded(Protocol):
-    """A metric that may say between which two numbers its mean lies."""
-
-    bounds: tuple[float, float]
-
-
-@runtime_checkable
-class OrderOnly(Protocol):
-    """A metric that may say that only the order of the scores (n,) matters, within each query or
-    overall: an increasing function of them changes nothing."""
-
-    order_only: bool
+    pictures: bool = False
+    """True if it is asked only about data whose rows are pixels of frames."""
+    bounds: tuple[float, float] | None = None
+    """The numbers between which its mean lies."""
+    order_only: bool = False
+    """True if only the order of the scores (n,) matters, within each query or overall: an
+    increasing function of them changes nothing."""
 
 
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
@@ -39,7 +40,6 @@ from bench_core.errors import UsageError
 from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.predict import BLOCK_ROWS, PredictedPath, gather, predict_split, units
 from bench_core.execution.score import readable
-from bench_core.protocols import Independent
 from bench_core.results.records import Verdict
 from bench_core.serving import Exportable, Folder, Predictor, Program
 
@@ -245,7 +245,7 @@ class _Audit:
     def _without_others(self, block: _Block) -> None:
         """Where rows of a query are said to be independent, leave half of them out."""
         queries = block.features.queries
-        alone = isinstance(self.model, Independent) and self.model.independent_rows
+        alone = model_of(self.model).independent_rows
         if queries is None or not alone:
             return
         kept = self.rng.random(len(block.rows)) < 0.5

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Examples, Queries, Task
-from bench_core.protocols import Independent
 from bench_core.results.budgets import CAP
 
 ROUNDING = 1e-9
@@ -65,7 +65,7 @@ class Caps:
     ) -> list[Answers]:
         """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
         many rows each row stands for."""
-        alone = isinstance(model, Independent) and model.independent_rows
+        alone = model_of(model).independent_rows
         each = isinstance(costs, SensorPrices | ParallelPrices)
         together = None if alone and each else queries
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from bench_core._io.large_arrays import zeros
 from bench_core.arrays import FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Features, Queries
@@ -24,7 +25,6 @@ from bench_core.execution.contract import (
     check_costs,
     predictions,
 )
-from bench_core.protocols import Concurrent, Staged
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
@@ -124,7 +124,7 @@ def predict_split(
     Raises ContractError where the model breaks its contract.
     """
     n, copies, sensors = len(examples), examples.weights, costs.sensors
-    tree = model.stage_tree if isinstance(model, Staged) else None
+    tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
 
     def room(points: int, width: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -168,7 +168,7 @@ def predict_split(
         return block, tuple(points), np.array(parts), np.array(capped), seconds
 
     points: Points = ()
-    crew = threads if isinstance(model, Concurrent) and model.concurrent else 1
+    crew = threads if model_of(model).concurrent else 1
     seconds = 0.0
     for block, found, parts, capped, took in in_order(follow, blocks(examples.features), crew):
         points = points or _distinct(found)

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-from bench_core.class_names import trust
+from bench_core.contracts import model_of
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.predict import PredictedPath, predict_split
 from bench_core.execution.score import points_to_keep, score_split, stored_values
-from bench_core.protocols import Marked, Staged
 from bench_core.results.records import (
     FitSpec,
     Job,
@@ -33,7 +32,6 @@ from bench_core.splits import Splits
 
 def perform(job: Job, progress: Progress) -> Result:
     """Do a job in this process; raises whatever goes wrong."""
-    trust([*job.spec.plugins, *job.spec.modules])
     if isinstance(job.spec, FitSpec):
         return run_fit(job.spec, progress)
     return run_trial(job.spec, progress)
@@ -89,7 +87,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
-        marks=plain_marks(model.marks) if isinstance(model, Marked) else (),
+        marks=plain_marks(model_of(model).marks),
         sensors=sensors_of(splits),
         stages=stages_of(model, paths["test"], kept),
     )
@@ -104,7 +102,7 @@ def same_points(paths: Mapping[str, PredictedPath]) -> None:
 
 def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
     """The stages of a model, and who reached them at the points ``kept`` of its path."""
-    tree = model.stage_tree if isinstance(model, Staged) else None
+    tree = model_of(model).stage_tree
     if tree is None:
         return {}
     reached = {}

@@ -15,9 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.annotations import members
 from bench_core.arrays import FloatArray
-from bench_core.parameters import Parameter, Registry, Search, expand, held, is_grid, parameters
+from bench_core.parameters import (
+    Parameter,
+    Registry,
+    Search,
+    expand,
+    held,
+    is_grid,
+    members,
+    parameters,
+)
 
 FIRST = ("tradeoff", "learning_rate")
 """Parameters that have dimensions of their own, so that learners which share them try the same."""

@@ -112,11 +112,7 @@ def _costs(about: Mapping[str, Any], arrays: Arrays) -> CostModel:
     if found is None:
         from bench_core.class_names import find_class
 
-        try:
-            found = find_class(spelt)
-        except (ImportError, AttributeError) as error:
-            why = f"cost model {spelt}: {error}; install the plugin that has it"
-            raise InputError(why) from error
+        found = find_class(spelt)
     made: CostModel = found.from_state({**about["values"], **arrays})
     return made
 

@@ -32,28 +32,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, BoostedTrees, LossName, bench_warm_up, loss_of
+from bench_models.boosting import TASKS, BoostedTrees, LossName, loss_of
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import labels_of
 
-from bench_core import (
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    hookimpl,
-    log,
-    param,
-    provide_learners,
-)
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
+from bench_core.arrays import BoolArray, FloatArray
 
-bench_warm_up = hookimpl(bench_warm_up)
-
-Keys = Callable[[FloatArray, IntArray], FloatArray]
-"""From the prices still to be paid (m,) for some features (m,) to their keys (m,): the feature of
-the lowest comes next."""
+Keys = Callable[[FloatArray], FloatArray]
+"""From the prices still to be paid for features (d,) to their keys (d,): the lowest comes next."""
 
 _USUAL, _FOR_CLASSES = 0.1, 0.4
 
@@ -145,7 +134,7 @@ class RandomOrder(_Ordered):
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         rng = np.random.default_rng(subsets.context.seed)
         place = rng.permutation(subsets.prices.features).astype(np.float64)
-        return lambda price, which: place[which]
+        return lambda price: place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +144,7 @@ class CheapestFirst(_Ordered):
     name: ClassVar[str] = "cheapest-first"
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
-        return lambda price, which: price
+        return lambda price: price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,37 +154,21 @@ class GreedyOrder(_Ordered):
     name: ClassVar[str] = "greedy-order"
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
-        gain = gains(subsets, model)
+        (now,) = model.predict_path(subsets.train.features)
+        gain = subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
         # what is free was bought before
-        return lambda price, which: -gain[which] / np.where(price > 0, price, 1.0)
+        return lambda price: -gain / np.where(price > 0, price, 1.0)
 
 
 def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
     """Buy features of the lowest key until ``size`` can be read; with what is ``bought`` (d,)
-    comes all that it makes free.
-
-    A purchase changes the prices of those features alone that need one of its sensors.
-    """
-    bought, users = bought.copy(), prices.needs.T.tocsr()  # which features need a sensor
-    owed = np.where(prices.bought_for(bought), 0.0, prices.sensor)
-    key = np.where(bought, np.inf, keys(prices.needs @ owed, np.arange(prices.features)))
+    comes all that it makes free."""
+    bought = bought.copy()
     while int(bought.sum()) < size:
-        best = int(np.argmin(key))
-        new = [s for s in prices.sensors_of(best).tolist() if owed[s] > 0]
-        owed[new] = 0.0
-        touched = {best}.union(*(users.indices[slice(*users.indptr[s : s + 2])] for s in new))
-        which = np.array(sorted(touched))
-        left = [owed[prices.sensors_of(j)] for j in which]
-        bought[which] = [not each.any() for each in left]
-        price = np.array([sum(each.tolist()) for each in left])
-        key[which] = np.where(bought[which], np.inf, keys(price, which))
+        key = keys(prices.marginal(prices.bought_for(bought)))
+        bought[np.argmin(np.where(bought, np.inf, key))] = True
+        bought = readable(prices, bought)
     return bought
-
-
-def gains(subsets: Subsets, model: StagedModel) -> FloatArray:
-    """What each feature explains of the model's training residuals (d,); see the module."""
-    (now,) = model.predict_path(subsets.train.features)
-    return subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
 
 
 bench_learners = provide_learners(Constant, RandomOrder, CheapestFirst, GreedyOrder)

@@ -32,22 +32,20 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TRADEOFF, bench_warm_up
-from bench_models.libraries import WIDE, Costs, LibraryTrees, Parameters, bought_alone
+from bench_models.boosting import TRADEOFF, WIDE
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
 from bench_core import (
     Examples,
     FitContext,
     InputError,
     Prices,
-    hookimpl,
     linear,
     log,
     param,
     provide_learners,
 )
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 _LOSSES = {
     "squared": "RMSE",

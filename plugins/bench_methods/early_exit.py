@@ -57,7 +57,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import OnTrees, bench_warm_up, ensemble_of, prefix_chain
+from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds, describe
 from bench_models.staged.routing import QueryGroups, ranks
@@ -70,7 +71,6 @@ from bench_core import (
     Prices,
     Task,
     UsageError,
-    hookimpl,
     inside,
     param,
     provide_learners,
@@ -79,8 +79,6 @@ from bench_core.arrays import FloatArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 _BLOCK = 8000  # rows walked at a time
 

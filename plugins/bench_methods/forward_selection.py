@@ -36,36 +36,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, bench_warm_up
-from bench_models.held_out_fits import (
-    Fits,
-    HeldOutFit,
-    Purchases,
-    bought_too,
-    converged,
-    gaining,
-)
+from bench_models.boosting import BoostedTrees
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.held_out_fits import Fits, HeldOutFit, Purchases, bought_too, converged, gaining
 from bench_models.path_of_models import PathOfModels, Subsets, growing, readable, rows_of
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.tradeoff import labels_of
 
-from bench_core import (
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    hookimpl,
-    linear,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, Task, linear, log, param, provide_learners
 from bench_core.arrays import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 TRIED = 8
 """Purchases of a round that are tried with trees."""

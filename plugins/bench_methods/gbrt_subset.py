@@ -22,22 +22,13 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, bench_warm_up, chain
+from bench_models.boosting import BoostedTrees, chain
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.path_of_models import PathOfModels, Subsets, readable, share_of
 from bench_models.staged import MOST_POINTS, Point, StagedModel
 
-from bench_core import (
-    Examples,
-    FitContext,
-    Prices,
-    hookimpl,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, log, param, provide_learners
 from bench_core.arrays import BoolArray
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 PAPER = (1.0, 20.0, 100.0, 200.0)
 

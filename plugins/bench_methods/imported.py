@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from bench_models.boosting import TASKS, bench_warm_up
+from bench_models.boosting import TASKS
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import LibraryModel, check_fits, onto_columns, serve
 
 from bench_core import (
@@ -34,12 +35,9 @@ from bench_core import (
     Prices,
     Task,
     UsageError,
-    hookimpl,
     param,
     provide_learners,
 )
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 MOST_BYTES = 2**31
 

@@ -47,12 +47,11 @@ Departures
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import TRADEOFF, BoostedTrees, bench_warm_up
+from bench_models.boosting import TRADEOFF, BoostedTrees
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
 
-from bench_core import Examples, FitContext, Prices, hookimpl, linear, log, param, provide_learners
-
-bench_warm_up = hookimpl(bench_warm_up)
+from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import TASKS, bench_warm_up
+from bench_models.boosting import TASKS
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import (
     LibraryModel,
     check_classes,
@@ -45,14 +46,11 @@ from bench_core import (
     Prices,
     Task,
     UsageError,
-    hookimpl,
     linear,
     log,
     param,
     provide_learners,
 )
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 

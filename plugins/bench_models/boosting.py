@@ -16,6 +16,7 @@ from bench_core import (
     Task,
     UsageError,
     among,
+    hookimpl,
     log,
     param,
 )
@@ -31,6 +32,9 @@ LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 TASKS = frozenset(Task)
 
 TRADEOFF = "price of all features in units of the constant's training loss"
+WIDE = "; with more features than rows at most an eighth of the rows, or 32"
+BINS = f"most bins per feature{WIDE}"
+RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
 _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.RANKING: ("squared", "lambdarank"),
@@ -53,6 +57,7 @@ at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its ``sketch_eps``)
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
+@hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
     """Compile the engine's kernels where no earlier run has."""
     from bench_trees import warm_up
@@ -81,12 +86,7 @@ class BoostedTrees:
         least=1,
         search=log(3, 60),
     )
-    max_bins: int = param(
-        255,
-        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
-        least=2,
-        most=255,
-    )
+    max_bins: int = param(255, BINS, least=2, most=255)
     l2: float | None = param(
         None, "l2 penalty on leaf values (added to H); none: 1 for classes, else 0", least=0
     )

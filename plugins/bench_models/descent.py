@@ -1,14 +1,16 @@
 """Block descent: cycles over the parts of a model, and a few quasi-Newton steps on one part."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
-from bench_models.least_squares import BLOCK, add_gram
+from bench_core.arrays import FloatArray, IntArray
+from bench_models.least_squares import BLOCK, NEGLIGIBLE, add_gram
+from bench_models.problem import Problem
 
 _JITTER = 1e-8
 
@@ -29,7 +31,7 @@ class DescentSettings:
     threads: int = 1
 
 
-class Position(Protocol):
+class Evaluated(Protocol):
     """A model in training, with the loss that must not rise."""
 
     @property
@@ -37,7 +39,7 @@ class Position(Protocol):
         """The loss as printed, no bound of it."""
 
 
-P = TypeVar("P", bound=Position)
+P = TypeVar("P", bound=Evaluated)
 
 
 def cyclic_descent(
@@ -64,37 +66,126 @@ def cyclic_descent(
     return at
 
 
-class GatedObjective(Protocol):
-    """A smooth function of one classifier's weights (c,), constant and threshold.
+@dataclass(frozen=True, slots=True, eq=False)
+class Classifiers:
+    """K linear classifiers: ``weights`` (K, T) over the columns, ``bias`` (K,), and ``threshold``
+    (K,), which a score must reach to pass the gate."""
 
-    Its convex part is a squared loss over ``columns`` (c, m) with row weights ``weight * reach``
-    and a ``ridge``.
-    """
+    weights: FloatArray
+    bias: FloatArray
+    threshold: FloatArray
+
+    def replaced(self, k: int, weights: FloatArray, bias: float, threshold: float) -> Self:
+        """A copy with another classifier ``k``."""
+        w, b, t = self.weights.copy(), self.bias.copy(), self.threshold.copy()
+        w[k], b[k], t[k] = weights, bias, threshold
+        return replace(self, weights=w, bias=b, threshold=t)
+
+
+class Flow(Protocol):
+    """How rows pass classifiers."""
 
     @property
-    def columns(self) -> FloatArray:
-        """Outputs of the columns (c, m)."""
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights of the rows (m,)."""
+    def scores(self) -> FloatArray:
+        """The score of every row at every classifier (K, n)."""
 
     @property
     def reach(self) -> FloatArray:
-        """Each row's probability of reaching the classifier (m,)."""
+        """The probability that a row reaches it (K, n)."""
 
-    @property
-    def ridge(self) -> FloatArray:
-        """The diagonal of the quadratic form (c,)."""
 
-    @property
-    def gated(self) -> bool:
-        """Whether the threshold matters."""
+C = TypeVar("C", bound=Classifiers)
+F = TypeVar("F", bound=Flow)
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Position(Generic[C, F]):
+    """Classifiers in training, how their rows pass them, and their true loss."""
+
+    model: C
+    rows: F
+    loss: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GatedObjective:
+    """A smooth function of one classifier's weights (c,), constant and threshold, all else fixed.
+
+    Only rows that reach it (m) and columns with a weight (c) count: ``columns`` (c, m) float64,
+    labels ``y``, row weights ``weight`` and ``reach``, the probability to arrive, all (m,). Its
+    convex part is a squared loss with row weights ``weight * reach`` and a ``ridge`` (c,). ``lam``
+    is the price of a unit of cost, ``slope`` the gate's; the threshold matters where it is
+    ``gated``.
+    """
+
+    columns: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    reach: FloatArray
+    ridge: FloatArray
+    lam: float
+    slope: float
+    gated: bool
+
+    @abstractmethod
     def evaluate(
         self, weights: FloatArray, bias: float, threshold: float
     ) -> tuple[float, FloatArray, float, float]:
         """Value, and its derivatives by weights (c,), constant and threshold."""
+
+
+def improve_in_turns(
+    problem: Problem,
+    at: Position[C, F],
+    settings: DescentSettings,
+    objective: Callable[[Position[C, F], int, IntArray, IntArray], GatedObjective | None],
+    evaluated: Callable[[C, FloatArray], Position[C, F]],
+    progress: Callable[[int], None] = lambda done: None,
+) -> Position[C, F]:
+    """Cycle over the classifiers until the true loss stops improving.
+
+    ``objective`` of a classifier k, the rows that reach it and the columns with a weight there
+    takes the auxiliary variables at their optimum; None: there is nothing to improve.
+    ``evaluated`` finds the true loss of classifiers with known scores (K, n). Every update that is
+    kept lowers it as it stands, with small weights already at exact zero; zeros stay zero.
+    ``progress`` is called with the number of updates done.
+    """
+
+    def moved(at: Position[C, F], k: int) -> Position[C, F]:
+        """Fix the auxiliary variables, minimise over classifier ``k``, cut small weights."""
+        own = at.model
+        rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
+        used = np.flatnonzero(own.weights[k])
+        part = objective(at, k, rows, used) if len(rows) else None
+        if part is None:
+            return at
+        start = own.weights[k][used], float(own.bias[k]), float(own.threshold[k])
+        found, bias, threshold = minimise_gated(part, *start, settings.steps, settings.threads)
+        weights = np.zeros(problem.trees)
+        weights[used] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
+        bias = bias if settings.constant else 0.0
+        scores = at.rows.scores.copy()
+        scores[k] = problem.score(weights, bias)
+        return evaluated(own.replaced(k, weights, bias, threshold), scores)
+
+    def improved(at: Position[C, F], k: int) -> Position[C, F]:
+        for _ in range(settings.reweightings):
+            new = moved(at, k)
+            if new.loss >= at.loss:
+                break
+            gain, at = at.loss - new.loss, new
+            if gain <= settings.tolerance * abs(at.loss):
+                break
+        return at
+
+    return cyclic_descent(
+        at,
+        len(at.model.bias),
+        improved,
+        cycles=settings.cycles,
+        tolerance=settings.tolerance,
+        progress=progress,
+    )
 
 
 def minimise_gated(

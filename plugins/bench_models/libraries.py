@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
 from bench_core.arrays import FloatArray, IntArray
-from bench_models.boosting import BoostedTrees, bins_for, chain, loss_of
+from bench_models.boosting import BINS, BoostedTrees, bins_for, chain, loss_of
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
 _FAR = 30.0  # in log-odds
-
-WIDE = "; with more features than rows at most an eighth of the rows, or 32"
 
 LibraryModel = StagedModel | TreeAverage
 
@@ -55,7 +53,7 @@ class LibraryTrees(BoostedTrees):
     """Those of the library, of which one must be installed."""
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
-    max_bins: int = param(255, f"most bins per feature{WIDE}", least=2)
+    max_bins: int = param(255, BINS, least=2)
 
     def stamp(self) -> str:
         """The library's version."""

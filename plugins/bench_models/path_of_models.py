@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bench_core import Examples, Features, FitContext, Prediction, Prices, Queri
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_models.boosting import BoostedTrees, binned, loss_of, prefix_chain
 from bench_models.staged import Point, StagedModel
-from bench_models.states import nest, unnest
+from bench_models.states import Stored
 from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class PathOfModels:
+class PathOfModels(Stored):
     """Models one after the other: its path is the points of the first, then of the second, ...
 
     A row pays at each point for that point's own model only, not for those before it.
@@ -60,19 +60,6 @@ class PathOfModels:
     def marks(self) -> tuple[str, ...]:
         """Those of any of the models."""
         return tuple(sorted({mark for model in self.models for mark in model.marks}))
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        parts: dict[str, Any] = {}
-        for k, model in enumerate(self.models):
-            parts |= nest(str(k), model.state())
-        return {"models": len(self.models), **parts}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a path from ``state``."""
-        parts = (unnest(str(k), state) for k in range(int(state["models"])))
-        return cls([StagedModel.from_state(part) for part in parts])
 
 
 def rows_of(examples: Examples, copies: IntArray) -> Examples:

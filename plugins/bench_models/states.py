@@ -1,8 +1,10 @@
 """Models as arrays and JSON: states inside the state of another, and those of plain dataclasses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Self, get_type_hints
+from typing import Any, Self, get_args, get_origin, get_type_hints
+
+from bench_core import find_class, remember_class
 
 
 def nest(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,24 +19,46 @@ def unnest(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Stored:
-    """A dataclass whose state is its fields; one that has a state of its own is nested."""
+    """A dataclass whose state is its fields. One that has a state of its own is nested, as is each
+    of a sequence of such; where ``Any`` may stand there, its class is kept by name."""
 
     __slots__ = ()
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
-        state: dict[str, Any] = {}
+        kinds, state = get_type_hints(type(self)), dict[str, Any]()
         for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            whole = hasattr(value, "state")
-            state |= nest(field.name, value.state()) if whole else {field.name: value}
+            name, value = field.name, getattr(self, field.name)
+            if _member(kinds[name]):
+                state[name] = len(value)
+                for k, one in enumerate(value):
+                    state |= nest(f"{name}.{k}", one.state())
+            elif hasattr(value, "state"):
+                state |= nest(name, value.state())
+                if kinds[name] is Any:
+                    state[f"{name}.class"] = remember_class(type(value))
+            else:
+                state[name] = value
         return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild what ``state`` described."""
-        kinds, values = get_type_hints(cls), {}
+        kinds, values = get_type_hints(cls), dict[str, Any]()
         for name in (field.name for field in fields(cls)):  # type: ignore[arg-type]
-            here = name in state
-            values[name] = state[name] if here else kinds[name].from_state(unnest(name, state))
+            member, own = _member(kinds[name]), unnest(name, state)
+            if member:
+                parts = (unnest(str(k), own) for k in range(state[name]))
+                values[name] = [member.from_state(part) for part in parts]
+            elif name in state:
+                values[name] = state[name]
+            else:
+                kind: Any = find_class(own["class"]) if kinds[name] is Any else kinds[name]
+                values[name] = kind.from_state(own)
         return cls(**values)
+
+
+def _member(kind: Any) -> Any:
+    """What a sequence holds, where that has a state of its own, else None."""
+    member = get_args(kind)[0] if get_origin(kind) is Sequence else None
+    return member if hasattr(member, "from_state") else None

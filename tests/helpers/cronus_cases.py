@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_methods.cronus.cascade import Cascade
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
+from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from bench_trees import Ensemble
 
@@ -48,6 +49,11 @@ def cascade(p: Problem, stages: int = 3, seed: int = 0, zeros: float = 0.0) -> C
     threshold = rng.normal(scale=0.5, size=stages)
     threshold[-1] = -np.inf
     return Cascade(weights, rng.normal(scale=0.3, size=stages), threshold)
+
+
+def position(p: Problem, penalty: CascadePenalty, c: Cascade) -> Fitted:
+    """The cascade as it is, with its true loss."""
+    return optimise(p, penalty, c, DescentSettings(cycles=0))
 
 
 @dataclass(frozen=True)

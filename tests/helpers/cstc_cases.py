@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
-from bench_methods.cstc.tree import NONE, Shape, Tree, TreePenalty
+from bench_methods.cstc.tree import NONE, Fitted, Shape, Tree, TreePenalty, optimise
+from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from scipy.special import expit
 
@@ -35,12 +36,13 @@ def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> Tree:
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(shape.nodes, p.trees))
     weights[rng.random(weights.shape) < zeros] = 0.0
-    return Tree(
-        shape,
-        weights,
-        rng.normal(scale=0.3, size=shape.nodes),
-        rng.normal(scale=0.5, size=shape.nodes),
-    )
+    bias, threshold = (rng.normal(scale=scale, size=shape.nodes) for scale in (0.3, 0.5))
+    return Tree(weights, bias, threshold, shape)
+
+
+def position(p: Problem, penalty: TreePenalty, t: Tree) -> Fitted:
+    """The tree as it is, with its true loss."""
+    return optimise(p, penalty, t, DescentSettings(cycles=0))
 
 
 def naive_loss(p: Problem, penalty: TreePenalty, t: Tree) -> float:

@@ -15,19 +15,15 @@ from bench_methods.baselines import (
     GreedyOrder,
     RandomOrder,
     bench_learners,
-    extended,
-    gains,
 )
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
-from bench_models.path_of_models import Subsets, readable
+from bench_models.path_of_models import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bench_core import Examples, SensorPrices, Task, price_list
+from bench_core import Examples, Task, price_list
 
 ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
 
@@ -109,8 +105,8 @@ def test_gains_are_what_the_means_of_bins_explain() -> None:
     train = Examples(X, y, multiplicity=m)
     context = FakeContext(Task.REGRESSION)
     of = Subsets(BoostedTrees(), Settings(trees=1), train, price_list(np.ones(2)), context)
-    empty = of.whole(of.boost(np.zeros(2, dtype=bool), lambda done, total: None), {})
-    residual = y - np.average(y, weights=m)
+    mean = np.average(y, weights=m)
+    residual = y - mean
     expected = []
     for column in X.T:
         groups = [np.isnan(column), *(column == v for v in range(3))]
@@ -118,7 +114,7 @@ def test_gains_are_what_the_means_of_bins_explain() -> None:
             np.where(g, np.average(residual[g], weights=m[g]), 0.0) for g in groups if g.any()
         )
         expected.append(float((m * (residual**2 - (residual - means) ** 2)).sum()) / 2)
-    assert gains(of, empty).tolist() == pytest.approx(expected)
+    assert of.explained(np.full((1, 90), mean)).tolist() == pytest.approx(expected)
 
 
 def test_a_random_order_is_drawn_from_the_seed() -> None:
@@ -129,34 +125,6 @@ def test_a_random_order_is_drawn_from_the_seed() -> None:
     assert one == again
     assert one != other
     assert all(set(a) < set(b) for a, b in pairwise(one))
-
-
-@given(
-    needs=st.lists(st.lists(st.integers(0, 5), max_size=3, unique=True), min_size=1, max_size=9),
-    sensor=st.lists(st.sampled_from([0.0, 1.0, 2.0, 0.1, 0.2]), min_size=6, max_size=6),
-    gain=st.lists(st.integers(0, 3), min_size=9, max_size=9),
-    share=st.floats(0, 1),
-)
-def test_buying_one_by_one_is_buying_with_all_prices_made_anew(
-    needs: list[list[int]], sensor: list[float], gain: list[int], share: float
-) -> None:
-    start = np.cumsum([0, *map(len, needs)]).astype(np.int32)
-    needed = np.array([s for one in needs for s in one], dtype=np.int32)
-    at = SensorPrices(start, needed, np.array(sensor), np.ones(len(needs)))
-    size = round(share * len(needs))
-
-    def keys(price: Any, which: Any) -> Any:
-        return -np.array(gain)[which] / np.where(price > 0, price, 1.0)
-
-    expected = readable(at, np.zeros(len(needs), dtype=bool))
-    got = extended(expected, size, at, keys)
-    everyone = np.arange(len(needs))
-    while expected.sum() < size:
-        key = keys(at.marginal(at.bought_for(expected)), everyone)
-        more = expected.copy()
-        more[np.argmin(np.where(expected, np.inf, key))] = True
-        expected = readable(at, more)
-    assert got.tolist() == expected.tolist()
 
 
 @orders()

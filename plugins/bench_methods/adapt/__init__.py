@@ -11,7 +11,7 @@ and over (g, f1):
 Equations
     (OPT)           q_step.F0Limit.objective, the price of features in linear_step.GroupPenalty
     (OPT1)          q_step.KullbackLeibler.q, the bias that keeps P_full in q_step.smallest_bias
-    (OPT2)          linear_step.GivenQ, boosted_step.JointLoss; at the best q linear_step.BestQ
+    (OPT2)          linear_step.LinearProblem.given, at the best q .best_q; boosted_step.JointLoss
     (1), (2)        boosted_step.JointLoss.gradients
     Algorithm 1     linear_step.fit_in_turns
     Algorithm 2     boosted_step.AdaptGBRT._pair
@@ -48,8 +48,8 @@ Departures
   takes two turns over q and then moves (g, f1) with q as their function, to a lower objective than
   30 turns reach; a set goes on from the pair of a smaller one where that ends lower. adapt-lstsq,
   whose q may jump, takes ``iterations`` turns.
-- Of more columns than rows (and than 256) those take part in the first fit, or in a step of
-  adapt-l1's path, whose loss has been steeper than their price; others follow in the order.
+- Of more columns than rows (and than 256) those take part in the first fit of adapt-lin and
+  adapt-lstsq whose loss has been steeper than their price; others follow in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.
@@ -64,21 +64,10 @@ Departures
 - An RBF machine as f0 gives sigma of its margin unless ``probability = "platt"``, as released.
 """
 
-from collections.abc import Callable
+from bench_models.boosting import bench_warm_up as bench_warm_up
 
-from bench_models import boosting
-
-from bench_core import hookimpl, provide_learners
+from bench_core import provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
 bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)
-
-
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile what boosting and the steps over q need, where no earlier run has."""
-    from bench_methods.adapt.kernels import warm_up
-
-    boosting.bench_warm_up(say)
-    warm_up(say)

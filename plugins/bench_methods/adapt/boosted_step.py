@@ -17,22 +17,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import binned
+from bench_models.boosting import BINS, RELEVANT, binned
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
 from bench_core import Examples, Features, FitContext, Prices, linear, log, param
 from bench_core.arrays import FloatArray
-from bench_methods.adapt.learners import (
-    GATES,
-    P_FULL,
-    RELEVANT,
-    TRADEOFF,
-    Adapt,
-    gated,
-    loss_prices,
-)
+from bench_methods.adapt.learners import GATES, P_FULL, TRADEOFF, Adapt, loss_prices
 from bench_methods.adapt.model import AdaptModel, Outputs
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
@@ -83,19 +75,18 @@ class PairOutputs:
     """A pair, and its outputs for the training rows."""
 
     f1: StagedModel
-    gate: StagedModel | None
+    gate: StagedModel
     kept: Outputs
     gated: Outputs
 
     @classmethod
-    def of(cls, rows: Features, f1: StagedModel, gate: StagedModel | None) -> PairOutputs:
+    def of(cls, rows: Features, f1: StagedModel, gate: StagedModel) -> PairOutputs:
         """Predict the training rows by both."""
         return cls(f1, gate, Outputs.of(f1, rows), Outputs.of(gate, rows))
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
         """What f0 costs more than f1 for each row, in loss units; the gate is in both."""
-        f1 = self.kept.bills["path"]
-        bits = self.gated.bills["path"].bits if self.gated.bills else np.zeros_like(f1.bits)
+        f1, bits = self.kept.bill("path"), self.gated.bill("path").bits
         cost1 = f1.bill(prices.sensors).evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
 
@@ -116,12 +107,7 @@ class AdaptGBRT(Adapt):
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, RELEVANT)
-    max_bins: int = param(
-        255,
-        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
-        least=2,
-        most=255,
-    )
+    max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -130,9 +116,10 @@ class AdaptGBRT(Adapt):
         train, rows, f0 = self._prepared(train, valid, prices, context)
         price = loss_prices(train, prices, self.tradeoff)
         pair, objective = self._pair(train, rows, prices, price, context)
-        used = [m.ensemble for m in (pair.f1, pair.gate) if m is not None]
-        features = {int(f) for e in used if e is not None for f in e.feature if f >= 0}
-        one = gated(pair.f1, pair.gate, len(features), train, rows, self.gates)
+        used = [m.ensemble.feature for m in (pair.f1, pair.gate) if m.ensemble is not None]
+        features = np.unique(np.concatenate(used))
+        count = int(np.count_nonzero(features >= 0))
+        one = self._gated(pair.f1, pair.gate, count, train, rows)
         total_weight = float(train.weights.sum())
         facts = {"tau": price.tau, "lambda": total_weight * price.tau, "objective": objective}
         return AdaptModel([one], f0, prices, facts, rows.calibration)
@@ -154,7 +141,10 @@ class AdaptGBRT(Adapt):
 
         D, p_full, features = KullbackLeibler(), self.p_full, Features(train.X)
         boosted = self._booster(train, prices, price, context)
-        pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), None)
+        nobody = StagedModel(
+            [Stage(np.arange(0), np.zeros(0), np.zeros(1))], [Point(0, {})], prices
+        )
+        pair = PairOutputs.of(features, one_stage(boosted(Logistic())[0], prices), nobody)
         objective: list[float] = []
         best, lowest, q = pair, np.inf, np.full(len(rows.share), np.inf)
         for _ in range(self.iterations if p_full != 0 else 0):

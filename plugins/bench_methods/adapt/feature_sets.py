@@ -10,7 +10,7 @@ from bench_models.logistic import softplus_and_sigmoid
 
 from bench_core import Prices
 from bench_core.arrays import FloatArray, IntArray
-from bench_methods.adapt.columns import RIDGE, Columns
+from bench_methods.adapt.linear_step import RIDGE, Columns
 from bench_methods.adapt.q_step import TrainingRows
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _PATH = 40  # L1 weights tried
 _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 _STEPS = 500
-_STEEP = 1e-6  # of the gradient where a step of the path ends; a column's, by which it is missed
+_STEEP = 1e-6  # of the gradient where a step of the path ends
 
 
 def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:
@@ -57,65 +57,42 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
     """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
 
     A feature's weight is charged its price bought alone; all are charged alike where all are
-    free. Of many columns those take part that have had a slope above their price.
+    free.
     """
     price = prices.feature_price()[columns.which]
     price = price / price.max() if price.any() else np.ones(len(price))
-    k, sets = len(price), []
-    inside = np.full(k, not columns.wide)
-    weights, intercept = np.zeros(k), 0.0
-    slopes = _slopes(columns, rows, weights, intercept)
-    paid = price > 0
+    at, paid = np.zeros(2 * len(price) + 1), price > 0
+    slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss where all are 0
     highest = float((slopes[paid] / price[paid]).max(initial=0.0))
+    sets = []
     for level in np.geomspace(1, _DEPTH, _PATH) * highest if highest > 0 else ():
-        missed = ~inside & (slopes > level * price)
-        while True:
-            inside |= missed
-            own = weights[inside], intercept
-            weights[inside], intercept = _lasso(
-                columns.Z[:, inside], rows, level * price[inside], *own
-            )
-            slopes = _slopes(columns, rows, weights, intercept) if not inside.all() else slopes
-            missed = ~inside & (slopes > level * price + _STEEP)
-            if not missed.any():
-                break
-        sets.append(columns.which[weights != 0])
+        at = _lasso(columns.values, rows, level * price, at)
+        sets.append(columns.which[at[: len(price)] != at[len(price) : -1]])
     return distinct(sets)
 
 
-def _slopes(
-    columns: Columns, rows: TrainingRows, weights: FloatArray, intercept: float
-) -> FloatArray:
-    """Of the logistic loss by each weight (k,), their signs dropped."""
-    used = np.flatnonzero(weights)
-    scores = columns.Z[:, used] @ weights[used] + intercept
-    by = -rows.share * rows.sign * softplus_and_sigmoid(-rows.sign * scores)[1]
-    slopes: FloatArray = np.abs(columns.values @ by)
-    return slopes
-
-
 def _lasso(
-    Z: FloatArray, rows: TrainingRows, penalty: FloatArray, weights: FloatArray, intercept: float
-) -> tuple[FloatArray, float]:
-    """Logistic regression with a price (k,) of each weight, from there.
+    values: FloatArray, rows: TrainingRows, penalty: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Logistic regression on columns (k, n) with a price (k,) of each weight, from a start.
 
-    Weights are split into two parts >= 0, so that zeros are exact.
+    Weights are split into two parts >= 0, so that zeros are exact: the first parts, the second
+    ones, the intercept (2 k + 1,).
     """
     from scipy.optimize import Bounds, minimize
 
-    k = len(weights)
+    k = len(penalty)
 
     def value(packed: FloatArray) -> tuple[float, FloatArray]:
-        w = packed[:k] - packed[k : 2 * k]
-        loss, slope = softplus_and_sigmoid(-rows.sign * (Z @ w + packed[-1]))
+        w = packed[:k] - packed[k:-1]
+        loss, slope = softplus_and_sigmoid(-rows.sign * (w @ values + packed[-1]))
         by = -rows.share * rows.sign * slope
-        by_w = Z.T @ by + RIDGE * w
-        cost = float(penalty @ (packed[:k] + packed[k : 2 * k])) + RIDGE / 2 * float(w @ w)
+        by_w = values @ by + RIDGE * w
+        cost = float(penalty @ (packed[:k] + packed[k:-1])) + RIDGE / 2 * float(w @ w)
         gradient = np.concatenate([by_w + penalty, -by_w + penalty, [by.sum()]])
         return rows.mean(loss) + cost, gradient
 
     least = Bounds(np.append(np.zeros(2 * k), -np.inf), np.inf)
     options = {"maxiter": _STEPS, "gtol": _STEEP, "ftol": 1e-14, "maxcor": 20}
-    at = np.concatenate([np.maximum(weights, 0), np.maximum(-weights, 0), [intercept]])
-    at = minimize(value, at, jac=True, method="L-BFGS-B", bounds=least, options=options).x
-    return at[:k] - at[k : 2 * k], float(at[-1])
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=least, options=options)
+    return np.asarray(found.x)

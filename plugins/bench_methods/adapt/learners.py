@@ -1,10 +1,13 @@
 """What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
@@ -23,14 +26,16 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
-from bench_methods.adapt.columns import Columns, LinearFunction, LinearPair, in_row_space
 from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
+    Columns,
     GroupPenalty,
-    LinearFit,
+    Linear,
+    LinearProblem,
     fit_in_turns,
     fit_jointly,
     fit_priced,
+    in_row_space,
     logistic,
 )
 from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
@@ -47,9 +52,8 @@ TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
 P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
 GATES = "operating points beside the paper's: further thresholds of the gate"
-RELEVANT = "ranking: a document is relevant iff its grade is at least this"
 
-Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], LinearPair], dict[str, Any]]
+Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str, Any]]
 """Sets of features, how a pair is fitted on one and its columns, and facts to keep."""
 
 
@@ -81,14 +85,27 @@ class Adapt:
 
         On rankings validation rows calibrate f0, training rows where there are none.
         """
-        f0 = context.fitted(self.f0)
-        if context.task != Task.RANKING:
-            return train, TrainingRows.of(train, f0, prices), f0
-        train = relevance_labels(train, self.relevant_grade)
-        unseen = relevance_labels(valid, self.relevant_grade) if len(valid) else train
-        scores = np.concatenate([output.scores for _, output in f0_outputs(f0, unseen)])
-        line = platt(scores, unseen.y > 0, unseen.weights)
+        f0, line = context.fitted(self.f0), None
+        if context.task == Task.RANKING:
+            parts = train, valid if len(valid) else train
+            train, unseen = (
+                replace(part, y=np.where(part.y >= self.relevant_grade, 1.0, 0.0)) for part in parts
+            )
+            scores = np.concatenate([output.scores for output in f0_outputs(f0, unseen)])
+            line = platt(scores, unseen.y > 0, unseen.weights)
         return train, TrainingRows.of(train, f0, prices, line), f0
+
+    def _gated(
+        self,
+        f1: StagedModel,
+        gate: StagedModel,
+        features: int,
+        train: Examples,
+        rows: TrainingRows,
+    ) -> GatedPair:
+        """A pair with its operating points, chosen on the training rows."""
+        g = Outputs.of(gate, Features(train.X)).scores
+        return GatedPair(f1, gate, features, thresholds(g, rows.share, self.gates))
 
 
 @dataclass(frozen=True)
@@ -114,9 +131,15 @@ class LinearAdapt(Adapt):
             for k, features in enumerate(sets):
                 some = columns.only(features)
                 pair = fitted(features, some)
-                g, f1 = (_raw(one, some, prices) for one in pair)
-                used = np.flatnonzero((pair.g.weights != 0) | (pair.f1.weights != 0))
-                pairs.append(gated(f1, g, len(used), train, rows, self.gates))
+                # the same functions of the features themselves
+                weights = pair.weights / some.scale
+                bias = pair.intercepts - weights @ some.centre
+                gate, f1 = (
+                    StagedModel([Stage(some.which, w, b)], [Point(0, {})], prices)
+                    for w, b in zip(weights, bias[:, None], strict=True)
+                )
+                used = int(np.count_nonzero(pair.weights.any(axis=0)))
+                pairs.append(self._gated(f1, gate, used, train, rows))
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
@@ -150,31 +173,27 @@ class AdaptLin(LinearAdapt):
         """Order the features; a set is the first k, with all that comes free with them."""
         price = loss_prices(train, prices, self.tradeoff)
 
-        def limit(features: IntArray) -> F0Limit:
-            if self.p_full is not None:
-                return F0Limit(self.p_full)
-            bits = prices.acquired(features).bits
-            return F0Limit(None, rows.premium(bits, bits, 0.0, prices, price.tau))
+        def problem(some: Columns, features: IntArray) -> LinearProblem:
+            premium = None
+            if self.p_full is None:
+                bits = prices.acquired(features).bits
+                premium = rows.premium(bits, bits, 0.0, prices, price.tau)
+            limit = F0Limit(self.p_full, premium)
+            return LinearProblem(some, rows, limit, self.distance, GroupPenalty.none(some))
 
-        def ordered(some: Columns, penalty: GroupPenalty) -> LinearFit:
-            unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
-            problem = some, rows, limit(unknown), self.distance, penalty
-            return fit_in_turns(*problem, self.iterations)
+        unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
+        first, order = fit_priced(problem(columns, unknown), prices, price.sensor, self.iterations)
+        known: list[tuple[Columns, Linear]] = []
 
-        charged = rows, self.distance, prices, price.sensor, ordered
-        first, order = fit_priced(columns, *charged)
-        known: list[tuple[Columns, LinearPair]] = []
-
-        def fitted(which: IntArray, some: Columns) -> LinearPair:
+        def fitted(which: IntArray, some: Columns) -> Linear:
             if not self.restart:
                 return first.pair.among(columns, some)
             starts = [pair.among(own, some) for own, pair in known]
 
-            def free(own: Columns) -> LinearPair:
-                problem = own, rows, limit(which), self.distance, GroupPenalty.none(own)
+            def free(own: Columns) -> Linear:
                 if not self.joint:
-                    return fit_in_turns(*problem, self.iterations).pair
-                return fit_jointly(*problem, starts if own is some else ()).pair
+                    return fit_in_turns(problem(own, which), self.iterations).pair
+                return fit_jointly(problem(own, which), starts if own is some else ()).pair
 
             known[:] = [(some, in_row_space(some, free))]
             return known[0][1]
@@ -212,21 +231,14 @@ class AdaptL1(LinearAdapt):
     def _plan(
         self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
     ) -> Plan:
-        def fitted(_: IntArray, some: Columns) -> LinearPair:
-            return in_row_space(some, both)
+        def both(some: Columns) -> Linear:
+            free = GroupPenalty.none(some)
+            f1 = logistic(some, rows, free)
+            wrong = np.where(rows.sign * f1(some)[0] > 0, -1.0, 1.0)
+            return logistic(some, replace(rows, sign=wrong), free).beside(f1)
 
-        def both(columns: Columns) -> LinearPair:
-            free = GroupPenalty.none(columns)
-            f1 = logistic(columns, rows, free)
-            wrong = np.where(rows.sign * f1(columns) > 0, -1.0, 1.0)
-            return LinearPair(logistic(columns, replace(rows, sign=wrong), free), f1)
-
-        return spread(l1_path(columns, rows, prices), most), fitted, {}
-
-
-def relevance_labels(part: Examples, relevant_grade: int) -> Examples:
-    """The rows labelled 1 where their grade is relevant, else 0."""
-    return replace(part, y=np.where(part.y >= relevant_grade, 1.0, 0.0))
+        sets = spread(l1_path(columns, rows, prices), most)
+        return sets, lambda _, some: in_row_space(some, both), {}
 
 
 def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
@@ -234,27 +246,3 @@ def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
     from bench_trees import Logistic
 
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))
-
-
-def _raw(function: LinearFunction, columns: Columns, prices: Prices) -> StagedModel:
-    """A function of standardised columns as one of the features themselves."""
-    weights = function.weights / columns.scale
-    stage = Stage(
-        entries=columns.which,
-        weights=weights,
-        bias=np.array([function.intercept - float(weights @ columns.centre)]),
-    )
-    return StagedModel([stage], [Point(0, {})], prices)
-
-
-def gated(
-    f1: StagedModel,
-    gate: StagedModel | None,
-    features: int,
-    train: Examples,
-    rows: TrainingRows,
-    gates: int,
-) -> GatedPair:
-    """A pair with its operating points, chosen on the training rows."""
-    g = Outputs.of(gate, Features(train.X)).scores
-    return GatedPair(f1, gate, features, thresholds(g, rows.share, gates))

@@ -5,31 +5,40 @@ With weights g, f (k,) and free intercepts, the step minimises
     sum_i s_i [ D(q_i, g_i) + (1 - q_i) log(1 + e^{-y_i f_i}) ]
         + sum over sensors k of price_k sqrt( sum_{a needs k} g_a^2 + f_a^2 ) + RIDGE / 2 |g, f|^2
 
-by L-BFGS in coordinates in which the Hessian is near the identity (``scaling``). The root
-is smoothed at ROUND. Exact zeros come from the choice of feature sets.
+by L-BFGS in coordinates in which the Hessian is near the identity. The root is smoothed at ROUND.
+Exact zeros come from the choice of feature sets. Columns are centred and scaled by their weighted
+mean and deviation, a missing cell counting as 0.
 
 For D = KL the least of (OPT) over q is known: with a = g + l1 - l0 and b the price of sending,
 
     F(g, f1) = max_{b >= 0}  mean[ l1 + log(1 + e^g) - log(1 + e^{a - b}) ] - b P_full
 
-(or that mean alone at given prices b), at q = sigma(a - b). So L-BFGS needs no turns (``BestQ``).
+(or that mean alone at given prices b), at q = sigma(a - b). So L-BFGS needs no turns
+(``LinearProblem.best_q``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from bench_models.descent import lbfgs
 from bench_models.logistic import softplus_and_sigmoid
 
-from bench_core import Prices
-from bench_core.arrays import FloatArray, IntArray
-from bench_methods.adapt.columns import FEW, RIDGE, Columns, LinearFunction, LinearPair
-from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows, sending_price
+from bench_core import InputError, Prices
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_methods.adapt.q_step import F0Limit, GateDistance, KullbackLeibler, TrainingRows
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
+FEW = 256  # columns that are always worked on together
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
+_JITTER = 1e-12  # of the mean diagonal: rows of which one is a sum of others
 _TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
 _FLAT = 1e-7  # relative change of the objective at which a descent ends
 _TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
@@ -43,246 +52,320 @@ Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 """Of the values (m, n) of m functions on the rows, with its derivatives by them (m, n)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
+
+    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) weighs the rows.
+    """
+
+    which: IntArray
+    values: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def of(cls, X: Float32Array, share: FloatArray) -> Self:
+        """All columns that are not constant. Raises InputError for an infinite value."""
+        wide = np.ascontiguousarray(X.T, dtype=np.float64)
+        Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf, copy=False)
+        if not bool(np.isfinite(Z).all()):
+            column = int(np.flatnonzero(~np.isfinite(Z).all(axis=1))[0])
+            raise InputError(
+                f"feature {column} holds infinity, which no linear model can read; "
+                "leave the value empty or use adapt-gbrt"
+            )
+        centre = Z @ share
+        Z -= centre[:, None]
+        scale = np.sqrt(Z**2 @ share)
+        varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
+        Z = Z[varied] / scale[varied, None]
+        return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """Their correlation matrix (k, k)."""
+        return (self.values * self.share) @ self.values.T
+
+    def only(self, features: IntArray) -> Columns:
+        """Those of them that are among ``features``."""
+        kept = np.flatnonzero(np.isin(self.which, features))
+        parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
+        return Columns(*parts, self.share)
+
+    def nothing(self, functions: int) -> Linear:
+        """So many functions that are 0."""
+        return Linear(np.zeros((functions, len(self.which))), np.zeros(functions))
+
+
+class Linear(NamedTuple):
+    """m linear functions of k columns: ``weights`` (m, k), ``intercepts`` (m,).
+
+    Two of them are a pair: the gate g, then f1.
+    """
+
+    weights: FloatArray
+    intercepts: FloatArray
+
+    def __call__(self, columns: Columns) -> FloatArray:
+        """Their values on all rows (m, n)."""
+        return self.weights @ columns.values + self.intercepts[:, None]
+
+    @property
+    def squares(self) -> FloatArray:
+        """Of each column's weights, summed (k,)."""
+        total: FloatArray = (self.weights**2).sum(axis=0)
+        return total
+
+    def beside(self, others: Linear) -> Linear:
+        """These, then the others."""
+        return Linear(*(np.concatenate(both) for both in zip(self, others, strict=True)))
+
+    def among(self, own: Columns, columns: Columns) -> Linear:
+        """Those of other columns, which have those of ``own`` columns or some of them."""
+        weights = np.zeros((len(self.weights), len(columns.which)))
+        _, here, there = np.intersect1d(own.which, columns.which, return_indices=True)
+        weights[:, there] = self.weights[:, here]
+        return Linear(weights, self.intercepts)
+
+
+def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linear:
+    """What is ``fitted`` on columns of which none is charged but by the ridge.
+
+    Where there are more columns than rows its weights are sums of rows, w = Z v. With K = Z'Z =
+    L L' and u = L'v its values are L u and |w| = |u|: the same problem in n columns.
+    """
+    from scipy.linalg import solve_triangular
+
+    k, n = columns.values.shape
+    if k <= n:
+        return fitted(columns)
+    K = columns.values.T @ columns.values
+    K += _JITTER * np.trace(K) / n * np.eye(n)
+    L = np.linalg.cholesky(K)
+    unit = np.ones(n)
+    rows = Columns(np.arange(n), np.ascontiguousarray(L.T), 0 * unit, unit, columns.share)
+    weights, intercepts = fitted(rows)
+    v = solve_triangular(L, weights.T, lower=True, trans="T")
+    return Linear((columns.values @ v).T, intercepts)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupPenalty:
     """price_k sqrt(sum over the features that need sensor k), ``price`` (s,), of k features.
 
-    ``sensor`` and ``feature`` (e,): the pairs of which the second needs the first.
+    ``needs`` (s, k), sparse, is 1 where a sensor is needed.
     """
 
     price: FloatArray
-    sensor: IntArray
-    feature: IntArray
-    features: int
+    needs: csr_array
 
     @classmethod
-    def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> GroupPenalty:
+    def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> Self:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
-        feature, sensor = prices.needs[columns.which].nonzero()
-        owed = price[sensor] > 0
-        paid, place = np.unique(sensor[owed], return_inverse=True)
-        return cls(price[paid], place, feature[owed].astype(np.int64), len(columns.which))
+        paid = np.flatnonzero(price > 0)
+        return cls(price[paid], prices.needs[columns.which].T.tocsr()[paid])
 
     @classmethod
-    def none(cls, columns: Columns) -> GroupPenalty:
+    def none(cls, columns: Columns) -> Self:
         """Everything is free."""
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros(0), nothing, nothing, len(columns.which))
+        from scipy.sparse import csr_array
+
+        return cls(np.zeros(0), csr_array((0, len(columns.which))))
 
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
-        total = np.bincount(self.sensor, squares[self.feature], len(self.price))
-        root = np.sqrt(total + ROUND**2)
-        factor = np.bincount(self.feature, (self.price / root)[self.sensor], self.features)
-        return float(self.price @ (root - ROUND)), factor.astype(np.float64)
+        root = np.sqrt(self.needs @ squares + ROUND**2)
+        return float(self.price @ (root - ROUND)), np.asarray(self.needs.T @ (self.price / root))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Objective:
-    """``loss`` of m linear functions of the columns, the price of their weights, and the ridge."""
-
-    columns: Columns
-    loss: Loss
-    price: GroupPenalty
-
-    def __call__(self, packed: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient at m times weights and intercept."""
-        weights, intercepts = _unpacked(packed, len(self.columns.which))
-        value, by = self.loss(weights @ self.columns.values + intercepts[:, None])
-        squares = (weights**2).sum(axis=0)
-        cost, factor = self.price(squares)
-        by_weights = by @ self.columns.values.T + (factor + RIDGE) * weights
-        value += cost + RIDGE / 2 * float(squares.sum())
-        return value, _joined(by_weights, by.sum(axis=1))
-
-    def descend(
-        self, start: Sequence[LinearFunction], flat: float = _FLAT
-    ) -> tuple[list[LinearFunction], float]:
-        """The minimiser, from a start, and the value; never worse than there.
-
-        L-BFGS moves u, weights and intercepts being C u, until the objective changes by less than
-        the share ``flat``.
-        """
-        k, m = len(self.columns.which), len(start)
-        factor = self.price(sum((one.weights**2 for one in start), np.zeros(k)))[1]
-        scaling = self.columns.scaling(factor)
-
-        def plain(u: FloatArray) -> FloatArray:
-            weights, intercepts = _unpacked(u, k)
-            return _joined(scaling.forth(weights), _INTERCEPT * intercepts)
-
-        def scaled(u: FloatArray) -> tuple[float, FloatArray]:
-            now, gradient = self(plain(u))
-            by, intercepts = _unpacked(gradient, k)
-            return now, _joined(scaling.transposed(by), _INTERCEPT * intercepts)
-
-        weights, intercepts = _unpacked(_packed(start), k)
-        begin = _joined(scaling.back(weights), intercepts / _INTERCEPT)
-        u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=_TOLERANCE)
-        weights, intercepts = _unpacked(plain(u), k)
-        return [LinearFunction(weights[i], float(intercepts[i])) for i in range(m)], value
+def objective(
+    columns: Columns, loss: Loss, price: GroupPenalty, at: Linear
+) -> tuple[float, Linear]:
+    """``loss`` of linear functions of the columns, the price of their weights, and the ridge; and
+    its derivatives."""
+    value, by = loss(at(columns))
+    squares = at.squares
+    cost, factor = price(squares)
+    by_weights = by @ columns.values.T + (factor + RIDGE) * at.weights
+    value += cost + RIDGE / 2 * float(squares.sum())
+    return value, Linear(by_weights, by.sum(axis=1))
 
 
-def _unpacked(packed: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Weights (m, k) and intercepts (m,) of m linear functions."""
-    each = packed.reshape(-1, k + 1)
-    return each[:, :k], each[:, k]
+def descend(
+    columns: Columns,
+    loss: Loss,
+    price: GroupPenalty,
+    start: Linear,
+    *,
+    flat: float = _FLAT,
+    steep: float = _TOLERANCE,
+) -> tuple[Linear, float]:
+    """The minimiser of the ``objective``, from a start, and the value; never worse than there.
+
+    L-BFGS moves u, weights being L'^-1 u, where L L' = Z diag(share) Z' / 4 + ridge is the bound of
+    the logistic loss's Hessian and the penalty's at the start. It ends where the objective changes
+    by less than the share ``flat``, or where no entry of the gradient exceeds ``steep``.
+    """
+    from scipy.linalg import solve_triangular
+
+    m, k = start.weights.shape
+    root = np.linalg.cholesky(columns.gram / 4 + np.diag(price(start.squares)[1] + RIDGE))
+
+    def solved(rows: FloatArray, trans: str) -> FloatArray:
+        return np.asarray(solve_triangular(root, rows.T, lower=True, trans=trans).T)
+
+    def packed(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
+        return np.column_stack([weights, intercepts]).ravel()
+
+    def plain(u: FloatArray) -> Linear:
+        each = u.reshape(m, k + 1)
+        return Linear(solved(each[:, :k], "T") if k else each[:, :0], _INTERCEPT * each[:, k])
+
+    def scaled(u: FloatArray) -> tuple[float, FloatArray]:
+        now, by = objective(columns, loss, price, plain(u))
+        weights = solved(by.weights, "N") if k else by.weights
+        return now, packed(weights, _INTERCEPT * by.intercepts)
+
+    begin = packed(start.weights @ root, start.intercepts / _INTERCEPT)
+    u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=steep)
+    return plain(u), value
 
 
-def _joined(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
-    return np.column_stack([weights, intercepts]).ravel()
-
-
-def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearFunction:
+def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linear:
     """Logistic regression of the labels of ``rows``, the weights priced like those of a pair."""
 
     def loss(values: FloatArray) -> tuple[float, FloatArray]:
         loss, slope = softplus_and_sigmoid(-rows.sign * values[0])
         return rows.mean(loss), (-rows.share * rows.sign * slope)[None]
 
-    found = [LinearFunction(np.zeros(len(columns.which)), 0.0)]
+    found = columns.nothing(1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
         # at 0 a price would hold all weights where they are
-        found, _ = Objective(columns, loss, charge).descend(found, flat=1e-12)
-    return found[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GivenQ:
-    """The loss of (OPT2)."""
-
-    rows: TrainingRows
-    q: FloatArray
-    D: GateDistance
-
-    def __call__(self, values: FloatArray) -> tuple[float, FloatArray]:
-        """Of g and f1."""
-        (g, f1), rows = values, self.rows
-        loss, slope = softplus_and_sigmoid(-rows.sign * f1)
-        gate, by_g = self.D.gate_loss(self.q, g)
-        kept = rows.share * (1 - self.q)
-        by = np.stack([rows.share * by_g, -kept * rows.sign * slope])
-        return float((kept * loss + rows.share * gate).sum()), by  # OPT2
-
-
-@dataclass(slots=True, eq=False)
-class BestQ:
-    """F of the module. Its derivatives are those at the best q; ``bias`` is the last price."""
-
-    rows: TrainingRows
-    limit: F0Limit
-    bias: float = 0.0
-
-    def __call__(self, values: FloatArray) -> tuple[float, FloatArray]:
-        """Of g and f1."""
-        (g, f1), rows, limit = values, self.rows, self.limit
-        loss, slope = softplus_and_sigmoid(-rows.sign * f1)
-        gate, by_gate = softplus_and_sigmoid(g)
-        ahead, fixed = g + loss - rows.loss0, 0.0
-        if limit.p_full is not None:
-            self.bias = sending_price(ahead, rows.share, limit.p_full, self.bias)
-            fixed = self.bias * limit.p_full
-        gain, q = softplus_and_sigmoid(ahead - (self.bias if limit.price is None else limit.price))
-        by = np.stack([by_gate - q, -(1 - q) * rows.sign * slope])
-        return rows.mean(loss + gate - gain) - fixed, rows.share * by
+        found, _ = descend(columns, loss, charge, found, flat=0.0, steep=1e-8)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
     """A fitted pair, its q, and ``objective`` after every half step or descent."""
 
-    pair: LinearPair
+    pair: Linear
     q: FloatArray
     objective: list[float]
 
 
-def fit_in_turns(
-    columns: Columns,
-    rows: TrainingRows,
-    limit: F0Limit,
-    D: GateDistance,
-    price: GroupPenalty,
-    iterations: int,
-) -> LinearFit:
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearProblem:
+    """(OPT) for linear pairs: ``D`` between the gate and q, ``price`` that of the weights."""
+
+    columns: Columns
+    rows: TrainingRows
+    limit: F0Limit
+    D: GateDistance
+    price: GroupPenalty
+
+    def given(self, q: FloatArray) -> Loss:
+        """The loss of (OPT2) for a given q."""
+        rows, kept = self.rows, self.rows.share * (1 - q)
+
+        def loss(values: FloatArray) -> tuple[float, FloatArray]:
+            g, f1 = values
+            loss, slope = softplus_and_sigmoid(-rows.sign * f1)
+            gate, by_g = self.D.gate_loss(q, g)
+            by = np.stack([rows.share * by_g, -kept * rows.sign * slope])
+            return float((kept * loss + rows.share * gate).sum()), by  # OPT2
+
+        return loss
+
+    def best_q(self, values: FloatArray) -> tuple[float, FloatArray]:
+        """F of the module. Its derivatives are those at the best q."""
+        (g, f1), rows, limit = values, self.rows, self.limit
+        loss, slope = softplus_and_sigmoid(-rows.sign * f1)
+        gate, by_gate = softplus_and_sigmoid(g)
+        excess = loss - rows.loss0
+        charge = limit.charge(KullbackLeibler(), excess, g, rows.share)
+        gain, q = softplus_and_sigmoid(g + excess - charge)
+        by = np.stack([by_gate - q, -(1 - q) * rows.sign * slope])
+        fixed = 0.0 if limit.p_full is None else limit.bias * limit.p_full
+        return rows.mean(loss + gate - gain) - fixed, rows.share * by
+
+    def q(self, pair: Linear) -> FloatArray:
+        """The step over q."""
+        g, f1 = pair(self.columns)
+        return self.limit.q(self.D, self.rows, f1, g)  # OPT1
+
+    def value(self, pair: Linear, q: FloatArray) -> float:
+        """(OPT)."""
+        g, f1 = pair(self.columns)
+        loss = self.limit.objective(self.D, self.rows, f1, g, q)
+        squares = pair.squares
+        return loss + self.price(squares)[0] + RIDGE / 2 * float(squares.sum())
+
+    def step(self, pair: Linear, q: FloatArray, flat: float = _FLAT) -> Linear:
+        """The step over (g, f1)."""
+        return descend(self.columns, self.given(q), self.price, pair, flat=flat)[0]
+
+    @property
+    def begin(self) -> Linear:
+        """g = 0 and the logistic f1."""
+        f1 = logistic(self.columns, self.rows, self.price)
+        return self.columns.nothing(1).beside(f1)
+
+
+def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
     """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn.
 
     The objective never rises.
     """
-    pair, objective = _begin(columns, rows, price), []
-
-    def recorded(q: FloatArray) -> float:
-        g, f1 = pair
-        loss = limit.objective(D, rows, f1(columns), g(columns), q)
-        squares = g.weights**2 + f1.weights**2
-        objective.append(loss + price(squares)[0] + RIDGE / 2 * float(squares.sum()))
-        return objective[-1]
-
-    q, last = np.zeros(len(rows.sign)), np.inf
-    for _ in range(iterations if limit.p_full != 0 else 0):
-        q = limit.q(D, rows, pair.f1(columns), pair.g(columns))  # OPT1
-        recorded(q)
-        pair = LinearPair(*Objective(columns, GivenQ(rows, q, D), price).descend(pair)[0])  # OPT2
-        now = recorded(q)
-        if last - now <= _SETTLED * abs(now):
+    pair, q, last = problem.begin, np.zeros(len(problem.rows.sign)), np.inf
+    values: list[float] = []
+    for _ in range(iterations if problem.limit.p_full != 0 else 0):
+        q = problem.q(pair)
+        values.append(problem.value(pair, q))
+        pair = problem.step(pair, q)
+        values.append(problem.value(pair, q))
+        if last - values[-1] <= _SETTLED * abs(values[-1]):
             break
-        last = now
-    return LinearFit(pair, q, objective)
+        last = values[-1]
+    return LinearFit(pair, q, values)
 
 
-def fit_jointly(
-    columns: Columns,
-    rows: TrainingRows,
-    limit: F0Limit,
-    D: GateDistance,
-    price: GroupPenalty,
-    starts: Sequence[LinearPair] = (),
-) -> LinearFit:
+def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> LinearFit:
     """(OPT) for D = KL with q as a function of (g, f1), after two turns of algorithm 1 and from the
     best of ``starts``: the lower end."""
-    begin = _begin(columns, rows, price)
-    if limit.p_full == 0:
-        return LinearFit(begin, np.zeros(len(rows.sign)), [])
-    whole = Objective(columns, BestQ(rows, limit), price)
+    pair = problem.begin
+    if problem.limit.p_full == 0:
+        return LinearFit(pair, np.zeros(len(problem.rows.sign)), [])
+    whole = problem.columns, problem.best_q, problem.price
     for _ in range(_TURNS):  # straight at the best q a descent may linger at a saddle near g = 0
-        q = limit.q(D, rows, begin.f1(columns), begin.g(columns))
-        begin = LinearPair(*Objective(columns, GivenQ(rows, q, D), price).descend(begin, _ROUGH)[0])
-    pair, now = whole.descend(begin)
+        pair = problem.step(pair, problem.q(pair), _ROUGH)
+    pair, now = descend(*whole, pair)
     if starts:
-        other, lower = whole.descend(min(starts, key=lambda pair: whole(_packed(pair))[0]))
+        other, lower = descend(*whole, min(starts, key=lambda at: objective(*whole, at)[0]))
         if now - lower > _CLEAR * abs(now):  # else rounding would choose between equal ends
             pair, now = other, lower
-    g, f1 = found = LinearPair(*pair)
-    return LinearFit(found, limit.q(D, rows, f1(columns), g(columns)), [now])
-
-
-def _begin(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> LinearPair:
-    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
-    return LinearPair(zero, logistic(columns, rows, price))
-
-
-def _packed(pair: Sequence[LinearFunction]) -> FloatArray:
-    return np.concatenate([np.append(one.weights, one.intercept) for one in pair])
+    return LinearFit(pair, problem.q(pair), [now])
 
 
 def fit_priced(
-    columns: Columns,
-    rows: TrainingRows,
-    D: GateDistance,
-    prices: Prices,
-    charge: FloatArray,
-    fit: Callable[[Columns, GroupPenalty], LinearFit],
+    problem: LinearProblem, prices: Prices, charge: FloatArray, iterations: int
 ) -> tuple[LinearFit, IntArray]:
-    """A fit under the price ``charge`` (s,) of each sensor, and the features by falling weight.
+    """A fit in turns under the price ``charge`` (s,) of each sensor, and the features by falling
+    weight.
 
     Of more columns than rows, and than 256, only some take part: those whose loss is steepest at
     the start, then all that are steeper than their price. Others have the weight 0.
     """
-    zero = LinearFunction(np.zeros(len(columns.which)), 0.0)
-    found = LinearFit(LinearPair(zero, zero), np.zeros(len(rows.sign)), [])
-    inside, fitted = np.full(len(columns.which), not columns.wide), False
+    columns, rows = problem.columns, problem.rows
+    found = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
+    wide = len(columns.which) > max(len(rows.sign), FEW)
+    inside, fitted = np.full(len(columns.which), not wide), False
     while True:
-        steep = _steepness(columns, rows, D, found)
+        by = problem.given(found.q)(found.pair(columns))[1]
+        steep = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
         bought = prices.bought_for(columns.which[inside])
         owed = (prices.needs @ np.where(bought, 0.0, charge))[columns.which]
         excess = np.where(inside, 0.0, steep - (1 + _EXCESS) * owed - _TOLERANCE)
@@ -292,17 +375,7 @@ def fit_priced(
             break
         inside[more] = True
         some = columns.only(columns.which[inside])
-        own = fit(some, GroupPenalty.of(prices, charge, some))
-        found, fitted = LinearFit(own.pair.among(some, columns), own.q, own.objective), True
-    strength = found.pair.g.weights**2 + found.pair.f1.weights**2
-    return found, columns.which[np.lexsort((-steep, -strength))]
-
-
-def _steepness(
-    columns: Columns, rows: TrainingRows, D: GateDistance, found: LinearFit
-) -> FloatArray:
-    """Of the loss at a pair and its q, by the weights of each column: |d/dg, d/df1| (k,)."""
-    g, f1 = found.pair
-    by = GivenQ(rows, found.q, D)(np.stack([g(columns), f1(columns)]))[1]
-    steep: FloatArray = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
-    return steep
+        own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))
+        fit = fit_in_turns(own, iterations)
+        found, fitted = replace(fit, pair=fit.pair.among(some, columns)), True
+    return found, columns.which[np.lexsort((-steep, -found.pair.squares))]

@@ -8,34 +8,35 @@ once. The last point sends everything to f0 without a gate.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from bench_models.calibration import Line
 from bench_models.staged import StagedModel
-from bench_models.states import nest, unnest
+from bench_models.states import Stored
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices, find_class, remember_class
-from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray
+from bench_core import Acquired, Bill, Features, Prediction, Prices, UsageError
+from bench_core.arrays import BitArray, BoolArray, FloatArray
 from bench_methods.adapt.q_step import last_prediction
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
 
 RELEASED = "adapt-released"
+ROW_GATES = ("always", "score", "class")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GatedPair:
-    """A gate (none: every row is kept) and a classifier on ``features`` features.
+class GatedPair(Stored):
+    """A gate and a classifier on ``features`` features.
 
     ``gates``: (threshold, share of the training rows that it sends), by rising share. A row is
     sent iff its gate score exceeds the threshold.
     """
 
     classifier: StagedModel
-    gate: StagedModel | None
+    gate: StagedModel
     features: int
     gates: Sequence[tuple[float, float]]
 
@@ -78,15 +79,8 @@ class RowBills(NamedTuple):
     @classmethod
     def of(cls, bill: Bill, rows: int) -> RowBills:
         """Spread a bill over its rows."""
-        words = bill.acquired.bits
         spread = [np.broadcast_to(np.asarray(v, float), rows) for v in (bill.splits, bill.trees)]
-        return cls(np.broadcast_to(words, (rows, words.shape[1])), *spread)
-
-    @classmethod
-    def nothing(cls, rows: int, sensors: int) -> RowBills:
-        """Before anything is bought."""
-        bits = np.repeat(Acquired.nothing(sensors).bits, rows, axis=0)
-        return cls(bits, np.zeros(rows), np.zeros(rows))
+        return cls(bill.acquired.rows(rows).bits, *spread)
 
     def plus(self, other: RowBills) -> RowBills:
         """Both: a sensor is paid once, evaluations add."""
@@ -109,153 +103,121 @@ class RowBills(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """Scores (n,) and the rows' bills by their names."""
+    """Scores (n,) of a model's last point, and the rows' bills by their names."""
 
     scores: FloatArray
     bills: Mapping[str, RowBills]
 
     @classmethod
-    def of(cls, model: Any | None, features: Features) -> Outputs:
-        """The full model's for all rows; without a model 0, for which nothing is paid."""
-        n = len(features)
-        if model is None:
-            return cls(np.zeros(n), {})
+    def of(cls, model: Any, features: Features) -> Outputs:
+        """For all rows."""
         output = last_prediction(model, features)
-        bills = {name: RowBills.of(bill, n) for name, bill in output.bills.items()}
+        bills = {name: RowBills.of(bill, len(features)) for name, bill in output.bills.items()}
         return cls(np.asarray(output.scores, dtype=np.float64), bills)
 
-
-class LazyF0:
-    """f0's outputs, in log-odds, for the rows of a block that have been sent to it so far."""
-
-    def __init__(self, model: AdaptModel, X: Float32Array) -> None:
-        self.model, self.X = model, X
-        self.known, self.scores = np.zeros(len(X), dtype=bool), np.zeros(len(X))
-        self.bills: dict[str, RowBills] = {}
-
-    def outputs(self, sent: BoolArray) -> Outputs:
-        """Valid at the rows ``sent`` (n,); only new ones are predicted."""
-        new = np.flatnonzero(sent & ~self.known)
-        if len(new):
-            output = Outputs.of(self.model.f0, Features(self.X[new]))
-            self.known[new] = True
-            line, sensors = self.model.calibration, self.model.prices.sensors
-            self.scores[new] = output.scores if line is None else line(output.scores)
-            for name, some in output.bills.items():
-                known = self.bills.setdefault(name, RowBills.nothing(len(self.X), sensors))
-                for whole, part in zip(known, some, strict=True):
-                    whole[new] = part
-        return Outputs(self.scores, self.bills)
+    def bill(self, name: str) -> RowBills:
+        """The bill of that name, or the path's."""
+        return self.bills.get(name, self.bills["path"])
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptModel:
+class AdaptModel(Stored):
     """Pairs in front of ``f0``, which answers every row by itself.
 
     Points: for each pair each of its gates, ``{"features": k, "sent": share}``, then
     ``{"features": 0, "sent": 1.0}``, everything to f0. Bills: ``path``; ``model`` where f0 has it;
     ``adapt-released``, in which a row that is sent pays for f0 alone, not for the gate. The
     bills of f0 are those of its last point. ``facts`` are JSON values that the learner wants kept.
-    On ranking data ``calibration`` turns f0's scores into log-odds of relevance, at every point.
+    On ranking data the line ``calibration`` turns f0's scores into log-odds of relevance, at every
+    point.
     """
 
     pairs: Sequence[GatedPair]
     f0: Any
     prices: Prices
     facts: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Line | None = None
+    calibration: Sequence[float] | None = None
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
-        f0, alone = LazyF0(self, features.X), Features(features.X)
+        alone, sensors = Features(features.X), self.prices.sensors
+        f0 = Outputs.of(self.f0, alone)
+        if self.calibration is not None:
+            f0 = replace(f0, scores=Line(*self.calibration)(f0.scores))
+        names = ["path", *({"model"} & f0.bills.keys())]
         for pair in self.pairs:
             kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
+            cheap = gate.bill("path").plus(kept.bill("path"))
             for threshold, share in pair.gates:
-                point = {"features": pair.features, "sent": share}
-                yield self._routed(point, gate, threshold, kept, f0)
-        nothing = Outputs.of(None, alone)
-        yield self._routed({"features": 0, "sent": 1.0}, nothing, -np.inf, nothing, f0)
-
-    def _routed(
-        self,
-        point: Mapping[str, int | float],
-        gate: Outputs,
-        threshold: float,
-        kept: Outputs,
-        large: LazyF0,
-    ) -> Prediction:
-        """The prediction of a point from the outputs of gate, f1 and f0."""
-        sent = gate.scores > threshold
-        f0, nothing = large.outputs(sent), RowBills.nothing(len(sent), self.prices.sensors)
-
-        def bill_of(outputs: Outputs, name: str) -> RowBills:
-            return outputs.bills.get(name, outputs.bills.get("path", nothing))
-
-        bills = {}
-        for name in ("path", "model"):
-            if f0.bills and name not in f0.bills:
-                continue
-            answered = bill_of(f0, name).where(sent, bill_of(kept, name))
-            bills[name] = bill_of(gate, name).plus(answered).bill(self.prices.sensors)
-        cheap = bill_of(gate, "path").plus(bill_of(kept, "path"))
-        released = bill_of(f0, RELEASED).where(sent, cheap)
-        bills[RELEASED] = released.bill(self.prices.sensors)
-        return Prediction(point, np.where(sent, f0.scores, kept.scores), bills)
+                sent = gate.scores > threshold
+                bills = {
+                    name: gate.bill(name).plus(f0.bill(name).where(sent, kept.bill(name)))
+                    for name in names
+                }
+                bills[RELEASED] = f0.bill(RELEASED).where(sent, cheap)
+                yield Prediction(
+                    {"features": pair.features, "sent": share},
+                    np.where(sent, f0.scores, kept.scores),
+                    {name: bill.bill(sensors) for name, bill in bills.items()},
+                )
+        bills = {name: f0.bill(name) for name in (*names, RELEASED)}
+        last = {name: bill.bill(sensors) for name, bill in bills.items()}
+        yield Prediction({"features": 0, "sent": 1.0}, f0.scores, last)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The gate, then the classifier or f0, for serving."""
         from bench_models.staged.program import place_of
 
-        from bench_methods.adapt.program import calibrated, routed, whole
-
         gates = [(pair, *gate) for pair in self.pairs for gate in pair.gates]
         known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]
         place = place_of(point, [*known, {"features": 0, "sent": 1.0}])
-        d, f0 = self.prices.features, whole(self.f0, self.prices.features)
-        f0 = f0 if self.calibration is None else calibrated(f0, *self.calibration)
+        d = self.prices.features
+        f0 = _calibrated(_whole(self.f0, d), *(self.calibration or (1.0, 0.0)))
         if place == len(gates):
             return f0
         pair, threshold, _ = gates[place]
-        if pair.gate is None:
-            return f0 if threshold < 0.0 else whole(pair.classifier, d)
-        return routed(whole(pair.gate, d), threshold, whole(pair.classifier, d), f0)
+        return _routed(_whole(pair.gate, d), threshold, _whole(pair.classifier, d), f0)
 
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        state: dict[str, Any] = {
-            **nest("prices", self.prices.state()),
-            "facts": dict(self.facts),
-            "f0.class": remember_class(type(self.f0)),
-        }
-        state |= nest("f0.state", self.f0.state())
-        if self.calibration is not None:
-            state["f0.line"] = [self.calibration.slope, self.calibration.intercept]
-        pairs = []
-        for k, pair in enumerate(self.pairs):
-            state |= nest(f"pair{k}.f1", pair.classifier.state())
-            if pair.gate is not None:
-                state |= nest(f"pair{k}.g", pair.gate.state())
-            about = {"gated": pair.gate is not None, "features": pair.features}
-            pairs.append({**about, "gates": [list(gate) for gate in pair.gates]})
-        return state | {"pairs": pairs}
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild the pairs, and f0's model by its own class."""
-        pairs = [
-            GatedPair(
-                StagedModel.from_state(unnest(f"pair{k}.f1", state)),
-                StagedModel.from_state(unnest(f"pair{k}.g", state)) if p["gated"] else None,
-                int(p["features"]),
-                [(float(threshold), float(share)) for threshold, share in p["gates"]],
-            )
-            for k, p in enumerate(state["pairs"])
-        ]
-        f0: Any = find_class(state["f0.class"])
-        return cls(
-            pairs,
-            f0.from_state(unnest("f0.state", state)),
-            Prices.from_state(unnest("prices", state)),
-            state["facts"],
-            Line(*map(float, state["f0.line"])) if "f0.line" in state else None,
-        )
+def _whole(model: Any, features: int) -> Program:
+    """A model at the last point of its path. Raises UsageError where it cannot be served."""
+    from bench_core.serving import Exportable
+
+    if not isinstance(model, Exportable):
+        raise UsageError(f"adapt: its f0, a {type(model).__name__}, cannot be exported")
+    nobody = Features(np.zeros((0, features), dtype=np.float32))
+    program = model.program(last_prediction(model, nobody).point)
+    if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
+        raise UsageError("adapt: its f0 compares the documents of a query; choose another f0")
+    return replace(program, rejected="score" if program.rejected == "below" else program.rejected)
+
+
+def _calibrated(program: Program, slope: float, intercept: float) -> Program:
+    """With answers on a line."""
+    from bench_core.serving import Finish
+
+    if (slope, intercept) == (1.0, 0.0):
+        return program
+    plain = Finish((0.0,) * program.outputs)
+    steps = [
+        replace(step, finish=(step.finish or plain).lined(slope, intercept))
+        for step in program.steps
+    ]
+    return replace(program, steps=steps)
+
+
+def _routed(gate: Program, threshold: float, kept: Program, f0: Program) -> Program:
+    """Rows whose gate score is above the threshold go to f0, the others stay."""
+    from bench_core.serving import joined
+
+    first = len(gate.steps)
+    program = joined([gate, kept, f0])
+    decides = replace(
+        program.steps[first - 1],
+        gate="score",
+        value=float(np.nextafter(threshold, np.inf)),
+        then=first + len(kept.steps),
+        otherwise=first,
+    )
+    steps = [*program.steps[: first - 1], decides, *program.steps[first:]]
+    return replace(program, steps=steps, nothing=kept.nothing)

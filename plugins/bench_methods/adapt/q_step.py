@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from bench_models.calibration import Line
@@ -27,9 +27,9 @@ CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
 _BIAS = 1e-12  # how near the bias is to the root
 _NEAR = 0.02  # how far from the last bias the next one may usually be found
-_CLOSE, _TRIES = 1e-7, 100  # how near ``sending_price`` is, and its most steps
 _DIGITS = 9  # of f0's scores behind the point
 _BLOCK = 8000  # rows of one prediction of f0
+_PARTS = 16  # where the squared distance may have several minima: equal steps that are looked at
 
 
 def softplus(z: FloatArray) -> FloatArray:
@@ -56,18 +56,17 @@ class TrainingRows:
     @classmethod
     def of(cls, train: Examples, f0: Any, prices: Prices, line: Line | None = None) -> TrainingRows:
         """Predict every training row by f0."""
-        n = len(train)
-        scores, evaluation, bits = np.empty(n), np.empty(n), []
-        for rows, output in f0_outputs(f0, train):
-            count = rows.stop - rows.start
-            bill = output.bills["path"]
-            scores[rows] = output.scores
-            evaluation[rows] = bill.evaluation_cost(prices, count)
-            bits.append(np.broadcast_to(bill.acquired.bits, (count, bill.acquired.bits.shape[1])))
-        sign = np.where(train.y > 0, 1.0, -1.0)
-        right = np.clip(sigmoid(sign * (line(scores) if line else scores)), CLIP, 1 - CLIP)
-        mass = train.weights
-        return cls(sign, mass / mass.sum(), -np.log(right), np.concatenate(bits), evaluation, line)
+        scores, evaluation, bits = [], [], []
+        for output in f0_outputs(f0, train):
+            n, bill = len(output.scores), output.bills["path"]
+            scores.append(output.scores)
+            evaluation.append(bill.evaluation_cost(prices, n))
+            bits.append(bill.acquired.rows(n).bits)
+        sign, found = np.where(train.y > 0, 1.0, -1.0), np.concatenate(scores)
+        right = np.clip(sigmoid(sign * (line(found) if line else found)), CLIP, 1 - CLIP)
+        share = train.weights / train.weights.sum()
+        paid = np.concatenate(bits), np.concatenate(evaluation)
+        return cls(sign, share, -np.log(right), *paid, line)
 
     def excess(self, f1: FloatArray) -> FloatArray:
         """l1 - l0 for the scores of f1."""
@@ -90,13 +89,12 @@ class TrainingRows:
         return tau * (sent - stay)
 
 
-def f0_outputs(f0: Any, part: Examples) -> Iterator[tuple[slice, Any]]:
-    """f0's last predictions of all rows, in blocks of rows. Their scores are rounded: descents end
+def f0_outputs(f0: Any, part: Examples) -> Iterator[Any]:
+    """f0's last predictions of all rows, block by block. Their scores are rounded: descents end
     where the last bit of a score takes them, and that differs between processors and versions."""
     for start in range(0, len(part), _BLOCK):
-        rows = slice(start, min(start + _BLOCK, len(part)))
-        output = last_prediction(f0, Features(part.X[rows]))
-        yield rows, replace(output, scores=np.round(output.scores, _DIGITS))
+        output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
+        yield replace(output, scores=np.round(output.scores, _DIGITS))
 
 
 def last_prediction(model: Any, features: Features) -> Any:
@@ -107,56 +105,68 @@ def last_prediction(model: Any, features: Features) -> Any:
     return last[0]
 
 
-class GateDistance(Protocol):
-    """D(q, g): how far the gate is from q."""
+class KullbackLeibler:
+    """D(q, g), how far the gate is from q, of ADAPT-LIN and ADAPT-GBRT: KL(q || sigma(g))."""
 
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """The q of least objective where sending a row costs ``bias``."""
-
-    def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Its value up to a term of q alone, and its derivative by g, per row."""
-
-    def of_q(self, q: FloatArray) -> FloatArray | float:
-        """That term."""
-        return 0.0
-
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """Its value per row."""
-        return self.gate_loss(q, g)[0] + self.of_q(q)
-
-
-class KullbackLeibler(GateDistance):
-    """D = KL(q || sigma(g)), of ADAPT-LIN and ADAPT-GBRT."""
-
-    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """In closed form."""
+        """The q of least objective where sending a row costs ``bias``, in closed form."""
         return sigmoid(g + excess - bias)  # OPT1
 
-    def of_q(self, q: FloatArray) -> FloatArray:
-        """Minus the entropy of q."""
-        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
-        return q * np.log(inside) + (1 - q) * np.log(outside)
-
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Logistic loss on the soft labels q."""
+        """D per row up to a term of q alone, and its derivative by g: logistic loss on the soft
+        labels q."""
         value, slope = softplus_and_sigmoid(g)
         return value - q * g, slope - q
 
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
+        """D per row: the gate's loss minus the entropy of q."""
+        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
+        return self.gate_loss(q, g)[0] + q * np.log(inside) + (1 - q) * np.log(outside)
 
-class SquaredLogOdds(GateDistance):
+
+class SquaredLogOdds:
     """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
 
     def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """sigma(u) with u of least (bias - excess) sigma(u) + (u - g)^2 / 2."""
-        from bench_methods.adapt.kernels import sent_least_squares
+        """sigma(u) with u of least p sigma(u) + (u - g)^2 / 2, p = bias - excess.
 
-        return sent_least_squares(bias - excess, g)
+        At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
+        and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0. There
+        may be several minima: the best of evenly spaced points decides, and Newton's method, kept
+        in a bracket of the minimum, does the rest.
+        """
+        p = np.broadcast_to(bias - excess, g.shape)
+        side, size = np.where(p >= 0, 1.0, -1.0), np.abs(p)
+        far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
+        reach = -side * np.minimum(size / 4, far)
+        grid = g + reach * np.linspace(0, 1, _PARTS + 1)[:, None]
+        best = np.argmin(p * sigmoid(grid) + (grid - g) ** 2 / 2, axis=0)
+        u, width = g + reach * best / _PARTS, np.abs(reach) / _PARTS
+        low, high = np.maximum(np.minimum(g, g + reach), u - width), u + width
+        high = np.minimum(np.maximum(g, g + reach), high)
+        for _ in range(60):
+            s = sigmoid(u)
+            slope, curve = p * s * (1 - s) + u - g, 1 + p * s * (1 - s) * (1 - 2 * s)
+            low, high = np.where(slope > 0, low, u), np.where(slope > 0, u, high)
+            new = u - slope / np.where(curve > 0.1, curve, np.inf)
+            new = np.where((curve > 0.1) & (low <= new) & (new <= high), new, (low + high) / 2)
+            moved, u = np.abs(new - u), new
+            if np.all(moved <= 1e-6 * np.maximum(1.0, np.abs(u))):  # the next would be its square
+                break
+        return sigmoid(u)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least squares on the log-odds of q, kept within [1e-12, 1 - 1e-12]."""
+        """D and its derivative by g, the log-odds of q kept within [1e-12, 1 - 1e-12]."""
         inside = np.clip(q, 1e-12, 1 - 1e-12)
         difference = g - (np.log(inside) - np.log(1 - inside))
         return difference**2 / 2, difference
+
+    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
+        """D per row."""
+        return self.gate_loss(q, g)[0]
+
+
+GateDistance = KullbackLeibler | SquaredLogOdds
 
 
 def smallest_bias(
@@ -183,29 +193,6 @@ def smallest_bias(
     return bias
 
 
-def sending_price(ahead: FloatArray, share: FloatArray, p_full: float, near: float = 0.0) -> float:
-    """The b >= 0 at which the mean of sigma(``ahead`` - b) is at most ``p_full`` > 0, to 1e-7.
-
-    Newton's method from ``near``, in a bracket.
-    """
-    low, high, b = -1.0, np.inf, near  # below 0: the mean at 0 is not known
-    for _ in range(_TRIES):
-        q = sigmoid(ahead - b)
-        over, slope = float(share @ q) - p_full, float(share @ (q * (1 - q)))
-        if b == 0 and over <= 0:
-            break
-        low, high = (b, high) if over > 0 else (low, b)
-        new = b + over / max(slope, _NEVER)
-        if new <= 0 and low < 0:
-            new = 0.0
-        elif not low <= new <= min(high, 2 * b + 10):
-            new = low / 2 + high / 2 if high < np.inf else 2 * b + 10
-        moved, b = abs(new - b), new
-        if moved <= _CLOSE:
-            break
-    return b
-
-
 @dataclass(slots=True, eq=False)
 class F0Limit:
     """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
@@ -217,17 +204,23 @@ class F0Limit:
     price: FloatArray | None = None
     bias: float = 0.0
 
+    def charge(
+        self, D: GateDistance, excess: FloatArray, g: FloatArray, share: FloatArray
+    ) -> FloatArray | float:
+        """What sending each row costs at the best q."""
+        if self.p_full is None:
+            assert self.price is not None
+            return self.price
+        q = cache(lambda bias: D.q(excess, g, bias))
+        self.bias = smallest_bias(q, share, self.p_full, self.bias)
+        return self.bias
+
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
         if self.p_full == 0:
             return np.zeros(len(g))
         excess = rows.excess(f1)
-        if self.price is not None:
-            return D.q(excess, g, self.price)
-        assert self.p_full is not None
-        q = cache(lambda bias: D.q(excess, g, bias))
-        self.bias = smallest_bias(q, rows.share, self.p_full, self.bias)
-        return q(self.bias)
+        return D.q(excess, g, self.charge(D, excess, g, rows.share))
 
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray

@@ -43,22 +43,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import BoostedTrees, bench_warm_up
+from bench_models.boosting import BoostedTrees
+from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.held_out_fits import Fits, HeldOutFit
 from bench_models.path_of_models import Subsets
 from bench_models.tradeoff import labels_of
 
-from bench_core import (
-    Examples,
-    Features,
-    FitContext,
-    Prices,
-    Task,
-    hookimpl,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, Features, FitContext, Prices, Task, log, param, provide_learners
 from bench_core.arrays import BoolArray
 from bench_methods.budget_boosting.folds import (
     Division,
@@ -70,19 +61,11 @@ from bench_methods.budget_boosting.folds import (
     units,
 )
 from bench_methods.budget_boosting.model import NestedBoosters, Route
-from bench_methods.budget_boosting.policies import (
-    Held,
-    by_class,
-    by_rank,
-    kept,
-    static,
-)
+from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
 from bench_methods.budget_boosting.selection import nested_sets
 
 if TYPE_CHECKING:
     from bench_trees import Settings
-
-bench_warm_up = hookimpl(bench_warm_up)
 
 LEAVES = (4, 16, 64)
 FEW_ROWS = 500

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import binned
+from bench_models.boosting import BINS, binned
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
@@ -53,12 +53,7 @@ class BudgetRF:
         search=log(1, 30),
     )
     relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
-    max_bins: int = param(
-        255,
-        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
-        least=2,
-        most=255,
-    )
+    max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

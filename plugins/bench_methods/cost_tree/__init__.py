@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from bench_models import boosting
-from bench_models.boosting import TASKS, binned
+from bench_models.boosting import BINS, TASKS, binned
 
 from bench_core import (
     Examples,
@@ -84,12 +84,7 @@ class CostTree:
     min_rows: int = param(
         10, "least rows (copies counted) on each side of a split", least=1, search=log(2, 100)
     )
-    max_bins: int = param(
-        255,
-        "most bins per feature; with more features than rows at most an eighth of the rows, or 32",
-        least=2,
-        most=255,
-    )
+    max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext

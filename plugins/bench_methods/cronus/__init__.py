@@ -13,7 +13,7 @@ Equations
     9             cascade.StageObjective      (8) as a function of one stage, by (11)
     10, 11        bench_models.problem.auxiliaries    kappa and eta; sigma is |b|
     13, 14        initialise.stage_ridge, initialise._reweight
-    Algorithm 1   cascade.optimise, cascade.improve_stage
+    Algorithm 1   cascade.optimise, bench_models.descent.improve_in_turns
     Algorithm 2   initialise.initialise
     section 3.4   learner.best over initialisations; units of rho: initialise.critical_rho
 

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from bench_models.descent import DescentSettings, cyclic_descent, minimise_gated
-from bench_models.least_squares import NEGLIGIBLE
+from bench_models.descent import (
+    Classifiers,
+    DescentSettings,
+    GatedObjective,
+    Position,
+    improve_in_turns,
+)
 from bench_models.logistic import sigmoid
 from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost, ridge
 
@@ -27,28 +33,17 @@ class CascadePenalty:
     rho: FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cascade:
-    """Weights (K, T), biases (K,) and thresholds (K,) of K stages.
+class Cascade(Classifiers):
+    """K stages over T trees.
 
     A row leaves at stage k if its score is below ``threshold[k]``; minus infinity accepts all, and
     is always the last stage's.
     """
 
-    weights: FloatArray
-    bias: FloatArray
-    threshold: FloatArray
-
     @property
     def stages(self) -> int:
         """Number of stages K."""
         return len(self.bias)
-
-    def replaced(self, k: int, weights: FloatArray, bias: float, threshold: float) -> Cascade:
-        """A copy with another stage ``k``."""
-        w, b, t = self.weights.copy(), self.bias.copy(), self.threshold.copy()
-        w[k], b[k], t[k] = weights, bias, threshold
-        return Cascade(w, b, t)
 
     def vanished(self) -> list[int]:
         """Stages that are certain to do nothing: no tree, and their constant passes the gate."""
@@ -96,28 +91,19 @@ def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
     return squares
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StageObjective:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class StageObjective(GatedObjective):
     """Eq. 8 as a function of one stage's (b, bias, theta): its loss is eq. 9, its costs eq. 11.
 
-    Holds only the rows that reach the stage (m) and the trees that may get a weight (c).
-    Terms that the stage cannot change are left out. ``columns`` is (c, m) float64; ``reach`` is p
-    (m,); ``later`` (m,) the weighted loss of the stages behind the gate, were it open; ``onward``
-    (J, m) a row's part in d_j of each of the J later stages, were it open, and ``cost_later``
-    (J,) what lam d_j^2 / 2 multiplies there. ``ridge`` (c,) is the diagonal Lambda of eq. (13).
+    Terms that the stage cannot change are left out. ``later`` (m,) is the weighted loss of the
+    stages behind the gate, were it open; ``onward`` (J, m) a row's part in d_j of each of the J
+    later stages, were it open, and ``cost_later`` (J,) what lam d_j^2 / 2 multiplies there.
+    ``ridge`` is the diagonal Lambda of eq. (13).
     """
 
-    columns: FloatArray
-    y: FloatArray
-    weight: FloatArray
-    reach: FloatArray
     later: FloatArray
     onward: FloatArray
     cost_later: FloatArray
-    ridge: FloatArray
-    lam: float
-    slope: float
-    gated: bool
 
     def evaluate(
         self, weights: FloatArray, bias: float, threshold: float
@@ -144,24 +130,7 @@ class StageObjective:
         return value, gradient, float(by_score.sum()), -float(through_gate.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Position:
-    """A cascade with its rows' flow and its true loss (8)."""
-
-    cascade: Cascade
-    rows: Flow
-    loss: float
-
-
-def position(
-    problem: Problem, penalty: CascadePenalty, cascade: Cascade, scores: FloatArray | None = None
-) -> Position:
-    """Evaluate a cascade, from scratch where its ``scores`` (K, n) are not known."""
-    if scores is None:
-        stages = zip(cascade.weights, cascade.bias, strict=True)
-        scores = np.stack([problem.score(w, float(b)) for w, b in stages])
-    rows = flow(problem, cascade.threshold, scores)
-    return Position(cascade, rows, true_loss(problem, penalty, cascade, rows))
+Fitted = Position[Cascade, Flow]
 
 
 def optimise(
@@ -170,77 +139,36 @@ def optimise(
     start: Cascade,
     settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
-) -> Position:
-    """Cycle over the stages until the true loss stops improving.
+) -> Fitted:
+    """Algorithm 1 from ``start``; ``progress`` is called with the number of stage updates done."""
 
-    Every accepted update lowers eq. (8) as it stands, with small weights already at exact zero.
-    ``progress`` is called with the number of stage updates done.
-    """
-    return cyclic_descent(
-        position(problem, penalty, start),
-        start.stages,
-        lambda at, k: improve_stage(problem, penalty, at, k, settings),
-        cycles=settings.cycles,
-        tolerance=settings.tolerance,
-        progress=progress,
-    )
+    def evaluated(cascade: Cascade, scores: FloatArray) -> Fitted:
+        rows = flow(problem, cascade.threshold, scores)
+        return Position(cascade, rows, true_loss(problem, penalty, cascade, rows))
 
-
-def improve_stage(
-    problem: Problem, penalty: CascadePenalty, at: Position, k: int, settings: DescentSettings
-) -> Position:
-    """Lines 4-8 of Algorithm 1 for stage ``k``."""
-    for _ in range(settings.reweightings):
-        before = at.loss
-        at = _best(at, _descend(problem, penalty, at, k, settings))
-        if before - at.loss <= settings.tolerance * abs(before):
-            break
-    return at
-
-
-def _best(old: Position, new: Position | None) -> Position:
-    return new if new is not None and new.loss < old.loss else old
-
-
-def _descend(
-    problem: Problem, penalty: CascadePenalty, at: Position, k: int, settings: DescentSettings
-) -> Position | None:
-    """Fix the auxiliary variables, minimise over (b^k, bias^k, theta^k), cut small weights."""
-    rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
-    trees = np.flatnonzero(at.cascade.weights[k]).astype(np.int64)  # sigma = 0 keeps the others out
-    open_gate = k < at.cascade.stages - 1 and not np.isfinite(at.cascade.threshold[k])
-    if len(rows) == 0 or open_gate:  # an accept-all stage has neither loss nor slope
-        return None
-    objective = stage_objective(problem, penalty, at, k, rows.astype(np.int64), trees)
-    found, bias, threshold = minimise_gated(
-        objective,
-        at.cascade.weights[k][trees],
-        float(at.cascade.bias[k]),
-        float(at.cascade.threshold[k]),
-        settings.steps,
-        settings.threads,
-    )
-    weights = np.zeros(problem.trees)
-    weights[trees] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
-    scores = at.rows.scores.copy()
-    scores[k] = problem.score(weights, bias)
-    cascade = at.cascade.replaced(k, weights, bias, threshold)
-    return position(problem, penalty, cascade, scores)
+    stages = zip(start.weights, start.bias, strict=True)
+    begin = evaluated(start, np.stack([problem.score(w, float(b)) for w, b in stages]))
+    objective = partial(stage_objective, problem, penalty)
+    return improve_in_turns(problem, begin, settings, objective, evaluated, progress)
 
 
 def stage_objective(
     problem: Problem,
     penalty: CascadePenalty,
-    at: Position,
+    at: Fitted,
     k: int,
     rows: IntArray,
     trees: IntArray,
-) -> StageObjective:
-    """Eq. (8) around ``at`` as a function of stage ``k``, auxiliary variables at their optimum.
+) -> StageObjective | None:
+    """Lines 4-8 of Algorithm 1: eq. (8) around ``at`` as a function of stage ``k``, auxiliary
+    variables at their optimum.
 
-    ``rows`` (m,) are those that reach the stage, ``trees`` (c,) those with a weight in it.
+    ``rows`` (m,) are those that reach the stage, ``trees`` (c,) those with a weight in it. None
+    for an accept-all stage, which has neither loss nor slope.
     """
-    cascade, state = at.cascade, at.rows
+    cascade, state = at.model, at.rows
+    if k < cascade.stages - 1 and not np.isfinite(cascade.threshold[k]):
+        return None
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
     price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
     sigma = np.abs(cascade.weights[k])  # eq. 11

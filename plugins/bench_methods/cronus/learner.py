@@ -21,7 +21,7 @@ from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
-from bench_methods.cronus.cascade import Cascade, CascadePenalty, Position, optimise
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 
 if TYPE_CHECKING:
@@ -106,12 +106,12 @@ class CronusSingle(OnTrees):
             "rho_critical": critical,
             "rho": list(rho),
             "objective": end.loss,
-            "stages": end.cascade.stages,
-            "vanished": end.cascade.vanished(),
+            "stages": end.model.stages,
+            "vanished": end.model.vanished(),
             "arriving": end.rows.arriving.tolist(),
-            "trees_per_stage": np.count_nonzero(end.cascade.weights, axis=1).tolist(),
+            "trees_per_stage": np.count_nonzero(end.model.weights, axis=1).tolist(),
         }
-        return serve(end.cascade, facts=facts)
+        return serve(end.model, facts=facts)
 
     def _weight(self, task: Task) -> float:
         usual = 3.5 if task == Task.RANKING else 1.0
@@ -168,7 +168,7 @@ class CronusSingle(OnTrees):
 
     def _optimised(
         self, problem: Problem, penalty: CascadePenalty, start: Cascade, context: FitContext
-    ) -> Position:
+    ) -> Fitted:
         begun, total = self.stages * len(self._shares()), self._work()
         end = optimise(
             problem,

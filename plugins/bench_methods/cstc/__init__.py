@@ -17,7 +17,7 @@ Equations
     5           tree.true_loss                  risk, l1 and tree.expected_cost
     p^k, p^l    tree.flow, tree.arrival
     lemma 1     bench_models.problem.auxiliaries, bench_models.problem.quadratic_price
-    one node    optimise.NodeObjective          (5) by lemma 1
+    one node    tree.NodeObjective              (5) by lemma 1
 
 Square roots and absolute values become quadratic by auxiliary variables (lemma 1). Nodes are
 initialised from the root down as if they were leaves, which is convex; then all are optimised in
@@ -48,13 +48,10 @@ Departures
 - A path point is the tree cut at a level, its predictors refitted alike.
 """
 
-from bench_models.boosting import bench_warm_up
+from bench_models.boosting import bench_warm_up as bench_warm_up
 
-from bench_core import hookimpl, provide_learners
+from bench_core import provide_learners
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
-
-bench_warm_up = hookimpl(bench_warm_up)
-
 
 bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC)

@@ -28,28 +28,22 @@ Departures
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.least_squares import BLOCK
+from bench_models.boosting import TRADEOFF
+from bench_models.least_squares import BLOCK, add_gram
 from bench_models.problem import Problem
 
-from bench_core import BudgetedLearner, FitContext, Prices, inside, log, param
+from bench_core import FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.initialise import splitting_threshold
-from bench_methods.cstc.inputs import Inputs, label_variance, shared
+from bench_methods.cstc.inputs import Inputs, label_variance
 from bench_methods.cstc.learner import TreeOfClassifiers
 from bench_methods.cstc.tree import Shape, Tree, stump
-
-if TYPE_CHECKING:
-    from bench_trees.threads import Workers
-
-
-_PANEL = 384
-"""Columns whose products are computed at once. A panel's product with itself is half the work, so
-that few large panels are faster; threads share out panels."""
 
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""
@@ -62,17 +56,7 @@ class ASTC(TreeOfClassifiers):
     name: ClassVar[str] = "astc"
     numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
-    base: BudgetedLearner | None = param(
-        "gbrt",
-        "learner whose boosted trees are the inputs; none: the raw features",
-        search=inside(),
-    )
-    tradeoff: float = param(
-        0.1,
-        "price of all features in units of the constant's training loss",
-        least=0,
-        search=log(1e-3, 3),
-    )
+    tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     budget: float | None = param(
         None,
         "most that a classifier spends itself, as a share of all features' price; none: all",
@@ -82,8 +66,6 @@ class ASTC(TreeOfClassifiers):
     tolerance: float = param(
         1e-4, "least gain of a column as a share of its classifier's loss", least=0
     )
-    constant: bool = param(True, "every classifier has a free constant")
-    standardise: bool = param(False, "divide raw features by their standard deviation")
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
     # its classifiers are least squares already, and terminals return their parent's: no refit
@@ -94,27 +76,16 @@ class ASTC(TreeOfClassifiers):
         if label_variance(problem) == 0.0:
             return stump(problem, float(problem.y[0])), {"tau": price}
         shape = Shape.balanced(self.depth)
-        # of all rows: the labels and columns decide, no trade-off does
-        whole = shared(
-            context,
-            f"moments-{context.task}-{found.name}",
-            8 * (problem.trees + 2) ** 2,
-            lambda: {"sums": moments(problem, np.arange(len(problem.y)), context.threads)},
-        )["sums"]
+        budget = np.inf if self.budget is None else self.budget * prices.everything
         tree = greedy_tree(
             problem,
             shape,
-            self._rule(price, prices),
-            whole=whole,
+            Rule(price, budget if prices.everything > 0 else np.inf, self.tolerance),
             constant=self.constant,
             threads=context.threads,
             progress=lambda done: context.progress(done, shape.nodes),
         )
         return tree, {"tau": price}
-
-    def _rule(self, tau: float, prices: Prices) -> Rule:
-        budget = np.inf if self.budget is None else self.budget * prices.everything
-        return Rule(tau, budget if prices.everything > 0 else np.inf, self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +123,26 @@ def greedy_tree(
     rule: Rule,
     *,
     constant: bool,
-    whole: FloatArray | None = None,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Tree:
     """Fit the nodes in order; each threshold sends half of the rows to either child.
 
-    A node that tells no rows apart becomes a leaf. ``whole`` are the moments of all rows, if known.
+    A node that tells no rows apart becomes a leaf.
     """
     count, columns = shape.nodes, problem.trees
     weights, bias, threshold = np.zeros((count, columns)), np.zeros(count), np.zeros(count)
     nothing = Paid(np.zeros(columns, dtype=bool), np.zeros(len(problem.sensor_cost), dtype=bool))
     rows = {0: np.arange(len(problem.y))}
     paid = {0: nothing}
-    sums = {0: moments(problem, rows[0], threads) if whole is None else whole}
+    sums = {0: moments(problem, rows[0], threads)}
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
             weights[k], bias[k], after = pick(problem, sums[k], paid[k], rule, constant=constant)
-            scores, found = _split(problem, rows[k], weights[k], bias[k], leaf=shape.is_leaf(k))
+            scores, found = problem.score(weights[k], bias[k])[rows[k]], None
+            if not shape.is_leaf(k):
+                found = splitting_threshold(scores, problem.share[rows[k]], 0.5)
             if found is None:
                 gone |= shape.below(k) - {k}
             else:
@@ -183,64 +155,26 @@ def greedy_tree(
                 paid[upper] = paid[lower] = after
             del sums[k]
         progress(k + 1)
-    return Tree(shape, weights, bias, threshold).without(gone)
-
-
-def _split(
-    problem: Problem, rows: IntArray, weights: FloatArray, bias: float, *, leaf: bool
-) -> tuple[FloatArray, float | None]:
-    """The scores of ``rows`` and the threshold that halves them; None for a leaf, and where all
-    scores are the same."""
-    if leaf:
-        return np.zeros(0), None
-    used = np.flatnonzero(weights)
-    scores = np.empty(len(rows))
-    for part, some in _blocks(problem, rows):
-        of_used = used if isinstance(some, slice) else used[:, None]
-        scores[part] = weights[used] @ problem.columns[of_used, some].astype(np.float64)
-    scores += bias
-    return scores, splitting_threshold(scores, problem.share[rows], 0.5)
+    return Tree(weights, bias, threshold, shape).without(gone)
 
 
 def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     """Second moments of columns, constant and labels over ``rows``, weighted by their share;
     (T + 2, T + 2), symmetric."""
-    from bench_trees.threads import workers
-
     size = problem.trees + 2
     found = np.zeros((size, size))
-    with workers(max(1, threads)) as crew:
-        for _, some in _blocks(problem, rows):
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        for i in range(0, len(rows), BLOCK):
+            some = rows[i : i + BLOCK]
             root = np.sqrt(problem.share[some])
             piece = np.empty((size, len(root)))
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
             piece[-2] = root
             piece[-1] = problem.y[some] * root
-            _add_products(found, piece, crew)
+            add_gram(found, piece, pool)
     lower = np.tril(found)
     full: FloatArray = lower + np.tril(lower, -1).T
     return full
-
-
-def _blocks(problem: Problem, rows: IntArray) -> Iterator[tuple[slice, slice | IntArray]]:
-    """Parts of ``rows``, and where they are: a slice, which copies nothing, if all are meant."""
-    whole = len(rows) == len(problem.y)
-    for i in range(0, len(rows), BLOCK):
-        part = slice(i, min(i + BLOCK, len(rows)))
-        yield part, part if whole else rows[part]
-
-
-def _add_products(sums: FloatArray, piece: FloatArray, crew: Workers) -> None:
-    """Add ``piece @ piece.T`` to the lower triangle of ``sums``, panel by panel."""
-
-    def panels(start: int, stop: int) -> None:
-        for begin in range(start * _PANEL, min(stop * _PANEL, len(piece)), _PANEL):
-            panel = piece[begin : begin + _PANEL]
-            rows = slice(begin, begin + len(panel))
-            sums[rows, :begin] += panel @ piece[:begin].T
-            sums[rows, rows] += panel @ panel.T  # the product with itself: half the work
-
-    crew.run(panels, -(-len(piece) // _PANEL), 1)
 
 
 def pick(
@@ -254,43 +188,23 @@ def pick(
     basis.rest[columns] = np.inf  # the constant is picked first or never
     least = max(rule.tolerance * 0.5 * basis.left, 1e-14 * float(sums[-1, -1]))
     spent = 0.0
-    offer = _Offer(rule, paid.price(problem), spent, least, mass)
-    while (best := offer.best(basis.gains()[:columns])) is not None:
-        if offer.price[best] > 0:
-            spent += float(offer.price[best])
+    while columns:  # a base that found nothing to split on has no trees
+        price, gains = paid.price(problem), basis.gains()[:columns]
+        enough = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
+        enough[spent + price > rule.budget * (1 + 1e-12)] = np.inf
+        worth = np.where(gains >= enough, gains, 0.0)
+        if not (free := worth * (price == 0)).any():  # else the free column with the most gain
+            free = np.divide(worth, price, out=np.zeros(columns), where=price > 0)
+        best = int(free.argmax())
+        if free[best] <= 0:
+            break
+        if price[best] > 0:
+            spent += float(price[best])
             paid = paid.plus(problem, best)
-            offer = _Offer(rule, paid.price(problem), spent, least, mass)
         basis.add(best)
     weights, found = np.zeros(columns + 1), basis.solve()
     weights[basis.picked] = found
     return weights[:-1], float(weights[-1]), paid
-
-
-class _Offer:
-    """What columns cost now, and the least ``gain`` (T,) for which each is worth it; ``free`` is
-    None where every column costs something."""
-
-    def __init__(
-        self, rule: Rule, price: FloatArray, spent: float, least: float, mass: float
-    ) -> None:
-        free = price == 0
-        self.price, self.divisor = price, np.where(free, np.inf, price)
-        self.free = free if free.any() else None
-        self.gain = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
-        if rule.budget < np.inf:
-            self.gain[spent + price > rule.budget * (1 + 1e-12)] = np.inf
-
-    def best(self, gains: FloatArray) -> int | None:
-        """The free column with the most gain, else that with the most gain per cost, if any."""
-        if len(gains) == 0:  # a base that found nothing to split on has no trees
-            return None
-        worth = np.where(gains >= self.gain, gains, 0.0)
-        if self.free is not None:
-            first = int((worth * self.free).argmax())
-            if self.free[first] and worth[first] > 0:
-                return first
-        first = int((worth / self.divisor).argmax())
-        return first if worth[first] > 0 else None
 
 
 class _Basis:

@@ -58,7 +58,7 @@ def initialise(
                 threshold[k] = found
                 pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
         progress(k + 1)
-    return Tree(shape, weights, bias, threshold).without(gone)
+    return Tree(weights, bias, threshold, shape).without(gone)
 
 
 def solve_leaf(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_models.boosting import ensemble_of
-from bench_models.dictionary import dictionary, needs_of, tree_columns
+from bench_models.dictionary import dictionary, tree_columns
 from bench_models.problem import Problem, needed
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
@@ -18,18 +16,14 @@ from bench_core.arrays import Float32Array, FloatArray
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_MOST = 1 << 28
-"""Larger arrays, in bytes, are not left on disk for the next fit."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
     """The T columns: the trees of ``ensemble``, or where that is None features in units of
-    ``scale`` (T,). ``name`` spells what they depend on beside the rows."""
+    ``scale`` (T,)."""
 
     ensemble: Ensemble | None
     scale: FloatArray
-    name: str = ""
 
     def of(self, X: Float32Array, threads: int) -> Float32Array:
         """The columns for rows (n, d), float32 (T, n)."""
@@ -52,21 +46,13 @@ def inputs(
     share = train.weights / train.weights.sum()
     if base is None:
         scale = deviations(train.X, share) if standardise else np.ones(prices.features)
-        found = Inputs(None, scale, f"raw-{standardise}")
-        columns, cost = raw_columns(train.X, scale), np.zeros(prices.features)
-        needs = prices.needs.toarray().T.copy()
+        found, cost = Inputs(None, scale), np.zeros(prices.features)
+        columns, needs = raw_columns(train.X, scale), prices.needs.toarray().T.copy()
     else:
         ensemble = ensemble_of(name, base, context)
-        evaluation = np.append(prices.multiplier, [prices.tree, prices.split])
-        trees = f"trees-{digest(*ensemble.to_state().values(), evaluation)}"
-
-        def walk() -> dict[str, Any]:
-            made = dictionary(ensemble, train.X, share, prices, context.threads)
-            return {"columns": made.columns, "cost": made.tree_cost}
-
-        walked = shared(context, trees, 4 * ensemble.trees * len(train), walk)
-        found = Inputs(ensemble, np.ones(ensemble.trees), trees)
-        columns, cost, needs = walked["columns"], walked["cost"], needs_of(ensemble, prices)
+        made = dictionary(ensemble, train.X, share, prices, context.threads)
+        found, cost = Inputs(ensemble, np.ones(ensemble.trees)), made.tree_cost
+        columns, needs = made.columns, made.needs
     sensor_cost, needs = needed(prices.sensor, needs)
     problem = Problem(
         columns=columns,
@@ -78,23 +64,6 @@ def inputs(
         needs=needs,
     )
     return found, problem
-
-
-def shared(
-    context: FitContext, name: str, size: int, build: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """The arrays of that name, about ``size`` bytes, built once for all fits if not too large."""
-    found = context.shared(name, build) if 0 < size <= _MOST else build()
-    return {key: np.asarray(array) for key, array in found.items()}
-
-
-def digest(*parts: Any) -> str:
-    """A short name for these arrays' type, shape and contents."""
-    h = hashlib.blake2b(digest_size=16)
-    for part in map(np.ascontiguousarray, parts):
-        h.update(f"{part.dtype.str}{part.shape}".encode())
-        h.update(part.reshape(-1).view(np.uint8).data)
-    return h.hexdigest()
 
 
 def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:

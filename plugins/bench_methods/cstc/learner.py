@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import OnTrees
+from bench_models.boosting import TRADEOFF, OnTrees
 from bench_models.descent import DescentSettings
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
@@ -14,15 +14,15 @@ from bench_models.tradeoff import price_of_cost
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
 from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import Inputs, inputs, label_variance
-from bench_methods.cstc.optimise import optimise
 from bench_methods.cstc.serving import finished, pruned, staged
-from bench_methods.cstc.tree import Shape, Tree, TreePenalty, stump
+from bench_methods.cstc.tree import Shape, Tree, TreePenalty, optimise, stump
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
 units, so that rescaled labels change nothing."""
 
 
+@dataclass(frozen=True)
 class TreeOfClassifiers(OnTrees):
     """What the learners share: their inputs, what follows training, and what those that have no
     such parameter do."""
@@ -32,11 +32,16 @@ class TreeOfClassifiers(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    tradeoff: float
-    constant: bool
-    standardise: bool
-    refit: bool = False
-    prune: bool = False
+    base: BudgetedLearner | None = param(
+        "gbrt",
+        "learner whose boosted trees are the inputs; none: the raw features",
+        search=inside(),
+    )
+    tradeoff: float = param(0.2, TRADEOFF, least=0, search=log(1e-3, 3))
+    constant: bool = param(True, "every classifier has a free constant")
+    standardise: bool = param(False, "divide raw features by their standard deviation")
+
+    refit, prune = False, False
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
@@ -77,21 +82,8 @@ class CSTCSingle(TreeOfClassifiers):
 
     name: ClassVar[str] = "cstc-single"
 
-    base: BudgetedLearner | None = param(
-        "gbrt",
-        "learner whose boosted trees are the inputs; none: the raw features",
-        search=inside(),
-    )
-    tradeoff: float = param(
-        0.2,
-        "price of all features in units of the constant's training loss",
-        least=0,
-        search=log(1e-3, 3),
-    )
     rho: float = param(1e-3, "l1 weight, for labels of variance 6", least=0, search=log(1e-4, 0.1))
     refit: bool = param(True, "fit predicting classifiers anew without penalty, zeros kept")
-    constant: bool = param(True, "every classifier has a free constant")
-    standardise: bool = param(False, "divide raw features by their standard deviation")
     cut_off: float = param(1e-4, "smaller weights become exact zeros (1 is a tree's own)", above=0)
     iterations: int = param(
         200, "re-weighted least-squares solutions per classifier, at most", least=1
@@ -150,7 +142,7 @@ class CSTCSingle(TreeOfClassifiers):
             progress=lambda done: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)
-        tree = replace(end.tree, bias=end.tree.bias * unit, threshold=end.tree.threshold * unit)
+        tree = replace(end.model, bias=end.model.bias * unit, threshold=end.model.threshold * unit)
         return tree, {"lambda": price, "objective": end.loss * unit**2}
 
 

@@ -1,4 +1,4 @@
-"""A tree of classifiers, how rows pass through it softly, and the loss that it minimises.
+"""A tree of classifiers, how rows pass through it softly, the loss and its descent, node by node.
 
 Classifiers are numbered so that children follow their parents::
 
@@ -13,14 +13,24 @@ Classifiers are numbered so that children follow their parents::
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from bench_models.descent import (
+    Classifiers,
+    DescentSettings,
+    GatedObjective,
+    Position,
+    improve_in_turns,
+)
 from bench_models.logistic import sigmoid
-from bench_models.problem import Problem, relaxed_cost
+from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_cost
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 _CHUNK = 4_000_000
 """Columns are converted to float64 about this many values at a time (32 MB)."""
@@ -114,24 +124,15 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
-    """A shape with weights (K, T), biases (K,) and thresholds (K,; leaves' mean nothing)."""
+class Tree(Classifiers):
+    """Classifiers in a ``shape``; leaves' thresholds mean nothing."""
 
     shape: Shape
-    weights: FloatArray
-    bias: FloatArray
-    threshold: FloatArray
-
-    def replaced(self, k: int, weights: FloatArray, bias: float, threshold: float) -> Tree:
-        """A copy with another classifier ``k``."""
-        w, b, t = self.weights.copy(), self.bias.copy(), self.threshold.copy()
-        w[k], b[k], t[k] = weights, bias, threshold
-        return replace(self, weights=w, bias=b, threshold=t)
 
     def without(self, gone: set[int]) -> Tree:
         """The tree that is left without these nodes and all below them."""
         shape, kept = self.shape.without(gone)
-        return Tree(shape, self.weights[kept], self.bias[kept], self.threshold[kept])
+        return Tree(self.weights[kept], self.bias[kept], self.threshold[kept], shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,4 +239,152 @@ def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:
 def stump(problem: Problem, value: float) -> Tree:
     """The one classifier that says ``value`` of every row."""
     none = np.zeros((1, problem.trees))
-    return Tree(Shape.balanced(1), none, np.array([value]), np.zeros(1))
+    return Tree(none, np.array([value]), np.zeros(1), Shape.balanced(1))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NodeObjective(GatedObjective):
+    """What node k = (b, constant, theta) changes of eq. 5, square roots as quadratic forms::
+
+        later    (m,)    risk above the gate less that below it, with weight and p
+        fixed    (J,)    of J terminals: fixed + onward @ gate is p^l, the share that ends there
+        onward   (J, m)  with p and the rows' share
+        cost     (J,)    relaxed cost of each terminal's path with the weights ``start`` (c,)
+        price    (J, c)  what b^2 / 2 adds to it
+        l1       (c,)    rho / sigma, which multiplies b^2 / 2
+
+    ``copies`` of the classifier stand behind its upper and lower side. A leaf's gate is 1;
+    ``ridge`` is the quadratic form's diagonal, were every gate half open.
+    """
+
+    copies: FloatArray
+    later: FloatArray
+    fixed: FloatArray
+    onward: FloatArray
+    cost: FloatArray
+    price: FloatArray
+    start: FloatArray
+    l1: FloatArray
+    constant: bool
+
+    def evaluate(
+        self, weights: FloatArray, bias: float, threshold: float
+    ) -> tuple[float, FloatArray, float, float]:
+        """Value, and its derivatives by weights (c,), constant and threshold."""
+        score = weights @ self.columns + (bias if self.constant else 0.0)
+        gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
+        upper, lower = self.copies
+        count = 1.0 + upper * gate + lower * (1.0 - gate)
+        arriving, miss = self.weight * self.reach, score - self.y
+        risk = 0.5 * arriving * miss**2
+        cost = self.cost + 0.5 * (self.price @ (weights**2 - self.start**2))  # lemma 1
+        ending = self.fixed + self.onward @ gate  # p^l
+        value = 0.5 * float(self.l1 @ weights**2)
+        value += float(self.later @ gate)
+        value += float((count * risk).sum())
+        value += self.lam * float(ending @ cost)
+        by_gate = self.later + (upper - lower) * risk + self.lam * (cost @ self.onward)
+        through_gate = by_gate * (self.slope * gate * (1.0 - gate))
+        by_score = count * arriving * miss + through_gate
+        by_weights = self.columns @ by_score
+        by_weights += (self.l1 + self.lam * (ending @ self.price)) * weights
+        by_bias = float(by_score.sum()) if self.constant else 0.0
+        return value, by_weights, by_bias, -float(through_gate.sum())
+
+
+Fitted = Position[Tree, Flow]
+
+
+def node_objective(
+    problem: Problem,
+    penalty: TreePenalty,
+    at: Fitted,
+    k: int,
+    rows: IntArray,
+    columns: IntArray,
+    *,
+    constant: bool,
+) -> NodeObjective:
+    """Eq. 5 around ``at`` as a function of node ``k``; ``columns`` have a weight there."""
+    tree, shape, reach = at.model, at.model.shape, at.rows.reach[k, rows]
+    ends = [end for end in terminals(shape) if end.node in shape.below(k)]
+    fixed, onward = np.zeros(len(ends)), np.zeros((len(ends), len(rows)))
+    for j, end in enumerate(ends):
+        upward, share = _onward(shape, at.rows, k, end, rows)
+        mass = problem.share[rows] * reach * share
+        if upward is not None:
+            onward[j] = mass if upward else -mass
+        fixed[j] = 0.0 if upward else mass.sum()
+    used = [squares(tree, end.node) for end in ends]
+    roots = [auxiliaries(problem, squared) for squared in used]
+    start = tree.weights[k][columns]
+    risks = [_risk(problem, shape, at.rows, child, rows) for _, child in shape.sides(k)]
+    price = np.array([quadratic_price(problem, *z)[columns] for z in roots])
+    l1 = penalty.rho / np.abs(start)
+    return NodeObjective(
+        columns=problem.columns[np.ix_(columns, rows)].astype(np.float64),
+        y=problem.y[rows],
+        weight=problem.weight[rows],
+        reach=reach,
+        copies=copies(shape)[k],
+        later=problem.weight[rows] * reach * (risks[0] - risks[1]),
+        fixed=fixed,
+        onward=onward,
+        cost=np.array([relaxed_cost(problem, squared) for squared in used]),
+        price=price,
+        start=start,
+        l1=l1,
+        ridge=l1 + penalty.lam * ((fixed + 0.5 * onward.sum(axis=1)) @ price),
+        lam=penalty.lam,
+        slope=problem.slope,
+        gated=not shape.is_leaf(k),
+        constant=constant,
+    )
+
+
+def _risk(problem: Problem, shape: Shape, state: Flow, k: int, rows: IntArray) -> FloatArray:
+    """The risk of node ``k`` and all below, for a row that is there, (m,)."""
+    if k == NONE:
+        return np.zeros(len(rows))
+    own = 0.5 * (problem.y[rows] - state.scores[k, rows]) ** 2
+    total: FloatArray = state.risk_count[k, rows] * own
+    if not shape.is_leaf(k):
+        gate = state.gate[k, rows]
+        total += gate * _risk(problem, shape, state, shape.upper[k], rows)
+        total += (1.0 - gate) * _risk(problem, shape, state, shape.lower[k], rows)
+    return total
+
+
+def _onward(
+    shape: Shape, state: Flow, k: int, end: Place, rows: IntArray
+) -> tuple[bool | None, FloatArray]:
+    """Whether the way from node ``k`` to a terminal begins upward (None: ``k`` is a leaf), and the
+    probability that a row which takes this first turn ends there, (m,)."""
+    way = shape.path(end.node)
+    way = way[way.index(k) :]
+    turns = [shape.upper[a] == b for a, b in pairwise(way)]
+    if end.side is not None:
+        turns.append(end.side)
+    share = np.ones(len(rows))
+    for node, up in list(zip(way, turns, strict=False))[1:]:
+        gate = state.gate[node, rows]
+        share = share * (gate if up else 1.0 - gate)
+    return (turns[0] if turns else None), share
+
+
+def optimise(
+    problem: Problem,
+    penalty: TreePenalty,
+    start: Tree,
+    settings: DescentSettings,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Fitted:
+    """Fit the nodes in turns from ``start``; ``progress`` is called with the number of updates."""
+
+    def evaluated(tree: Tree, scores: FloatArray) -> Fitted:
+        rows = flow(problem, tree.shape, tree.threshold, scores)
+        return Position(tree, rows, true_loss(problem, penalty, tree, rows))
+
+    begin = evaluated(start, scores_of(problem.columns, start.weights, start.bias))
+    objective = partial(node_objective, problem, penalty, constant=settings.constant)
+    return improve_in_turns(problem, begin, settings, objective, evaluated, progress)

@@ -18,9 +18,8 @@ time and memory go with the columns that come into use. skglm solves such proble
 a duality gap; it has no softmax.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,59 +37,11 @@ ALL = 1024
 """Most columns that are all in the working set from the start."""
 
 
-class LinearLoss(Protocol):
-    """A loss of K linear scores of k columns; see the module. ``gram`` (k, k) is their G."""
-
-    gram: FloatArray
-    lipschitz: float
-
-    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Derivatives by bias (K,) and weights (K, k)."""
-
-
 class Fitted(NamedTuple):
     """Bias (K,) and weights (K, d)."""
 
     bias: FloatArray
     weights: FloatArray
-
-
-@dataclass(eq=False)
-class Squared:
-    """(y - f)^2 / 2 through G alone."""
-
-    gram: FloatArray
-    cross: FloatArray  # Z'W (y - mean)
-    mean: float
-    lipschitz: float = 1.0
-
-    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The columns have mean 0, so that bias and weights do not meet."""
-        return bias - self.mean, weights @ self.gram - self.cross
-
-
-@dataclass(eq=False)
-class Classes:
-    """Logistic (one output) or softmax loss of ``wanted``, what the probabilities should be."""
-
-    gram: FloatArray
-    z: FloatArray  # (n, k)
-    share: FloatArray  # (n,)
-    wanted: FloatArray  # (n, K)
-    lipschitz: float
-
-    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Z'W (p - wanted)."""
-        off = (probabilities(self.z @ weights.T + bias) - self.wanted) * self.share[:, None]
-        return off.sum(axis=0), off.T @ self.z
-
-
-def probabilities(scores: FloatArray) -> FloatArray:
-    """Of the classes (n, K), or, K = 1, of the second of two."""
-    if scores.shape[1] == 1:
-        return np.asarray(1 / (1 + np.exp(-np.clip(scores, -500, 500))))
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 class Problem:
@@ -113,6 +64,7 @@ class Problem:
         wanted = np.eye(K)[target.astype(np.int64)] if K > 1 else target[:, None]
         self.wanted: FloatArray = wanted  # (n, K)
         self.mean = float(constant[0])
+        self.lipschitz = 1.0 if squared else 0.25 if K == 1 else 0.5
         d = train.X.shape[1]
         self.work_on(np.arange(d if d <= ALL else 0))
 
@@ -121,34 +73,48 @@ class Problem:
         self.columns, self.scale = columns, self.scaling.only(columns)
         gram, cross = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         for rows in blocks(len(self.train)):
-            z = self.scale.columns(np.take(self.train.X[rows], columns, axis=1))
+            z = self._standardised(rows)
             weighted = z * self.share[rows, None]
             gram += weighted.T @ z
             cross += weighted.T @ self.wanted[rows, 0]
-        gram = (gram + gram.T) / 2
-        self.loss: LinearLoss
-        if self.squared:
-            self.loss = Squared(gram, cross, self.mean)
-        else:
-            z = self.scale.columns(np.take(self.train.X, columns, axis=1))
-            lipschitz = 0.25 if self.wanted.shape[1] == 1 else 0.5
-            self.loss = Classes(gram, z, self.share, self.wanted, lipschitz)
+        self.gram, self.cross = (gram + gram.T) / 2, cross
+        # of the squared loss the sums are enough
+        self.z = None if self.squared else self._standardised(slice(None))
+
+    def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Derivatives by bias (K,) and by the working set's weights (K, k)."""
+        if self.z is None:  # columns have mean 0, so that bias and weights do not meet
+            return bias - self.mean, weights @ self.gram - self.cross
+        off = self._off(self.z @ weights.T + bias, slice(None))
+        return off.sum(axis=0), off.T @ self.z
 
     def slopes(self, fitted: Fitted) -> FloatArray:
         """The largest derivative by a weight of each column (d,), its sign dropped; no weight is
         outside the working set."""
         if len(self.columns) == self.train.X.shape[1]:
-            inside = self.loss.gradient(fitted.bias, fitted.weights)[1]
+            inside = self.gradient(fitted.bias, fitted.weights)[1]
             return np.asarray(np.abs(inside).max(axis=0))
         found = np.zeros(fitted.weights.shape)
         for rows in blocks(len(self.train)):
-            X = self.train.X[rows]
-            z = self.scale.columns(np.take(X, self.columns, axis=1))
-            scores = z @ fitted.weights[:, self.columns].T + fitted.bias
-            p = scores - self.mean if self.squared else probabilities(scores)
-            off = (p - self.wanted[rows]) * self.share[rows, None]
-            found += off.T @ self.scaling.columns(X)
+            scores = self._standardised(rows) @ fitted.weights[:, self.columns].T + fitted.bias
+            found += self._off(scores, rows).T @ self.scaling.columns(self.train.X[rows])
         return np.asarray(np.abs(found).max(axis=0))
+
+    def _standardised(self, rows: slice) -> FloatArray:
+        return self.scale.columns(np.take(self.train.X[rows], self.columns, axis=1))
+
+    def _off(self, scores: FloatArray, rows: slice) -> FloatArray:
+        """Derivatives by the scores (m, K) of some rows."""
+        p = scores - self.mean if self.squared else probabilities(scores)
+        return np.asarray((p - self.wanted[rows]) * self.share[rows, None])
+
+
+def probabilities(scores: FloatArray) -> FloatArray:
+    """Of the classes (n, K), or, K = 1, of the second of two."""
+    if scores.shape[1] == 1:
+        return np.asarray(1 / (1 + np.exp(-np.clip(scores, -500, 500))))
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def blocks(n: int) -> Iterator[slice]:
@@ -166,7 +132,7 @@ def minimise(
     while True:
         inside = problem.columns
         part = Fitted(start.bias, start.weights[:, inside])
-        found = _fista(problem.loss, penalty[inside], part, steps, tolerance)
+        found = _fista(problem, penalty[inside], part, steps, tolerance)
         start = Fitted(found.bias, np.zeros_like(start.weights))
         start.weights[:, inside] = found.weights
         outside = np.isfinite(penalty)
@@ -175,7 +141,7 @@ def minimise(
             return start
         size = max(1.0, float(np.abs(found.weights).max(initial=0.0)))
         excess = np.where(outside, problem.slopes(start) - penalty, 0.0)
-        more = np.flatnonzero(excess > tolerance * size * problem.loss.lipschitz)
+        more = np.flatnonzero(excess > tolerance * size * problem.lipschitz)
         if not len(more):
             return start
         strongest = more[np.argsort(-excess[more], kind="stable")[: max(ALL // 4, len(inside))]]
@@ -183,49 +149,35 @@ def minimise(
 
 
 def _fista(
-    loss: LinearLoss, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
+    problem: Problem, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
 ) -> Fitted:
-    """The minimum over the columns of the loss alone."""
-    step = _proximal_step(loss, penalty, tolerance / 10)
-    x, z, t = start, start, 1.0
-    for _ in range(steps):
-        new = step(z)
-        moved = max(
-            float(np.abs(new.weights - z.weights).max(initial=0.0)),
-            float(np.abs(new.bias - z.bias).max()),
-        )
-        size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
-        restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
-        t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
-        momentum = 0.0 if restart else (t - 1) / t_new
-        z = Fitted(
-            new.bias + momentum * (new.bias - x.bias),
-            new.weights + momentum * (new.weights - x.weights),
-        )
-        x, t = new, t_new
-        if moved <= tolerance * size:
-            break
-    return x
-
-
-def _proximal_step(
-    loss: LinearLoss, penalty: FloatArray, tolerance: float
-) -> Callable[[Fitted], Fitted]:
-    """B of the module as a function of Z, over the columns of finite penalty."""
+    """The minimum over the working set."""
     from bench_methods.linear.kernels import descend
 
     inside = np.isfinite(penalty)
     ridge = np.where(penalty > 0, 0.0, RIDGE)[inside]
-    curvature = loss.lipschitz * loss.gram[np.ix_(inside, inside)] + np.diag(ridge)
+    curvature = problem.lipschitz * problem.gram[np.ix_(inside, inside)] + np.diag(ridge)
 
-    def step(z: Fitted) -> Fitted:
-        by_bias, by_weights = loss.gradient(z.bias, z.weights)
+    def step(z: Fitted) -> Fitted:  # B of the module as a function of Z
+        by_bias, by_weights = problem.gradient(z.bias, z.weights)
         weights = z.weights.copy()
         for own, gradient in zip(weights, by_weights, strict=True):
             b = own[inside]
             slope = curvature @ b - gradient[inside] - ridge * b
-            descend(curvature, slope, penalty[inside], b, SWEEPS, tolerance)
+            descend(curvature, slope, penalty[inside], b, SWEEPS, tolerance / 10)
             own[inside] = b
-        return Fitted(z.bias - by_bias / loss.lipschitz, weights)
+        return Fitted(z.bias - by_bias / problem.lipschitz, weights)
 
-    return step
+    x, z, t = start, start, 1.0
+    for _ in range(steps):
+        new = step(z)
+        moved = max(np.abs(own - old).max(initial=0.0) for own, old in zip(new, z, strict=True))
+        size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
+        restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
+        t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
+        momentum = 0.0 if restart else (t - 1) / t_new
+        z = Fitted(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
+        x, t = new, t_new
+        if moved <= tolerance * size:
+            break
+    return x

@@ -17,7 +17,7 @@ from bench_core import Bill, Examples, Features, Prediction, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from bench_core.serving import Program, Step
+    from bench_core.serving import Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,17 +93,19 @@ class ScaledModel(Stored):
         shaped = np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)
         return Prediction(dict(point), shaped, {"path": bill, "model": bill})
 
-    def served(self, step: Step) -> Program:
-        """The one step of a program; a row that buys nothing has its bias for an answer."""
-        from bench_core.serving import Program, Stop, Trees
+    def served(self, bias: FloatArray, **sums: Any) -> Program:
+        """A program of one step, with these columns or kernel; a row that buys nothing has its
+        bias for an answer."""
+        from bench_core.serving import Program, Step, Stop, Trees
 
+        none = np.zeros(0, dtype=np.int64)
         return Program(
-            outputs=len(step.bias),
-            steps=[step],
+            outputs=len(bias),
+            steps=[Step(none, np.zeros(0), none > 0, bias, **sums)],
             trees=Trees.none(),
             multiplier=self.prices.multiplier,
             stops=[Stop(0, {})],
-            nothing=step.bias,
+            nothing=bias,
         )
 
 
@@ -134,7 +136,7 @@ class LinearPath(ScaledModel):
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The scores at a point, for serving."""
-        from bench_core.serving import Columns, Step
+        from bench_core.serving import Columns
 
         place = place_of(point, self.points)
         weights = self.weights[place]
@@ -148,5 +150,4 @@ class LinearPath(ScaledModel):
             mean=self.scaling.mean[feature],
             factor=self.scaling.factor[feature],
         )
-        none = np.zeros(0, dtype=np.int64)
-        return self.served(Step(none, np.zeros(0), none > 0, self.bias[place], columns))
+        return self.served(self.bias[place], columns=columns)

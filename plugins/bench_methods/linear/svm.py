@@ -11,7 +11,7 @@ greedy miser", ICML 2012: one kernel for each descriptor, and one machine on the
 is no trade-off: a row pays for all features.
 
 Equations
-    k(x, v)       bench_methods.linear.svm.Kernels.sums
+    k(x, v)       bench_methods.linear.svm.Kernels.averages
     one machine   bench_methods.linear.svm.RBFSVM._solved
     A, B          bench_models.calibration.platt
 
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 HELD_OUT = 5  # one row in so many calibrates the margins
+_PAIRS = 1 << 22  # of a row and a vector looked at together: 32 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,35 +81,28 @@ class Kernels(Stored):
         columns = np.concatenate([*groups, np.zeros(0, dtype=np.int64)]).astype(np.int64)
         return cls(columns, np.concatenate([[0], np.cumsum(sizes)]), widths.astype(np.float64))
 
-    @property
-    def weight(self) -> float:
-        """That of each kernel in the average."""
-        return 1.0 / max(1, len(self.gamma))
-
-    def sums(self, z: FloatArray, vectors: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Sums over S vectors (S, d) of coefficients (K, S) times the G kernels' sum, (n, K)."""
-        from bench_methods.linear.kernels import kernel_sums
-
-        out = np.zeros((len(z), len(coefficients)))
-        arrays = (z[:, self.columns], vectors[:, self.columns].T, coefficients)
-        rows, pillars, weights = map(np.ascontiguousarray, arrays)
-        kernel_sums(rows, pillars, weights, self.start, self.gamma, out)
-        return out
-
-    def matrix(self, z: FloatArray) -> FloatArray:
-        """The averages between all rows (n, n)."""
+    def averages(self, z: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Of all pairs of a row (n, d) and a vector (S, d), (n, S)."""
         from scipy.spatial.distance import cdist
 
-        total = np.zeros((len(z), len(z)))
+        total = np.zeros((len(z), len(vectors)))
         for g, gamma in enumerate(self.gamma.tolist()):
-            own = z[:, self.columns[self.start[g] : self.start[g + 1]]]
-            total += np.exp(-gamma * cdist(own, own, "sqeuclidean"))
-        return np.asarray(total * self.weight, dtype=np.float64)
+            own = self.columns[self.start[g] : self.start[g + 1]]
+            total += np.exp(-gamma * cdist(z[:, own], vectors[:, own], "sqeuclidean"))
+        return total / max(1, len(self.gamma))
+
+    def scores(self, z: FloatArray, vectors: FloatArray, weights: FloatArray) -> FloatArray:
+        """The averages (n, S) times the weights (K, S): (n, K), a block of rows at a time."""
+        found, size = np.zeros((len(z), len(weights))), max(1, _PAIRS // max(1, len(vectors)))
+        with one_blas_thread():
+            for i in range(0, len(z), size):
+                found[i : i + size] = self.averages(z[i : i + size], vectors) @ weights.T
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class KernelMachine(ScaledModel):
-    """Scores are ``bias`` (K,) plus the kernels' sums over ``vectors`` (S, d); one point.
+    """Scores are ``bias`` (K,) plus kernels with ``vectors`` (S, d) times weights; one point.
 
     Every row reads, and pays for, every feature that varied in training.
     """
@@ -121,15 +115,14 @@ class KernelMachine(ScaledModel):
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """The one prediction."""
         z = self.columns(features)
-        scores = self.kernels.sums(z, self.vectors, self.coefficients) + self.bias
+        scores = self.kernels.scores(z, self.vectors, self.coefficients) + self.bias
         read = np.zeros(self.prices.features, dtype=bool)
         read[self.kernels.columns] = len(self.vectors) > 0
         yield self.prediction({"features": int(read.sum())}, scores, read)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The kernel sums, for serving."""
-        from bench_core.serving import Kernel, Step
-        from bench_methods.linear.kernels import TILE
+        from bench_core.serving import Kernel
 
         kernels, own, kernel = self.kernels, self.kernels.columns, None
         if len(self.vectors):
@@ -140,11 +133,10 @@ class KernelMachine(ScaledModel):
                 start=kernels.start,
                 gamma=kernels.gamma,
                 vectors=np.ascontiguousarray(self.vectors[:, own].T),
-                coefficients=self.coefficients,
-                tile=TILE,
+                coefficients=self.coefficients / max(1, len(kernels.gamma)),
+                tile=256,  # vectors whose distances stay in the nearest cache
             )
-        none = np.zeros(0, dtype=np.int64)
-        return self.served(Step(none, np.zeros(0), none > 0, self.bias, kernel=kernel))
+        return self.served(self.bias, kernel=kernel)
 
 
 @dataclass(frozen=True)
@@ -224,7 +216,7 @@ class RBFSVM:
         if positive[kept].all() or not positive[kept].any():
             return coefficients, intercept
         trial, offset = self._solved(kernels, z, positive, mass, kept)
-        margin = kernels.sums(z[held], z, trial[None, :])[:, 0] + offset
+        margin = kernels.scores(z[held], z, trial[None, :])[:, 0] + offset
         a, b = platt(margin, positive[held], mass[held])
         return a * coefficients, a * intercept + b
 
@@ -241,11 +233,11 @@ class RBFSVM:
             gamma=float(kernels.gamma[0]) if plain else "scale",
             cache_size=500,
         )
-        inputs = chosen[:, kernels.columns] if plain else kernels.matrix(chosen)
+        inputs = chosen[:, kernels.columns] if plain else kernels.averages(chosen, chosen)
         with one_blas_thread():  # products of more than 10000 columns would be shared by threads
             machine.fit(inputs, positive[rows], sample_weight=mass[rows])
         coefficients = np.zeros(len(z))
-        coefficients[rows[machine.support_]] = machine.dual_coef_[0] * kernels.weight
+        coefficients[rows[machine.support_]] = machine.dual_coef_[0]
         return coefficients, float(machine.intercept_[0])
 
 

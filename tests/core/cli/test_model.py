@@ -117,7 +117,7 @@ def test_labels_that_are_text_are_numbered_as_when_training(bench: Run, done: En
     frame.to_csv("text.csv", index=False)
     assert bench("model", "check", "model", "-d", "text.csv").out.splitlines()[1:] == plain
     frame[frame["label"] == "no"].to_csv("half.csv", index=False)
-    assert "1 of 2 classes" in bench("model", "check", "model", "-d", "half.csv").err
+    assert "1 labels, 2 classes" in bench("model", "check", "model", "-d", "half.csv").err
 
 
 def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:

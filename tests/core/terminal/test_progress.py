@@ -7,6 +7,7 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
+from rich.progress import Task
 
 from bench_core.execution.events import Event
 from bench_core.execution.failures import CUT
@@ -150,19 +151,24 @@ def bars(width: int, verbose: bool = False) -> tuple[Bars, StringIO]:
     return Bars(verbose=verbose, console=console), screen
 
 
+def tasks(display: Bars) -> dict[str, Task]:
+    """The bars on the screen by their descriptions."""
+    return {task.description: task for task in display.bars.tasks}
+
+
 def test_the_bar_of_all_jobs_counts_the_running_one_in() -> None:
     display, _ = bars(80)
     with display:
         for event in RUN[:-2]:
             display(event)
-        overall = display.tasks["all jobs"]
+        overall = tasks(display)["all jobs"]
         assert overall.total == 12
         assert overall.completed == 0.5  # 30 of 60 trees of one job
-        assert display.tasks["  fit gbrt on letters"].completed == 30
+        assert tasks(display)["  fit gbrt on letters"].completed == 30
         for event in RUN[-2:]:
             display(event)
-        assert set(display.tasks) == {"all jobs"}  # a finished job gives up its bar
-        assert display.tasks["all jobs"].completed == 2
+        assert set(tasks(display)) == {"all jobs"}  # a finished job gives up its bar
+        assert tasks(display)["all jobs"].completed == 2
 
 
 @pytest.mark.parametrize("width", [20, 100])

@@ -69,7 +69,7 @@ def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge: float) -> No
     model = fitted(AdaptGBRT(f0=Fixed((1.0,) * 4), p_full=0.0, **same), splits)
     miser = fitted(GreedyMiser(l2=0.0, **same), splits).ensemble  # as printed, like ADAPT's
     (pair,) = model.pairs
-    assert pair.gate is None
+    assert pair.gates == [(0.0, 0.0)]
     for name in ARRAYS:
         assert np.array_equal(getattr(pair.classifier.ensemble, name), getattr(miser, name))
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.columns import (
-    RIDGE,
-    Columns,
-)
 from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
-    BestQ,
-    GivenQ,
+    RIDGE,
+    Columns,
     GroupPenalty,
-    Objective,
+    Linear,
+    LinearProblem,
+    Loss,
     fit_in_turns,
     fit_jointly,
     fit_priced,
     logistic,
+    objective,
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
@@ -46,16 +46,29 @@ def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, TrainingRo
     return Columns.of(X, some.share), some
 
 
-@pytest.mark.parametrize("D", DISTANCES)
+def packed_objective(cols: Columns, loss: Loss, price: GroupPenalty) -> Callable[..., Any]:
+    """Of weights and intercept of g, then of f1, in one vector."""
+
+    def value(packed: Any) -> Any:
+        each = packed.reshape(2, -1)
+        found, by = objective(cols, loss, price, Linear(each[:, :-1], each[:, -1]))
+        return found, np.column_stack([by.weights, by.intercepts]).ravel()
+
+    return value
+
+
+@pytest.mark.parametrize("D", [*DISTANCES, None])
 @pytest.mark.parametrize("prices", [SHARED, Prices.additive(np.arange(6.0))])
 def test_the_steps_gradient_is_that_of_finite_differences(D: Any, prices: Prices) -> None:
+    """For a given q, and (None) where q follows the pair."""
     cols, some = columns()
     rng = np.random.default_rng(3)
     price = GroupPenalty.of(prices, 0.1 * prices.sensor, cols)
-    step = Objective(cols, GivenQ(some, rng.uniform(0.05, 0.95, 40), D), price)
-    at = rng.normal(size=14)
-    far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at)
-    assert far < 1e-5 * np.linalg.norm(step(at)[1])
+    problem = LinearProblem(cols, some, F0Limit(0.3), D, price)
+    loss = problem.given(rng.uniform(0.05, 0.95, 40)) if D else problem.best_q
+    step, at = packed_objective(cols, loss, price), rng.normal(size=14)
+    far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at, epsilon=1e-6)
+    assert far < 1e-4 * np.linalg.norm(step(at)[1])
 
 
 def test_the_step_minimises_opt2_as_printed() -> None:
@@ -63,12 +76,13 @@ def test_the_step_minimises_opt2_as_printed() -> None:
     rng = np.random.default_rng(4)
     q, cost = rng.uniform(size=40), np.arange(1.0, 7.0)
     packed = rng.normal(size=14)
-    g, f1 = cols.Z @ packed[:6] + packed[6], cols.Z @ packed[7:13] + packed[13]
+    g, f1 = packed[:6] @ cols.values + packed[6], packed[7:13] @ cols.values + packed[13]
     loss = (1 - q) * (np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g)))
     loss += q * np.log1p(np.exp(-g))
     norms = 0.02 * cost @ np.sqrt(packed[:6] ** 2 + packed[7:13] ** 2)
     price = GroupPenalty.of(Prices.additive(cost), 0.02 * cost, cols)
-    ours = Objective(cols, GivenQ(some, q, KullbackLeibler()), price)(packed)[0]
+    problem = LinearProblem(cols, some, F0Limit(0.3), KullbackLeibler(), price)
+    ours = packed_objective(cols, problem.given(q), price)(packed)[0]
     ridge = RIDGE / 2 * float(packed[:6] @ packed[:6] + packed[7:13] @ packed[7:13])
     assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
 
@@ -89,30 +103,24 @@ def test_features_of_one_sensor_are_one_group() -> None:
 def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int) -> None:
     cols, some = columns(seed=seed)
     price = GroupPenalty.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
-    settled = fit_in_turns(cols, some, F0Limit(p_full), D, price, 15)
+    settled = fit_in_turns(LinearProblem(cols, some, F0Limit(p_full), D, price), 15)
     assert len(settled.objective) > 3
     assert np.diff(settled.objective).max() <= 1e-8
     assert some.mean(settled.q) <= p_full
 
 
-def plain_alternation(problem: Any, iterations: int) -> float:
+def plain_alternation(problem: LinearProblem, iterations: int) -> float:
     """The objective of algorithm 1 with a general solver for (OPT2), run to its end each time."""
-    cols, some, limit, D, price = problem
-    k = len(cols.which)
-    packed = np.zeros(2 * k + 2)
-    start = logistic(cols, some, price)
-    packed[k + 1 :] = np.append(start.weights, start.intercept)
+    cols, pair = problem.columns, problem.begin
     options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6, "maxcor": 20}
-    q = np.zeros(len(some.sign))
+    q = np.zeros(len(problem.rows.sign))
     for _ in range(iterations):
-        g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
-        q = limit.q(D, some, f1, g)
-        step = Objective(cols, GivenQ(some, q, D), price)
-        packed = minimize(step, packed, jac=True, method="L-BFGS-B", options=options).x
-    g, f1 = (cols.Z @ one[:k] + one[k] for one in packed.reshape(2, -1))
-    squares = packed[:k] ** 2 + packed[k + 1 : -1] ** 2
-    ridge = RIDGE / 2 * float(squares.sum())
-    return float(limit.objective(D, some, f1, g, q) + price(squares)[0] + ridge)
+        q = problem.q(pair)
+        step = packed_objective(cols, problem.given(q), problem.price)
+        start = np.column_stack([pair.weights, pair.intercepts]).ravel()
+        found = minimize(step, start, jac=True, method="L-BFGS-B", options=options).x.reshape(2, -1)
+        pair = Linear(found[:, :-1], found[:, -1])
+    return problem.value(pair, q)
 
 
 @pytest.mark.parametrize("D", DISTANCES)
@@ -129,21 +137,12 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D: Any, share: 
     some = TrainingRows(sign, np.full(400, 1 / 400), loss0, bits, np.zeros(400))
     cols = Columns.of(X, some.share)
     price = GroupPenalty.of(Prices.additive(np.ones(7)), np.full(7, share), cols)
-    problem = cols, some, F0Limit(0.4), D, price
+    problem = LinearProblem(cols, some, F0Limit(0.4), D, price)
     turns = 6
     wanted = plain_alternation(problem, turns)
-    assert fit_in_turns(*problem, turns).objective[-1] <= wanted + 1e-4 * wanted
+    assert fit_in_turns(problem, turns).objective[-1] <= wanted + 1e-4 * wanted
     if isinstance(D, KullbackLeibler):
-        assert fit_jointly(*problem).objective[-1] <= wanted + 1e-4 * wanted
-
-
-def test_the_gradient_where_q_follows_the_pair_is_that_of_finite_differences() -> None:
-    cols, some = columns()
-    price = GroupPenalty.of(SHARED, 0.01 * SHARED.sensor, cols)
-    step = Objective(cols, BestQ(some, F0Limit(0.3)), price)
-    at = np.random.default_rng(3).normal(size=14)
-    far = check_grad(lambda w: step(w)[0], lambda w: step(w)[1], at, epsilon=1e-6)
-    assert far < 1e-4 * np.linalg.norm(step(at)[1])
+        assert fit_jointly(problem).objective[-1] <= wanted + 1e-4 * wanted
 
 
 @pytest.mark.parametrize(
@@ -154,11 +153,9 @@ def test_the_value_for_the_best_q_is_the_printed_objective_there(limit: F0Limit)
     g, f1 = np.random.default_rng(5).normal(size=(2, 40))
     q = limit.q(KullbackLeibler(), some, f1, g)
     printed = limit.objective(KullbackLeibler(), some, f1, g, q)
-    assert BestQ(some, limit)(np.stack([g, f1]))[0] == pytest.approx(printed, rel=1e-9)
-
-
-def _last(fit: Any) -> float:
-    return float(fit.objective[-1])
+    cols, _ = columns()
+    problem = LinearProblem(cols, some, limit, KullbackLeibler(), GroupPenalty.none(cols))
+    assert problem.best_q(np.stack([g, f1]))[0] == pytest.approx(printed, rel=1e-9)
 
 
 @pytest.mark.parametrize("share", [1e-4, 0.02])
@@ -167,28 +164,24 @@ def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share: float) -> None
     X = rng.normal(size=(60, 300)).astype(np.float32)
     some = rows(60)
     some.sign[:] = np.where(X[:, 7] + X[:, 120] + 0.3 * rng.normal(size=60) > 0, 1.0, -1.0)
-    cols, prices, widths = Columns.of(X, some.share), Prices.additive(np.ones(300)), []
-
-    def fit(own: Columns, price: GroupPenalty) -> Any:
-        widths.append(len(own.which))
-        return fit_jointly(own, some, F0Limit(0.3), KullbackLeibler(), price)
-
+    cols, prices = Columns.of(X, some.share), Prices.additive(np.ones(300))
     charge = np.full(300, share)
-    found, order = fit_priced(cols, some, KullbackLeibler(), prices, charge, fit)
-    whole = fit(cols, GroupPenalty.of(prices, charge, cols))
-    assert max(widths[:-1]) < 300
+    price = GroupPenalty.of(prices, charge, cols)
+    problem = LinearProblem(cols, some, F0Limit(0.3), KullbackLeibler(), price)
+    found, order = fit_priced(problem, prices, charge, 30)
+    whole = fit_in_turns(problem, 30)
     assert set(order[:2].tolist()) == {7, 120}
     assert sorted(order.tolist()) == list(range(300))
-    assert _last(found) <= _last(whole) * (1 + 5e-3) + 1e-4
+    assert found.objective[-1] <= whole.objective[-1] * (1 + 5e-3) + 1e-4
 
 
 def test_logistic_regression_agrees_with_scikit_learn() -> None:
     cols, some = columns(n=200)
     ours = logistic(cols, some, GroupPenalty.none(cols))
     theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000)
-    theirs.fit(cols.Z, some.sign, sample_weight=200 * some.share)
-    assert ours.weights.tolist() == pytest.approx(theirs.coef_[0].tolist(), abs=1e-3)
-    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
+    theirs.fit(cols.values.T, some.sign, sample_weight=200 * some.share)
+    assert ours.weights[0].tolist() == pytest.approx(theirs.coef_[0].tolist(), abs=1e-3)
+    assert ours.intercepts[0] == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
 def test_columns_are_standardised_and_constant_ones_left_out() -> None:
@@ -196,8 +189,10 @@ def test_columns_are_standardised_and_constant_ones_left_out() -> None:
     cols = Columns.of(X, np.array([0.25, 0.75]))
     assert cols.which.tolist() == [0, 2]
     assert cols.centre.tolist() == [2.5, 1.5]  # a missing cell counts as 0
-    assert (0.25 * cols.Z[0] + 0.75 * cols.Z[1]).tolist() == pytest.approx([0, 0])
-    assert (0.25 * cols.Z[0] ** 2 + 0.75 * cols.Z[1] ** 2).tolist() == pytest.approx([1, 1])
+    assert (0.25 * cols.values[:, 0] + 0.75 * cols.values[:, 1]).tolist() == pytest.approx([0, 0])
+    assert (
+        0.25 * cols.values[:, 0] ** 2 + 0.75 * cols.values[:, 1] ** 2
+    ).tolist() == pytest.approx([1, 1])
     assert cols.only(np.array([2, 1])).which.tolist() == [2]
 
 
@@ -225,7 +220,7 @@ def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() ->
     theirs: list[list[int]] = []
     for c in np.geomspace(1e-3, 1, 40):
         model = LogisticRegression(C=c, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=5000)
-        used = np.flatnonzero(model.fit(cols.Z, y).coef_[0]).tolist()
+        used = np.flatnonzero(model.fit(cols.values.T, y).coef_[0]).tolist()
         if used and used not in theirs:
             theirs.append(used)
     assert [s.tolist() for s in ours[:3]] == theirs[:3]

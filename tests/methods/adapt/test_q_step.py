@@ -11,7 +11,6 @@ from bench_methods.adapt.q_step import (
     KullbackLeibler,
     SquaredLogOdds,
     TrainingRows,
-    sending_price,
     smallest_bias,
 )
 from helpers.adapt_cases import Rule, rows
@@ -82,16 +81,6 @@ def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
     assert smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.3) == 0.0
     bias = smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.15)
     assert bias == pytest.approx(np.log(2), rel=1e-8)
-
-
-@given(st.integers(0, 10_000), st.floats(0.01, 1.0), st.floats(0.1, 40.0), st.floats(0.0, 200.0))
-def test_the_price_of_sending_is_found_from_anywhere(
-    seed: int, p_full: float, size: float, near: float
-) -> None:
-    ahead, share = size * np.random.default_rng(seed).normal(size=9), np.full(9, 1 / 9)
-    found = sending_price(ahead, share, p_full, near)
-    wanted = smallest_bias(lambda b: expit(ahead - b), share, p_full)
-    assert expit(ahead - found).mean() == pytest.approx(expit(ahead - wanted).mean(), abs=1e-6)
 
 
 def test_nobody_is_sent_with_a_limit_of_zero() -> None:

@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
-from bench_methods.adapt.learners import relevance_labels
 from bench_methods.gbrt import GBRT
 from bench_models.calibration import platt
 from helpers.adapt_cases import Fixed, fitted
 
-from bench_core import (
-    Examples,
-    Features,
-    Prices,
-    Queries,
-    Splits,
-    Task,
-)
+from bench_core import Examples, Features, Prices, Queries, Splits, Task
 from bench_core.conformance import task_splits
 
 SMALL = GBRT(trees=5)
@@ -44,6 +36,10 @@ def ranking(n: int = 300, seed: int = 0, sizes: int = 10) -> Splits:
     return Splits(part, part, part, prices=prices, task=Task.RANKING, classes=0)
 
 
+def relevant(part: Examples) -> Examples:
+    return replace(part, y=(part.y >= 1).astype(float))
+
+
 def scores(model: Any, splits: Splits) -> list[np.ndarray]:
     return [p.scores for p in model.predict_path(Features(splits.test.X))]
 
@@ -51,7 +47,7 @@ def scores(model: Any, splits: Splits) -> list[np.ndarray]:
 @learners
 def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
     splits = ranking()
-    two = replace(splits, train=relevance_labels(splits.train, 1))
+    two = replace(splits, train=relevant(splits.train))
     f0 = Fixed((1.0, 0.5, 0.0, 0.0))
     found, alike = (scores(fitted(replace(learner, f0=f0), some), splits) for some in (splits, two))
     for a, b in zip(found, alike, strict=True):
@@ -67,18 +63,17 @@ def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
     model = fitted(replace(learner, f0=Fixed(tuple(weights))), splits)
     own = splits.test.X.astype(float) @ weights
     grown = platt(own, splits.train.y >= 1, np.ones(len(own)))
-    assert (model.calibration.slope, model.calibration.intercept) == pytest.approx(
-        (grown.slope, grown.intercept), rel=1e-5
-    )
-    line = model.calibration.slope * own + model.calibration.intercept
+    assert model.calibration == pytest.approx(grown, rel=1e-5)
+    slope, intercept = model.calibration
+    line = slope * own + intercept
     path = scores(model, splits)
     assert np.array_equal(path[-1], line)
     k, mixed = 0, 0
     for pair in model.pairs:
         f1 = next(iter(pair.classifier.predict_path(splits.test.features))).scores
-        g = None if pair.gate is None else next(iter(pair.gate.predict_path(splits.test.features)))
+        g = next(iter(pair.gate.predict_path(splits.test.features))).scores
         for threshold, _ in pair.gates:
-            sent = np.zeros(len(own), bool) if g is None else g.scores > threshold
+            sent = g > threshold
             assert np.array_equal(path[k], np.where(sent, line, f1))
             mixed += 0 < sent.sum() < len(sent)
             k += 1
@@ -93,9 +88,7 @@ def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
     apart = fitted(made, replace(splits, valid=unseen)).calibration
     own = unseen.X.astype(float) @ weights
     expected = platt(own, unseen.y >= 1, np.ones(len(own)))
-    assert (apart.slope, apart.intercept) == pytest.approx(
-        (expected.slope, expected.intercept), rel=1e-5
-    )
+    assert apart == pytest.approx(expected, rel=1e-5)
     none = Examples(unseen.X[:0], unseen.y[:0], Queries.from_sizes(np.zeros(0, dtype=np.int64)))
     train = fitted(made, replace(splits, valid=none)).calibration
     assert train == fitted(made, splits).calibration  # there both are the same rows
@@ -125,7 +118,7 @@ def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
 def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: Any) -> None:
     """f0 whose line is known: given as log-odds to the binary learner, all scores are the same."""
     splits = ranking(sizes=1)
-    labels = relevance_labels(splits.train, 1)
+    labels = relevant(splits.train)
     two = replace(splits, train=labels, valid=labels, test=labels)
     line = platt(labels.X.astype(float) @ np.array([1.0, 1.0, 0, 0]), labels.y > 0, labels.weights)
     ranked = fitted(replace(learner, f0=Fixed((1.0, 1.0, 0.0, 0.0))), two)
@@ -142,4 +135,3 @@ def test_binary_tasks_have_no_line() -> None:
     splits = task_splits(Task.BINARY)
     model = fitted(QUICK[0], splits)
     assert model.calibration is None
-    assert "f0.line" not in model.state()

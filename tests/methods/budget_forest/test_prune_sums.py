@@ -26,15 +26,7 @@ from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
 from helpers.real_cases import letters
 
-from bench_core import (
-    DiscountGroup,
-    Examples,
-    Prediction,
-    Prices,
-    Task,
-    UsageError,
-    price_list,
-)
+from bench_core import DiscountGroup, Examples, Prediction, Prices, Task, UsageError, price_list
 from bench_core.conformance import check_learner
 from bench_core.contracts import learner_of
 

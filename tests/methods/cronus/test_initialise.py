@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus.cascade import Cascade, CascadePenalty, position
+from bench_methods.cronus.cascade import Cascade, CascadePenalty
 from bench_methods.cronus.initialise import (
     StageCost,
     critical_rho,
@@ -18,7 +18,7 @@ from bench_methods.cronus.initialise import (
 )
 from bench_models.least_squares import Growing, normal_equations, one_blas_thread
 from bench_models.problem import Problem
-from helpers.cronus_cases import problem
+from helpers.cronus_cases import position, problem
 
 from bench_core.arrays import FloatArray
 

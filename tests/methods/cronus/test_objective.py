@@ -6,15 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from bench_methods.cronus.cascade import (
-    Cascade,
-    CascadePenalty,
-    position,
-    stage_objective,
-)
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, stage_objective
 from bench_models.logistic import sigmoid
 from bench_models.problem import Problem
-from helpers.cronus_cases import cascade, problem
+from helpers.cronus_cases import cascade, position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

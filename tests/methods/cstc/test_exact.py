@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.cstc.initialise import initialise
-from bench_methods.cstc.optimise import DescentSettings, optimise
-from bench_methods.cstc.tree import Shape, TreePenalty
+from bench_methods.cstc.tree import Shape, TreePenalty, optimise
+from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from helpers.cstc_cases import cost_and_error, learned, synthetic, tradeoff
 
@@ -51,7 +51,7 @@ def test_the_tree_is_that_of_the_papers_figure(seed: int) -> None:
     start = initialise(
         problem, penalty, shape, upward=0.5, constant=False, cut_off=1e-4, iterations=200
     )
-    tree = optimise(problem, penalty, start, DescentSettings(constant=False)).tree
+    tree = optimise(problem, penalty, start, DescentSettings(constant=False)).model
     root = start.weights[0]
     assert root[:2] == pytest.approx([1.93, 0.91], abs=0.06)
     assert not tree.weights[:3, 2:].any()  # the first two levels buy signs only

@@ -165,7 +165,7 @@ def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:
 
 
 def test_a_row_at_the_threshold_is_served_downwards() -> None:
-    t = Tree(Shape.balanced(2), np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]))
+    t = Tree(np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]), Shape.balanced(2))
     model, serving = raw_model(t, Prices.additive(np.ones(1)))
     X = np.array([[0.25], [np.nextafter(np.float32(0.25), np.float32(1))]], dtype=np.float32)
     scores = list(serving.predict_path(Features(X)))[-1].scores
