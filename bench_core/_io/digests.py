@@ -66,15 +66,6 @@ def code_modules(cls: type, core: tuple[str, ...] = ()) -> list[str]:
     return sorted(name for name in {*homes, *extra} if _file_of(name) is not None)
 
 
-def modules_key(modules: Iterable[str]) -> str:
-    """The ``code_key`` of a class by its ``code_modules``; none of them is imported. Raises
-    ImportError for one that is not here."""
-    for name in (listed := list(modules)):
-        if _file_of(name) is None:
-            raise ImportError(f"No module named {name!r}")
-    return digest([[], _closure(listed, ())])
-
-
 @cache
 def import_key(module: str) -> str:
     """A digest of a module and of the plugin code that it imports, "" where it has no file."""

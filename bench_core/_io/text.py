@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bench_core.errors import InputError
 
@@ -25,10 +25,16 @@ def read_bytes(path: str | Path) -> bytes:
     return content
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    """A file's unpacked content. Raises InputError for one that is unreadable or truncated."""
+    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield file
+
+
 def read_beginning(path: str | Path, size: int) -> bytes:
     """The first ``size`` bytes of a file's unpacked content. Raises InputError as above."""
-    path = Path(path)
-    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with opened(Path(path)) as file:
         return file.read(size)
 
 

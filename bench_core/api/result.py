@@ -23,7 +23,7 @@ from bench_core.leaderboard.board import UNKNOWN, Board, Row
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.statistics.intervals import Interval
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, notices, quality
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Result(RunResult):
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
         with in_python():
             kept = Store(fspath(store))
-            info, ended = kept.info(run), kept.ended(run)
+            info, ended = kept.info(run), kept.trials(run)
         return cls(
             run=info.run,
             store=kept.path,

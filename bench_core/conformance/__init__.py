@@ -18,6 +18,7 @@ or for one object, at parameters that make a fit quick::
 """
 
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from bench_core.conformance import (
@@ -55,10 +56,16 @@ __all__ = [
     "task_splits",
 ]
 
-KINDS = ("learner", "data set", "metric", "cost model", "report")
-
 Found = tuple[str, str]
 """Kind and name of something that a plugin registers."""
+
+_CHECKS: dict[str, ModuleType] = {
+    "learner": learner_checks,
+    "data set": dataset_checks,
+    "metric": metric_checks,
+    "cost model": cost_model_checks,
+    "report": report_checks,
+}
 
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
@@ -89,45 +96,33 @@ def check_report(report: Any) -> None:
 def learner_cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[Case]:
     """Every promise on a small task of each kind that the learner, and all that it stands on, do
     (or of ``tasks``)."""
-    subject, chosen = _subject("learner", learner), _done(learner) if tasks is None else tasks
-    return [
-        Case(subject, check, (learner, splits), task)
-        for task, splits in ((task, task_splits(task)) for task in sorted(map(Task, chosen)))
-        for check in checks_of(learner_checks)
-    ]
+    return _cases("learner", learner, tasks=tasks)
+
+
+def _cases(
+    kind: str, value: Any, source: Source | None = None, tasks: Iterable[Task] | None = None
+) -> list[Case]:
+    """Every check of one plugin's thing, an instance of a kind, on each task that it does."""
+    given: dict[str, tuple[Any, ...]]  # what checks get besides the thing, by task
+    if kind == "learner":
+        done = sorted(map(Task, _done(value) if tasks is None else tasks))
+        given = {task: (task_splits(task),) for task in done}
+    elif kind == "metric":
+        done = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
+        given = {task: (task, task_splits(task).test) for task in done}
+    elif kind == "data set":
+        given = {"": (source or DataFolder(),)}
+    else:
+        given = {"": purchases(value) if kind == "cost model" else finished_run()}
+    cls = type(value)
+    subject = f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
+    checks = checks_of(_CHECKS[kind])
+    return [Case(subject, c, (value, *more), on) for on, more in given.items() for c in checks]
 
 
 def _done(learner: Any) -> frozenset[Task]:
     learner = with_learners(learner)
     return frozenset(learner.tasks).intersection(*map(_done, learner_of(learner).needs()))
-
-
-def _cases(kind: str, value: Any, source: Source | None = None) -> list[Case]:
-    """The cases of one plugin's thing: an instance of one of ``KINDS``."""
-    subject = _subject(kind, value)
-    if kind == "learner":
-        return learner_cases(value)
-    if kind == "data set":
-        given = value, source or DataFolder()
-        return [Case(subject, check, given) for check in checks_of(dataset_checks)]
-    if kind == "cost model":
-        bought = value, *purchases(value)
-        return [Case(subject, check, bought) for check in checks_of(cost_model_checks)]
-    if kind == "report":
-        written = value, *finished_run()
-        return [Case(subject, check, written) for check in checks_of(report_checks)]
-    if metric_of(value).pictures:
-        return []  # there is no small task with pictures
-    return [
-        Case(subject, check, (value, task, task_splits(task).test), task)
-        for task in sorted(map(Task, value.tasks))
-        for check in checks_of(metric_checks)
-    ]
-
-
-def _subject(kind: str, value: Any) -> str:
-    cls = type(value)
-    return f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
 
 
 def chosen_cases(
@@ -167,27 +162,20 @@ def chosen_cases(
 
 def _named(registry: Registry, name: str, kind: str) -> list[Found]:
     """Everything of that name, or all that the plugin of that name registers."""
-    kinds = [kind] if kind else KINDS
+    kinds = [kind] if kind else list(_CHECKS)
     if "learner" in kinds:
         name = registry.learner_name(name)
-    if found := [(k, name) for k in kinds if (k, name) in registry.origin]:
-        return found
-    if own := _given_by(registry, name):
-        return own
-    for plugin in registry.plugins:
-        if plugin.name == name and plugin.error:
-            raise UsageError(f"plugin {name} does not load: {plugin.error}")
-    known = {n for k, n in registry.origin if k in kinds} | {p.name for p in registry.plugins}
-    raise UsageError(registry.unknown(kind or "name", name, known))
+    found = [(k, name) for k in kinds if (k, name) in registry.origin] or _given_by(registry, name)
+    if not found:
+        known = {n for k, n in registry.origin if k in kinds} | {p.name for p in registry.plugins}
+        raise UsageError(registry.unknown(kind or "name", name, known))
+    return found
 
 
 def _given_by(registry: Registry, plugin: str) -> list[Found]:
     """Everything that a plugin, or a module, registers."""
-    return [
-        (kind, name)
-        for (kind, name), info in registry.origin.items()
-        if plugin in (info.name, info.module) and kind in KINDS
-    ]
+    owners = registry.origin.items()
+    return [pair for pair, p in owners if plugin in (p.name, p.module) and pair[0] in _CHECKS]
 
 
 def _made(registry: Registry, kind: str, name: str, table: dict[str, Any]) -> Iterable[Any]:
@@ -199,10 +187,8 @@ def _made(registry: Registry, kind: str, name: str, table: dict[str, Any]) -> It
         return learners
     if kind == "data set":
         return expand(registry.dataset(name), table, registry, f"data set {name}")
-    if kind == "metric":
-        return [registry.metrics[name]]
-    if kind == "report":
-        return [registry.reports[name]]
+    if kind != "cost model":
+        return [registry.metrics[name] if kind == "metric" else registry.reports[name]]
     cls: Any = registry.cost_models[name]
     try:
         return [cls.from_options(prices(), table, int)]  # of features that are called 0 to 9

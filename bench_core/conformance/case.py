@@ -20,16 +20,15 @@ Check = Callable[..., None]
 FIRST = ("check_members", "check_contract", "check_splits", "check_values", "check_bills")
 """Checks without which no other one of the same plugin on the same task means anything."""
 
-_REMEDY = "Remedy:"
-
 
 class ConformanceError(AssertionError):
-    """A plugin breaks a promise; the message says what was seen. ``fix`` takes the place of the
-    check's own remedy."""
+    """A plugin breaks a promise; the message says what was seen."""
 
-    def __init__(self, seen: str, fix: str = "") -> None:
-        super().__init__(seen)
-        self.fix = fix
+
+def expect(holds: Any, seen: str) -> None:
+    """Raise ConformanceError with what was seen, unless the promise holds."""
+    if not holds:
+        raise ConformanceError(seen)
 
 
 def checks_of(module: ModuleType) -> list[Check]:
@@ -39,7 +38,7 @@ def checks_of(module: ModuleType) -> list[Check]:
 
 def promise_of(check: Check) -> tuple[str, str]:
     """The promise of a check, and its remedy."""
-    expected, _, remedy = (check.__doc__ or "").partition(_REMEDY)
+    expected, _, remedy = (check.__doc__ or "").partition("Remedy:")
     return one_line(expected), one_line(remedy)
 
 
@@ -61,17 +60,19 @@ class Case:
         """Three lines: what was seen, what was expected, how to fix it; "" where it holds."""
         try:
             self.check(*self.arguments)
-        except Exception as error:
-            expected, remedy = promise_of(self.check)
-            fix = getattr(error, "fix", "") or remedy
-            seen = f"{self.name}: {one_line(_seen(error))}"
-            return f"{seen}\n  expected: {expected}\n  to fix: {fix}"
-        return ""
+        except (ConformanceError, ContractError, StateError, BenchError) as error:
+            seen = str(error)
+        except Exception as error:  # of the plugin: with the place of the fault
+            seen = fault_of(error) or f"{type(error).__name__}: {error}"
+        else:
+            return ""
+        expected, remedy = promise_of(self.check)
+        return f"{self.name}: {one_line(seen)}\n  expected: {expected}\n  to fix: {remedy}"
 
     def __call__(self) -> None:
         """Run it; ConformanceError with those lines where the promise is broken."""
         if fault := self.fault():
-            raise ConformanceError(f"{self.subject}: {fault}") from None
+            raise ConformanceError(f"{self.subject}: {fault}")
 
 
 def examine(cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
@@ -79,24 +80,14 @@ def examine(cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
     and task are left out."""
     given_up: set[tuple[str, str]] = set()
     for case in cases:
-        where = case.subject, case.on
-        if where in given_up:
-            continue
-        fault = case.fault()
-        if fault and case.check.__name__ in FIRST:
-            given_up.add(where)
-        yield case, fault
+        if (case.subject, case.on) not in given_up:
+            fault = case.fault()
+            if fault and case.check.__name__ in FIRST:
+                given_up.add((case.subject, case.on))
+            yield case, fault
 
 
 def run_all(cases: Iterable[Case]) -> None:
     """Run cases; ConformanceError with the lines of each that fails."""
-    faults = [fault for _, fault in examine(cases) if fault]
-    if faults:
+    if faults := [fault for _, fault in examine(cases) if fault]:
         raise ConformanceError("\n".join(faults))
-
-
-def _seen(error: Exception) -> str:
-    """The error of a check, or of the plugin under it with the place of the fault."""
-    if isinstance(error, ConformanceError | ContractError | StateError | BenchError):
-        return str(error)
-    return fault_of(error) or f"{type(error).__name__}: {error}"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.conformance.case import ConformanceError
+from bench_core.conformance.case import expect
 from bench_core.conformance.tasks import drawn_queries
 from bench_core.contracts import check
 from bench_core.costs.bill import Acquired, Bill
@@ -33,13 +33,12 @@ def check_bills(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """
     for of in (None, queries):
         bill = _bill(costs, bought, of)
-        if not (np.isfinite(bill) & (bill >= 0)).all():
-            raise ConformanceError("a bill is negative or not finite")
-    if _bill(costs, np.zeros_like(bought), queries).any():
-        raise ConformanceError("buying nothing costs something")
-    every = _bill(costs, np.ones((1, costs.sensors), dtype=bool), None)
-    if not np.isclose(every[0], costs.everything, rtol=ROUNDING):
-        raise ConformanceError(f"everything costs {every[0]:g}, not {costs.everything:g}")
+        expect((np.isfinite(bill) & (bill >= 0)).all(), "a bill is negative or not finite")
+    nothing = _bill(costs, np.zeros_like(bought), queries)
+    expect(not nothing.any(), "buying nothing costs something")
+    every = _bill(costs, np.ones((1, costs.sensors), dtype=bool), None)[0]
+    alike = np.isclose(every, costs.everything, rtol=ROUNDING)
+    expect(alike, f"everything costs {every:g}, not {costs.everything:g}")
 
 
 def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -52,8 +51,8 @@ def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> No
     less_cost, more_cost = (
         np.add.reduceat(_bill(costs, mask, queries), starts) for mask in (bought, more)
     )
-    if (more_cost < less_cost * (1 - ROUNDING)).any():
-        raise ConformanceError("with more sensors a query costs less")
+    never_less = (more_cost >= less_cost * (1 - ROUNDING)).all()
+    expect(never_less, "with more sensors a query costs less")
 
 
 def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -64,8 +63,8 @@ def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
     whole = _bill(costs, bought, queries)
     for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         alone = _bill(costs, bought[a:b], Queries(np.array([0, b - a])))
-        if not np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0):
-            raise ConformanceError("a query by itself is billed differently than among others")
+        alike = np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0)
+        expect(alike, "a query by itself is billed differently than among others")
 
 
 def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -73,9 +72,8 @@ def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
 
     Remedy: put all that feature_cost uses into state(), and read it in from_state().
     """
-    again = from_json(to_json(costs))
-    if not np.array_equal(_bill(again, bought, queries), _bill(costs, bought, queries)):
-        raise ConformanceError("rebuilt from its state it bills differently")
+    one, two = (_bill(c, bought, queries) for c in (from_json(to_json(costs)), costs))
+    expect(np.array_equal(one, two), "rebuilt from its state it bills differently")
 
 
 def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -86,16 +84,16 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """
     X = np.zeros((ROWS, costs.features), dtype=np.float32)
     prices = costs.surrogate(Examples(X, np.zeros(ROWS), queries))
-    if not isinstance(prices, SensorPrices):
-        raise ConformanceError(f"surrogate gives {prices!r}, not SensorPrices")
-    if not same_sensors(prices, costs):
-        raise ConformanceError("its features need other sensors than those of the surrogate")
+    given = isinstance(prices, SensorPrices)
+    expect(given, f"surrogate gives {prices!r}, not SensorPrices")
+    alike = same_sensors(prices, costs)
+    expect(alike, "its features need other sensors than those of the surrogate")
     half = np.arange(costs.sensors) % 2 == 0
     whole, one, two = (_bill(costs, m, queries) for m in (bought, bought & half, bought & ~half))
-    if prices is costs and not np.allclose(whole, one + two, rtol=ROUNDING):
-        worst = int(np.abs(whole - one - two).argmax())
-        parts = f"{one[worst]:g} and {two[worst]:g}"
-        raise ConformanceError(f"parts that cost {parts} cost {whole[worst]:g} together")
+    worst = int(np.abs(whole - one - two).argmax())
+    parts = f"{one[worst]:g} and {two[worst]:g}"
+    adds_up = prices is not costs or np.allclose(whole, one + two, rtol=ROUNDING)
+    expect(adds_up, f"parts that cost {parts} cost {whole[worst]:g} together")
 
 
 def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:

@@ -1,12 +1,11 @@
 """The promises of data sets, one function each, given the data set and where its files are."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from bench_core.conformance.case import ConformanceError
+from bench_core.conformance.case import expect
 from bench_core.contracts import check, dataset_of, labels_fault, shapes_fault
 from bench_core.data import Examples
 from bench_core.datasets.cache import fingerprint
@@ -30,8 +29,7 @@ def check_title(dataset: Any, source: Any) -> None:
 
     Remedy: write ``title = "..."`` in the class.
     """
-    if not dataset_of(dataset).title.strip():
-        raise ConformanceError(f"{dataset.name} has no title")
+    expect(dataset_of(dataset).title.strip(), f"{dataset.name} has no title")
 
 
 def check_splits(dataset: Any, source: Any) -> None:
@@ -39,8 +37,8 @@ def check_splits(dataset: Any, source: Any) -> None:
 
     Remedy: return Splits(train, valid, test, prices=price_list(costs), ...), a cost per column.
     """
-    if fault := shapes_fault(_splits(dataset, source)):
-        raise ConformanceError(fault)
+    fault = shapes_fault(_splits(dataset, source))
+    expect(not fault, fault)
 
 
 def check_cells(dataset: Any, source: Any) -> None:
@@ -51,10 +49,8 @@ def check_cells(dataset: Any, source: Any) -> None:
     """
     splits = _splits(dataset, source)
     for part in (splits.train, splits.valid, splits.test):
-        if part.X.dtype != np.float32:
-            raise ConformanceError(f"features X are {part.X.dtype}")
-        if np.isinf(part.X).any():
-            raise ConformanceError("a cell of X is infinite")
+        expect(part.X.dtype == np.float32, f"features X are {part.X.dtype}")
+        expect(not np.isinf(part.X).any(), "a cell of X is infinite")
 
 
 def check_labels(dataset: Any, source: Any) -> None:
@@ -65,10 +61,10 @@ def check_labels(dataset: Any, source: Any) -> None:
     so that each part has all; give ranking rows their Queries.
     """
     splits = _splits(dataset, source)
-    if fault := labels_fault(dataset.task, splits):
-        raise ConformanceError(fault)
-    if len(lack := np.setdiff1d(np.arange(splits.classes), splits.train.y)):
-        raise ConformanceError(f"no training row has class {lack[0]}")
+    fault = labels_fault(dataset.task, splits)
+    expect(not fault, fault)
+    lacking = np.setdiff1d(np.arange(splits.classes), splits.train.y)
+    expect(not len(lacking), f"no training row has class {lacking[:1]}")
 
 
 def check_disjoint(dataset: Any, source: Any) -> None:
@@ -82,8 +78,8 @@ def check_disjoint(dataset: Any, source: Any) -> None:
     chance = _share(known[half:], known[:half])
     for name in ("valid", "test"):
         share = _share(_rows(getattr(splits, name)), known)
-        if share > 2 * chance + STRAY:
-            raise ConformanceError(f"{share:.0%} of the {name} rows are training rows too")
+        few = share <= 2 * chance + STRAY
+        expect(few, f"{share:.0%} of the {name} rows are training rows too")
 
 
 def check_repeatable(dataset: Any, source: Any) -> None:
@@ -91,12 +87,12 @@ def check_repeatable(dataset: Any, source: Any) -> None:
 
     Remedy: draw from np.random.default_rng(seed), and name in ``depends_on`` what changes arrays.
     """
-    first = fingerprint(_splits(dataset, source))
-    last = {"seed": 1, "fold": dataset_of(dataset).folds - 1}
-    others = {k: v for k, v in last.items() if k not in dataset_of(dataset).depends_on}
-    again = {"seed": 0, "fold": 0} | others
-    if fingerprint(dataset.prepare(source, "quick", **again)) != first:
-        raise ConformanceError(f"prepared again with {others}, its arrays differ")
+    whole = dataset_of(dataset)
+    others = {"seed": 1, "fold": whole.folds - 1}
+    others = {name: value for name, value in others.items() if name not in whole.depends_on}
+    again = dataset.prepare(source, "quick", **{"seed": 0, "fold": 0, **others})
+    alike = fingerprint(again) == fingerprint(_splits(dataset, source))
+    expect(alike, f"prepared again with {others}, its arrays differ")
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +107,6 @@ def _rows(part: Examples) -> list[bytes]:
     return [row.tobytes() for row in np.asarray(part.X, dtype=np.float32)]
 
 
-def _share(rows: Sequence[bytes], known: Sequence[bytes]) -> float:
+def _share(rows: list[bytes], known: list[bytes]) -> float:
     """The share of rows that stand among others."""
-    seen = set(known)
-    return sum(row in seen for row in rows) / max(1, len(rows))
+    return sum(map(set(known).__contains__, rows)) / max(1, len(rows))

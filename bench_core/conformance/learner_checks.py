@@ -6,7 +6,7 @@ refuse by a UsageError or InputError.
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,18 @@ from typing import Any
 import numpy as np
 
 from bench_core.class_names import decode, encode
-from bench_core.conformance.case import ConformanceError
-from bench_core.conformance.tasks import fit, fitted, sealed, with_copies, with_learners
+from bench_core.conformance.case import ConformanceError, expect
+from bench_core.conformance.tasks import (
+    fit,
+    fitted,
+    sealed,
+    task_splits,
+    with_copies,
+    with_learners,
+)
 from bench_core.contracts import check
 from bench_core.costs.model import price_list
-from bench_core.data import Examples, Features, Queries
+from bench_core.data import Examples, Features, Queries, Task
 from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
 from bench_core.execution.predict import PredictedPath, gather, predict_split, units
@@ -47,18 +54,15 @@ def check_parameters(learner: Any, splits: Splits) -> None:
     cls = type(learner)
     check(cls, CompleteLearner, cls.__name__)
     if not is_dataclass(learner):
-        if vars(learner):
-            raise ConformanceError("it holds values and is not a frozen dataclass")
+        expect(not vars(learner), "it holds values and is not a frozen dataclass")
         return
-    for attribute in {"name", "tasks"}.intersection(f.name for f in fields(learner)):
-        raise ConformanceError(f"{attribute} must be a ClassVar of the class")
+    wrong = {"name", "tasks"}.intersection(f.name for f in fields(learner))
+    expect(not wrong, f"{' and '.join(wrong)} must be a ClassVar of the class")
     for p in parameters(cls):
-        if not p.doc:
-            raise ConformanceError(f"parameter {p.name} has no documentation: use param()")
+        expect(p.doc, f"parameter {p.name} has no documentation: use param()")
     learner = with_learners(learner)
     json.dumps(as_json(learner))
-    if decode(encode(learner)) != learner:
-        raise ConformanceError("it does not come back equal from its JSON form")
+    expect(decode(encode(learner)) == learner, "it does not come back equal from its JSON form")
 
 
 def check_contract(learner: Any, splits: Splits) -> None:
@@ -89,12 +93,11 @@ def check_arrays(learner: Any, splits: Splits) -> None:
         given = prediction.scores, prediction.bills["path"].acquired.bits
         kept.append((prediction.point, given, [np.array(array) for array in given]))
     for point, given, then in kept:
-        if not all(map(np.array_equal, given, then)):
-            raise ConformanceError(f"the prediction at {dict(point)} changed later")
-    if own.X.tobytes() != features.X.tobytes():
-        raise ConformanceError("predict_path changes the features")
-    if [a.tobytes() for a in (prices.sensor, prices.needed)] != before:
-        raise ConformanceError("it changes the prices")
+        same = all(map(np.array_equal, given, then))
+        expect(same, f"the prediction at {dict(point)} changed later")
+    expect(own.X.tobytes() == features.X.tobytes(), "predict_path changes the features")
+    after = [a.tobytes() for a in (prices.sensor, prices.needed)]
+    expect(after == before, "it changes the prices")
 
 
 def check_state(learner: Any, splits: Splits) -> None:
@@ -151,7 +154,7 @@ def check_unpaid_cells(learner: Any, splits: Splits) -> None:
     test, prices, classes = splits.test, splits.prices, splits.classes
     found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
     if found.word == "failed":
-        raise ConformanceError(f"{found.reason}{_feature_read(blind, splits)}")
+        raise ConformanceError(f"{found.reason}{_feature_read(model, splits)}")
 
 
 def check_rescaled_costs(learner: Any, splits: Splits) -> None:
@@ -178,17 +181,12 @@ def check_tradeoff(learner: Any, splits: Splits) -> None:
     """
     if not isinstance(getattr(learner, "tradeoff", None), float | int):
         return
-    spent = []
-    for tradeoff in (0.0, HUGE):
-        try:
-            model = fit(replace(learner, tradeoff=tradeoff), splits)
-        except (BenchError, ValueError) as error:
-            raise ConformanceError(f"with tradeoff {tradeoff:g}: {error}") from error
-        spent.append(float(_path(model, splits).cost[-1].mean()))
-    if spent[1] > spent[0] * (1 + TOLERANCE):
-        raise ConformanceError(
-            f"its cost is {spent[0]:g} with tradeoff 0, {spent[1]:g} with {HUGE:g}"
-        )
+    free, costly = (
+        float(_path(fit(replace(learner, tradeoff=tradeoff), splits), splits).cost[-1].mean())
+        for tradeoff in (0.0, HUGE)
+    )
+    cheaper = costly <= free * (1 + TOLERANCE)
+    expect(cheaper, f"its cost is {free:g} with tradeoff 0, {costly:g} with {HUGE:g}")
 
 
 def check_multiplicity(learner: Any, splits: Splits) -> None:
@@ -217,12 +215,10 @@ def check_poor_features(learner: Any, splits: Splits) -> None:
 
     def spoil(part: Examples) -> Examples:
         X = np.array(part.X)
-        X[:, 0] = np.nan
-        X[:, 1] = 1
-        X[:8] = np.nan
+        X[:, 0], X[:, 1], X[:8] = np.nan, 1, np.nan
         return replace(part, X=sealed(X))
 
-    _copes(learner, _changed(splits, spoil))
+    _copes(learner, splits, spoil)
 
 
 def check_one_class(learner: Any, splits: Splits) -> None:
@@ -230,8 +226,7 @@ def check_one_class(learner: Any, splits: Splits) -> None:
 
     Remedy: give scores of a column for every class of ``context.classes``, also one without rows.
     """
-    y = sealed(np.zeros(len(splits.train)))
-    _copes(learner, replace(splits, train=replace(splits.train, y=y)))
+    _copes(learner, splits, lambda part: replace(part, y=sealed(np.zeros(len(part)))), ["train"])
 
 
 def check_few_rows(learner: Any, splits: Splits) -> None:
@@ -246,7 +241,7 @@ def check_few_rows(learner: Any, splits: Splits) -> None:
         queries = None if part.queries is None else Queries.from_sizes(np.array([len(rows)]))
         return Examples(sealed(part.X[rows]), sealed(part.y[rows]), queries)
 
-    _copes(learner, _changed(splits, keep, ("train", "valid")))
+    _copes(learner, splits, keep, ["train", "valid"])
 
 
 def check_wide_data(learner: Any, splits: Splits) -> None:
@@ -261,7 +256,26 @@ def check_wide_data(learner: Any, splits: Splits) -> None:
         return replace(part, X=sealed(more.astype(np.float32)))
 
     prices = price_list(np.ones(WIDE), split=0.25)
-    _copes(learner, replace(_changed(splits, widen), prices=prices, feature_names=()))
+    _copes(learner, splits, widen, prices=prices, feature_names=())
+
+
+def _copes(
+    learner: Any,
+    splits: Splits,
+    change: Callable[[Examples], Examples],
+    names: Sequence[str] = SPLITS,
+    **more: Any,
+) -> None:
+    """Fit and predict on a few rows, some parts of which are changed; a learner that refuses the
+    data in one line keeps the promise."""
+    few = task_splits(splits.task or Task.BINARY, FEW)
+    more |= {name: change(getattr(few, name)) for name in names}
+    few = replace(few, **more)
+    try:
+        model = fit(learner, few)
+    except BenchError:
+        return
+    _path(model, few)
 
 
 def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath:
@@ -269,63 +283,35 @@ def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath
 
 
 def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) -> None:
-    if one.points != two.points:
-        raise ConformanceError(f"{how}: its path is different")
+    expect(one.points == two.points, f"{how}: its path is different")
     for name in ("scores", "cost"):
         a, b = getattr(one, name), getattr(two, name)
         far = np.abs(a - b).max(initial=0.0)
-        if far > tolerance * np.abs(a).max(initial=0.0):
-            raise ConformanceError(f"{how}: its {name} differ by up to {far:.3g}")
+        near = far <= tolerance * np.abs(a).max(initial=0.0)
+        expect(near, f"{how}: its {name} differ by up to {far:.3g}")
 
 
 def _compares_rows(learner: Any, splits: Splits) -> bool:
     """True where a row by itself is answered otherwise than among its query's."""
-    features = splits.test.features
-    if features.queries is None:
-        return False
-    model = fitted(learner, splits)
+    features, model = splits.test.features, fitted(learner, splits)
     alone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
     pairs = zip(model.predict_path(features), model.predict_path(alone), strict=True)
-    return any(not np.allclose(a.scores, b.scores, rtol=TOLERANCE) for a, b in pairs)
+    among_others = features.queries is not None
+    return among_others and any(not np.allclose(a.scores, b.scores, TOLERANCE) for a, b in pairs)
 
 
 def _feature_read(model: Any, splits: Splits) -> str:
-    """The feature that a model reads unpaid, found by hiding one at a time, or ""."""
-    features, n = splits.test.features, len(splits.test)
-    before = [
-        (np.array(p.scores), p.bills["path"].acquired.rows(n).unpack())
-        for p in model.predict_path(features)
-    ]
-    for p, (scores, bought) in [*enumerate(before)][:: max(1, len(before) - 1)]:
-        unpaid = ~readable(bought, splits.prices)
-        for j in range(features.X.shape[1]):
-            X = features.X.copy()
-            X[unpaid[:, j], j] = features.X[::-1][unpaid[:, j], j]
-            after = list(model.predict_path(Features(X, features.queries)))
-            if not np.array_equal(scores, after[p].scores):
-                return f"; it reads feature {splits.names[j]} (column {j}) unpaid"
+    """The feature that a model reads unpaid at its first point, found by hiding one at a time, or
+    ""."""
+    features = splits.test.features
+    first = next(iter(model.predict_path(features)))
+    scores = np.array(first.scores)
+    bought = first.bills["path"].acquired.rows(len(features)).unpack()
+    unpaid = ~readable(bought, splits.prices)
+    for j in range(features.X.shape[1]):
+        X = features.X.copy()
+        X[unpaid[:, j], j] = features.X[::-1][unpaid[:, j], j]
+        after = next(iter(model.predict_path(Features(X, features.queries))))
+        if not np.array_equal(scores, after.scores):
+            return f"; it reads feature {splits.names[j]} (column {j}) unpaid"
     return ""
-
-
-def _copes(learner: Any, splits: Splits) -> None:
-    """Fit and predict; a learner that refuses the data in one line keeps the promise."""
-    try:
-        model = fit(learner, splits)
-    except BenchError:
-        return
-    _path(model, splits)
-
-
-def _changed(
-    splits: Splits, change: Callable[[Examples], Examples], names: tuple[str, ...] = SPLITS
-) -> Splits:
-    """The splits with these parts cut to a few rows and then changed."""
-    few: dict[str, Any] = {name: change(_few(getattr(splits, name))) for name in names}
-    return replace(splits, **few)
-
-
-def _few(part: Examples) -> Examples:
-    if part.queries is None:
-        return Examples(part.X[:FEW], part.y[:FEW])
-    queries = part.queries.select(0, min(FEW // 5, len(part.queries)))
-    return Examples(part.X[: queries.rows], part.y[: queries.rows], queries)

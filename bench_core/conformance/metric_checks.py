@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.conformance.case import ConformanceError
+from bench_core.conformance.case import expect
 from bench_core.conformance.tasks import CLASSES, with_copies
 from bench_core.contracts import check, metric_of
 from bench_core.data import Examples, Queries, Task
@@ -29,15 +29,13 @@ def check_values(metric: Any, task: Task, examples: Examples) -> None:
     Remedy: return MetricValues(values, weights), not their mean; weigh by 0 what cannot be judged.
     """
     found = _judged(metric, _scores(task, examples), examples)
-    if not isinstance(found, MetricValues):
-        raise ConformanceError(f"values() of {metric.name} gives {found!r}, not MetricValues")
+    given = isinstance(found, MetricValues)
+    expect(given, f"values() of {metric.name} gives {found!r}, not MetricValues")
     values, weights = np.asarray(found.values), np.asarray(found.weights)
-    if values.ndim != 1 or values.shape != weights.shape:
-        raise ConformanceError(f"{values.shape} values and {weights.shape} weights")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ConformanceError("a weight is negative or not finite")
-    if not np.isfinite(values[weights > 0]).all():
-        raise ConformanceError("a value is not finite")
+    one_each = values.ndim == 1 and values.shape == weights.shape
+    expect(one_each, f"{values.shape} values and {weights.shape} weights")
+    expect((np.isfinite(weights) & (weights >= 0)).all(), "a weight is negative or not finite")
+    expect(np.isfinite(values[weights > 0]).all(), "a value is not finite")
 
 
 def check_repeatable(metric: Any, task: Task, examples: Examples) -> None:
@@ -48,10 +46,8 @@ def check_repeatable(metric: Any, task: Task, examples: Examples) -> None:
     scores = _scores(task, examples)
     before = scores.tobytes()
     first, again = (_judged(metric, scores, examples) for _ in range(2))
-    if scores.tobytes() != before:
-        raise ConformanceError("it changes the scores")
-    if not np.array_equal(first.values, again.values):
-        raise ConformanceError("judged twice, the values differ")
+    expect(scores.tobytes() == before, "it changes the scores")
+    expect(np.array_equal(first.values, again.values), "judged twice, the values differ")
 
 
 def check_ties(metric: Any, task: Task, examples: Examples) -> None:
@@ -64,8 +60,8 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
     moved = Examples(examples.X[order], examples.y[order], examples.queries)
     one = _judged(metric, scores, examples).mean
     two = _judged(metric, scores[order], moved).mean
-    if not _alike(one, two) and "stable" not in metric.name:
-        raise ConformanceError(f"{one!r} in one order of the rows, {two!r} in another")
+    if "stable" not in metric.name:
+        _expect_alike(one, two, f"{one!r} in one order of the rows, {two!r} in another")
 
 
 def check_copies(metric: Any, task: Task, examples: Examples) -> None:
@@ -77,8 +73,7 @@ def check_copies(metric: Any, task: Task, examples: Examples) -> None:
     scores = _scores(task, examples)
     rows = np.repeat(np.arange(len(weighted)), np.asarray(weighted.multiplicity))
     one, two = _judged(metric, scores, weighted).mean, _judged(metric, scores[rows], physical).mean
-    if not _alike(one, two):
-        raise ConformanceError(f"{one!r} with multiplicities, {two!r} with copies")
+    _expect_alike(one, two, f"{one!r} with multiplicities, {two!r} with copies")
 
 
 def check_direction(metric: Any, task: Task, examples: Examples) -> None:
@@ -89,8 +84,8 @@ def check_direction(metric: Any, task: Task, examples: Examples) -> None:
     y = examples.y
     right = np.eye(CLASSES)[y.astype(int)] if task == Task.MULTICLASS else y - y.mean()
     best, worst = (_judged(metric, scores, examples).mean for scores in (right, -right))
-    if best < worst if metric.higher_is_better else best > worst:
-        raise ConformanceError(f"labels as scores give {best:.6g}, their opposite {worst:.6g}")
+    right_way = best >= worst if metric.higher_is_better else best <= worst
+    expect(right_way, f"labels as scores give {best:.6g}, their opposite {worst:.6g}")
 
 
 def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
@@ -104,8 +99,8 @@ def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
     scores = _scores(task, examples)
     for how, given in (("random", scores), ("constant", scores * 0), ("huge", scores * 1e6)):
         value = _judged(metric, given, examples).mean
-        if not (np.isnan(value) or least - SLACK <= value <= most + SLACK):
-            raise ConformanceError(f"{how} scores give {value:g}, outside {least:g} to {most:g}")
+        within = np.isnan(value) or least - SLACK <= value <= most + SLACK
+        expect(within, f"{how} scores give {value:g}, outside {least:g} to {most:g}")
 
 
 def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
@@ -118,12 +113,11 @@ def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
         return
     scores = _scores(task, examples)
     one, two = (_judged(metric, s, examples).mean for s in (scores, np.exp(scores) + 5))
-    if not _alike(one, two):
-        raise ConformanceError(f"{one!r} for scores, {two!r} for exp(scores) + 5")
+    _expect_alike(one, two, f"{one!r} for scores, {two!r} for exp(scores) + 5")
 
 
-def _alike(one: float, two: float) -> bool:
-    return bool(np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True))
+def _expect_alike(one: float, two: float, seen: str) -> None:
+    expect(np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True), seen)
 
 
 def _shuffled(examples: Examples) -> Any:

@@ -1,29 +1,26 @@
-"""The promises of reports, one function each, given the report, a small finished run and a folder.
-
-The run is of a learner that buys columns from left to right, on generated data.
-"""
+"""The promises of reports, one function each, given the report, a small finished run of baselines
+on generated data, and a folder."""
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from bench_core import api
-from bench_core.conformance.case import ConformanceError
+from bench_core.conformance.case import expect
 from bench_core.conformance.tasks import FEATURES, task_splits
 from bench_core.contracts import check
-from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import SensorPrices, price_list
-from bench_core.data import Examples, Features, Task
+from bench_core.costs.model import price_list
+from bench_core.data import Task
 from bench_core.errors import BenchError
-from bench_core.protocols import FitContext, Report
+from bench_core.leaderboard.reports import accepted
+from bench_core.plugins import Registry
+from bench_core.protocols import Report
 from bench_core.results.store import Store
 
 
@@ -43,8 +40,8 @@ def check_members(report: Any, run: Run, folder: Path) -> None:
     Remedy: write ``suffixes = (".txt",)``, a tuple.
     """
     check(report, Report, type(report).__name__)
-    if wrong := [s for s in report.suffixes if s and not s.startswith(".")]:
-        raise ConformanceError(f"suffix {wrong[0]!r} begins with no dot")
+    for suffix in report.suffixes:
+        expect(suffix[:1] in ("", "."), f"suffix {suffix!r} begins with no dot")
 
 
 def check_written(report: Any, run: Run, folder: Path) -> None:
@@ -56,10 +53,8 @@ def check_written(report: Any, run: Run, folder: Path) -> None:
     """
     for suffix in report.suffixes:
         one, two = (_write(report, run, folder / f"{n}" / f"a{suffix}", suffix) for n in (1, 2))
-        if not one:
-            raise ConformanceError(f"for suffix {suffix!r} nothing was written")
-        if suffix and one != two:
-            raise ConformanceError(f"two files {suffix} of one run differ")
+        expect(one, f"for suffix {suffix!r} nothing was written")
+        expect(not suffix or one == two, f"two files {suffix} of one run differ")
 
 
 def check_frame(report: Any, run: Run, folder: Path) -> None:
@@ -70,48 +65,18 @@ def check_frame(report: Any, run: Run, folder: Path) -> None:
     before = run.frame.copy()
     for suffix in report.suffixes:
         _write(report, run, folder / f"b{suffix}", suffix)
-    if not before.equals(run.frame):
-        raise ConformanceError("it changes the frame")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Buys columns from left to right and adds them up: a learner that is its own model."""
-
-    name: ClassVar[str] = "columns"
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
-
-    def fit(
-        self, train: Examples, valid: Examples, prices: SensorPrices, context: FitContext
-    ) -> "Columns":
-        """Learns nothing."""
-        return self
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """A point for each column."""
-        X = np.nan_to_num(features.X).astype(np.float64)
-        for k in range(1, FEATURES + 1):
-            bought = Acquired.pack(np.arange(FEATURES)[None, :] < k)
-            yield Prediction({"features": k}, X[:, :k].sum(axis=1), {"path": Bill(bought)})
-
-    def state(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "Columns":
-        """The inverse of ``state``."""
-        return cls()
+    expect(before.equals(run.frame), "it changes the frame")
 
 
 @cache
 def finished_run() -> tuple[Run, Path]:
-    """A run of that learner, in a folder that lasts as long as this process."""
+    """A run of baselines, in a folder that lasts as long as this process."""
     folder = TemporaryDirectory(ignore_cleanup_errors=True)
     _KEPT.append(folder)
     path = f"{folder.name}/bench.db"
     data = replace(task_splits(Task.BINARY), prices=price_list(np.arange(1.0, FEATURES + 1)))
-    api.run(data, learners=[Columns()], store=path, executor="inline", progress=False, workers=1)
+    learners = ["constant", "cheapest-first"]
+    api.run(data, learners=learners, store=path, executor="inline", progress=False, workers=1)
     store = Store(path)
     return Run(store.info("last"), store.frame("last"), store), Path(folder.name)
 
@@ -121,18 +86,15 @@ _KEPT: list[TemporaryDirectory[str]] = []
 
 def _write(report: Any, run: Run, path: Path, suffix: str) -> bytes:
     """The text that a report writes to a file or shows; "refused" where it says why."""
-    output = path if suffix else None
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
-    more = {"sections": (), "verbose": False, "store": run.store}
-    takes = signature(report.write).parameters
-    every = any(p.kind is Parameter.VAR_KEYWORD for p in takes.values())
-    given = {name: value for name, value in more.items() if every or name in takes}
+    given = {"sections": (), "verbose": False, "store": run.store, "registry": Registry()}
     try:
         with contextlib.redirect_stdout(io.StringIO()) as shown:
-            report.write(run.info, run.frame, output, **given)
+            output = path if suffix else None
+            report.write(run.info, run.frame, output, **accepted(report.write, given))
     except BenchError:  # a library that it needs is not there
         return b"refused"
-    if output is None:
+    if not suffix:
         return shown.getvalue().encode()
-    return output.read_bytes() if output.is_file() else b""
+    return path.read_bytes() if path.is_file() else b""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import Array, FloatArray
+from bench_core.arrays import Array
 from bench_core.costs.model import DiscountGroup, Prices, price_list
 from bench_core.data import Examples, Queries, Task
 from bench_core.execution.fitting import fit_in_process
@@ -52,8 +52,14 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X[:, 1] = np.round(X[:, 1])
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
+    labels = {
+        Task.REGRESSION: signal,
+        Task.RANKING: np.clip(np.round(signal + 1), 0, 4),
+        Task.BINARY: np.digitize(signal, [0.0]).astype(np.float64),
+        Task.MULTICLASS: np.digitize(signal, [-0.6, 0.6]).astype(np.float64),
+    }
     queries = drawn_queries(n, rng) if task == Task.RANKING else None
-    return Examples(sealed(X.astype(np.float32)), sealed(_labels(task, signal)), queries)
+    return Examples(sealed(X.astype(np.float32)), sealed(labels[task]), queries)
 
 
 def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
@@ -62,14 +68,6 @@ def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
     while sum(sizes) < n:
         sizes.append(min(int(rng.integers(1, 12)), n - sum(sizes)))
     return Queries.from_sizes(np.array(sizes))
-
-
-def _labels(task: Task, signal: FloatArray) -> FloatArray:
-    if task == Task.REGRESSION:
-        return signal
-    if task == Task.RANKING:
-        return np.clip(np.round(signal + 1), 0, 4)
-    return np.digitize(signal, [0.0] if task == Task.BINARY else [-0.6, 0.6]).astype(np.float64)
 
 
 def sealed(array: Array) -> Array:
@@ -97,11 +95,6 @@ def fitted(learner: Any, splits: Splits) -> Any:
     return (_fitted if isinstance(learner, Hashable) else fit)(learner, splits)
 
 
-@lru_cache(maxsize=2)
-def _fitted(learner: Any, splits: Splits) -> Any:
-    return fit(learner, splits)
-
-
 def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
     """Fit a learner on a task."""
     splits = splits.complete()
@@ -112,3 +105,6 @@ def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
 def with_learners(learner: Any) -> Any:
     """The learner with what its parameters name in place of the names."""
     return resolved(learner, lambda name: load_registry().learner(name))
+
+
+_fitted = lru_cache(maxsize=2)(fit)

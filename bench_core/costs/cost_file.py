@@ -27,7 +27,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,10 @@ class CostFile:
         line = self.text.count("\n", 0, found.start()) + 1
         return f"{self.path}, line {line}"
 
+    def fault(self, name: str, what: str) -> InputError:
+        """The error at a key or text."""
+        return InputError(f"{self.near(name)}: {what}")
+
 
 def cost_text(path: str | Path) -> CostFile:
     """A cost file as it stands there."""
@@ -122,11 +126,16 @@ def cost_model(
     if not full:
         prices = SensorPrices.additive(columns.arrange(_entries(file, document)))
         return prices.of_columns(made_of) if made_of else prices
-    model = _model(file, document.get("model", SensorPrices.name), models)
+    name = document.get("model", SensorPrices.name)
+    if name not in models:
+        line = unknown("cost model", str(name), models)
+        known = f"known: {', '.join(sorted(models))}"
+        raise file.fault("model", line if known in line else f"{line} {known}")
+    model = models[name]
     keys = [*(k for k in KEYS if "costs" in document or k == "model"), *model.options]
     for key in document:
         if key not in keys:
-            raise InputError(f"{file.near(key)}: unknown key {key!r}; known: {', '.join(keys)}")
+            raise file.fault(key, f"unknown key {key!r}; known: {', '.join(keys)}")
     if "costs" in document:
         own = _prices(file, document, columns)
         own = own.of_columns(made_of) if made_of else own
@@ -135,33 +144,32 @@ def cost_model(
             f"{file.path}: key 'costs' is missing, and the data have another cost model, "
             "not prices to build on; add the key"
         )
+
+    def feature(name: str) -> int:
+        """The first feature that is made of a column."""
+        return made_of.index(columns.find(name)) if made_of else columns.find(name)
+
     options = {key: document[key] for key in model.options if key in document}
     try:
-        return model.from_options(own, options, columns.feature(made_of))
+        return model.from_options(own, options, feature)
     except ValueError as error:
-        raise InputError(f"{file.near(next(iter(options), 'model'))}: {error}") from error
-
-
-def _model(file: CostFile, name: Any, models: Mapping[str, type[CostModel]]) -> type[CostModel]:
-    if not isinstance(name, str) or name not in models:
-        known = f"known: {', '.join(sorted(models))}"
-        line = unknown("cost model", str(name), models)
-        raise InputError(f"{file.near('model')}: {line if known in line else f'{line} {known}'}")
-    return models[name]
+        raise file.fault(next(iter(options), "model"), str(error)) from error
 
 
 def _document(file: CostFile) -> Any:
     """The parsed JSON or TOML, or None where the file is neither."""
     if file.table is not None:
         return file.table
-    if file.path.suffix.lower() == ".toml":
+    suffix = file.path.suffix.lower()
+    if suffix == ".toml":
         return parse_toml(file.path, file.text)
-    if file.path.suffix.lower() != ".json" and file.text.lstrip()[:1] not in ("{", "["):
+    if suffix != ".json" and file.text.lstrip()[:1] not in ("{", "["):
         return None
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if again := [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]:
-            raise _repeated(file.near(again[0]), again[0])
+        for key, times in Counter(key for key, _ in pairs).items():
+            if times > 1:
+                raise _repeated(file.near(key), key)
         return dict(pairs)
 
     try:
@@ -187,10 +195,7 @@ def _entries(file: CostFile, document: Any) -> list[_Entry]:
     if isinstance(document, Mapping):
         entries = [(file.near(name), name, value) for name, value in document.items()]
     elif isinstance(document, list):
-        entries = [
-            (f"{file.path}, entry {position}", None, value)
-            for position, value in enumerate(document, start=1)
-        ]
+        entries = [(f"{file.path}, entry {k}", None, v) for k, v in enumerate(document, start=1)]
     elif document is None:
         entries = list(_entries_of_lines(file))
     else:
@@ -214,9 +219,9 @@ def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
                     f"{place}: {len(cells)} cells instead of name,cost; correct the line"
                 )
             name, cost = (cell.strip() for cell in cells)
-            if position == 1 and name.lower() in HEADERS and _number(cost) is None:
-                continue
-            yield place, name, cost
+            header = position == 1 and name.lower() in HEADERS and math.isnan(_number(cost))
+            if not header:
+                yield place, name, cost
         elif ":" in first:
             name, colon, cost = line.rpartition(":")
             if not colon:
@@ -226,28 +231,21 @@ def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
             yield place, None, line
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
+def _number(value: Any) -> float:
+    """A value as a number, NaN where it is none."""
     try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
+        return math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
 
 
 def _cost(place: str, name: str, value: Any) -> float:
     """A cost, checked: a number from 0 to ``LARGEST_COST``."""
     cost = _number(value)
-    if cost is None:
-        raise InputError(f"{place}: feature {name!r} costs {value!r}, not a number; correct it")
-    if LARGEST_COST < cost < math.inf:
+    if not 0 <= cost <= LARGEST_COST:
         raise InputError(
-            f"{place}: feature {name!r} costs {value}, more than can be added up; give all costs "
-            "in a larger unit"
-        )
-    if not 0 <= cost < math.inf:
-        raise InputError(
-            f"{place}: feature {name!r} costs {value}; costs are finite and >= 0, correct it"
+            f"{place}: feature {name!r} costs {value!r}, not a number from 0 to "
+            f"{LARGEST_COST:g}; correct it"
         )
     return cost
 
@@ -276,15 +274,9 @@ class _Columns:
             f"{len(self.names)} features; {hint}"
         )
 
-    def feature(self, made_of: Sequence[int]) -> Callable[[str], int]:
-        """Finds the first feature that is made of a column."""
-        return lambda name: made_of.index(self.find(name)) if made_of else self.find(name)
-
     def members(self, key: str, group: Any) -> tuple[int, ...]:
         if not isinstance(group, list) or not group:
-            raise InputError(
-                f"{self.file.near(key)}: {key} holds {group!r}; give a list of features"
-            )
+            raise self.file.fault(key, f"{key} holds {group!r}; give a list of features")
         return tuple(self.find(str(name)) for name in group)
 
     def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
@@ -313,9 +305,11 @@ class _Columns:
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    rules = document.get("derived", {})
+    rules, unit = document.get("derived", {}), document.get("unit", "cost")
     if not isinstance(rules, Mapping):
-        raise InputError(f"{file.near('derived')}: derived maps a feature to its parents, in {{ }}")
+        raise file.fault("derived", "derived maps a feature to its parents, in { }")
+    if not isinstance(unit, str):
+        raise file.fault("unit", f"unit is {unit!r}; give it as text")
     derived = {
         columns.find(name): columns.members("derived", parents) for name, parents in rules.items()
     }
@@ -323,38 +317,30 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
-            raise InputError(f"{file.near(key)}: {key} must be a list of groups; put it in [ ]")
-    unit = document.get("unit", "cost")
-    if not isinstance(unit, str):
-        raise InputError(f"{file.near('unit')}: unit is {unit!r}; give it as text")
+            raise file.fault(key, f"{key} must be a list of groups; put it in [ ]")
+    split, tree = (_cost(file.near(k), k, document.get(k, 0)) for k in ("split", "tree"))
     try:
         return price_list(
             cost,
             shared=[columns.members("shared", group) for group in groups["shared"]],
             discounted=[_discount(file, rule, columns) for rule in groups["discounted"]],
             derived=derived,
-            split=_cost(file.near("split"), "split", document.get("split", 0)),
-            tree=_cost(file.near("tree"), "tree", document.get("tree", 0)),
+            split=split,
+            tree=tree,
             unit=unit,
             names=columns.names,
         )
     except ContradictionError as error:
-        raise InputError(f"{file.near(columns.names[error.feature])}: {error}") from error
+        raise file.fault(columns.names[error.feature], str(error)) from error
 
 
 def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
+    """A group such as {"members": ["TSH", "TT4"], "later": [20.68, 12.41]}."""
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
-        raise InputError(
-            f"{file.near('discounted')}: a discounted group has exactly the keys members and later"
-        )
-    members = columns.members("discounted", rule["members"])
-    later = rule["later"]
+        raise file.fault("discounted", "a discounted group has exactly the keys members and later")
+    members, later = columns.members("discounted", rule["members"]), rule["later"]
     if not isinstance(later, list) or len(later) != len(members):
-        raise InputError(
-            f"{file.near('later')}: give one later price for each of the {len(members)} members"
-        )
-    prices = (
-        _cost(file.near("later"), columns.names[j], value)
-        for j, value in zip(members, later, strict=True)
-    )
+        raise file.fault("later", f"give one later price for each of the {len(members)} members")
+    place = file.near("later")
+    prices = [_cost(place, columns.names[j], v) for j, v in zip(members, later, strict=True)]
     return DiscountGroup(members, tuple(prices))

@@ -27,8 +27,6 @@ from bench_core.errors import InputError
 Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
 Call = Callable[[Any], Any]
-Key = tuple[str, str]
-"""An extractor and one of its outputs, or an empty string for the extractor itself."""
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
 LEAST = 2e-4
 """Seconds that one timing lasts at least."""
@@ -110,14 +108,21 @@ def measure(
     watch = partial(_Stopwatch, timer, max(LEAST, STEPS * step))
     first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
-    watches: dict[Key, _Stopwatch] = {}
+    own: dict[str, _Stopwatch] = {}  # of extractors
+    outputs: dict[str, _Stopwatch] = {}
     for e in extractors:
-        with _blamed(f"extractor {e.name!r} failed on {_name(items[0])}"):
+        with _blamed(e, items[0]):
             given = e.extract(first)
             features[e.name] = _features(e, given)
-            watches[e.name, ""] = watch(e.extract, first)
-            watches |= {(e.name, name): watch(call, given) for name, call in e.outputs.items()}
-    _refuse_doubles(features)
+            own[e.name] = watch(e.extract, first)
+            outputs |= {name: watch(call, given) for name, call in e.outputs.items()}
+    names = [name for found in features.values() for name in found]
+    for name in names:
+        if names.count(name) > 1:
+            owners = " and ".join(repr(e) for e, found in features.items() if name in found)
+            raise InputError(
+                f"feature {name!r} comes from the extractors {owners}; give it two names"
+            )
     total, done = repeats * len(items) * len(extractors), count(1)
     orders = np.random.default_rng(0)
     with _undisturbed():
@@ -125,10 +130,10 @@ def measure(
             value = _loaded(item, load)
             for k in orders.permutation(len(extractors)):
                 e = extractors[k]
-                with _blamed(f"extractor {e.name!r} failed on {_name(item)}"):
-                    given = watches[e.name, ""](value)
+                with _blamed(e, item):
+                    given = own[e.name](value)
                     for name in e.outputs:
-                        _numbers(name, watches[e.name, name](given), single=True)
+                        _size(f"output {name!r}", outputs[name](given), single=True)
                     if not e.outputs and (found := _features(e, given)) != features[e.name]:
                         raise InputError(
                             f"extractor {e.name!r} returned {len(features[e.name])} features for "
@@ -136,15 +141,11 @@ def measure(
                             "return the same for all"
                         )
                 progress(next(done), total)
-    return Measured(
-        features,
-        {e.name: Timing.of(watches[e.name, ""].seconds) for e in extractors},
-        {name: Timing.of(watches[e.name, name].seconds) for e in extractors for name in e.outputs},
-        len(items),
-        repeats,
-        clock,
-        step,
+    extract, more = (
+        {name: Timing.of(watch.seconds) for name, watch in watches.items()}
+        for watches in (own, outputs)
     )
+    return Measured(features, extract, more, len(items), repeats, clock, step)
 
 
 class _Stopwatch:
@@ -188,9 +189,13 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _loaded(item: Any, load: Call) -> Any:
-    remedy = "remove it from the input, or correct the function that loads"
-    with _blamed(f"{_name(item)}: loading it failed", remedy):
+    try:
         return load(item)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{_name(item)}: loading it failed ({type(error).__name__}: {error}); remove it from "
+            "the input, or correct the function that loads"
+        ) from error
 
 
 def _name(item: Any) -> str:
@@ -198,25 +203,25 @@ def _name(item: Any) -> str:
 
 
 @contextmanager
-def _blamed(what: str, remedy: str = "correct it") -> Iterator[None]:
+def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
     try:
         yield
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a script that ends itself
-        raise InputError(f"{what} ({type(error).__name__}: {error}); {remedy}") from error
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"extractor {extractor.name!r} failed on {_name(item)} ({what}); correct it"
+        ) from error
 
 
 def _step(clock: Callable[[], float]) -> float:
     """The step by which a clock moves, seen by watching it: CPU time moves by 15.6 ms on Windows,
     which reports 100 ns."""
-    steps: list[float] = []
-    last, until = clock(), time.perf_counter() + WATCH
-    while len(steps) < 5 and time.perf_counter() < until:
-        if (now := clock()) > last:
-            steps.append(now - last)
-            last = now
-    return min(steps, default=0.0)
+    seen, until = {clock()}, time.perf_counter() + WATCH
+    while len(seen) < 6 and time.perf_counter() < until:
+        seen.add(clock())
+    return float(min(np.diff(sorted(seen)), default=0.0))
 
 
 def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
@@ -226,18 +231,17 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
         raise InputError(f"extractor {name!r} returned nothing; return a number or a vector")
     if extractor.outputs:
         for output, call in extractor.outputs.items():
-            _numbers(output, call(given), single=True)
+            _size(f"output {output!r}", call(given), single=True)
         return tuple(extractor.outputs)
-    if isinstance(given, Mapping):
-        _numbers(name, list(given.values()))
-        return tuple(str(key) for key in given)
-    size = _numbers(name, given)
+    named = isinstance(given, Mapping)
+    size = _size(f"extractor {name!r}", list(given.values()) if named else given)
+    if named:
+        return tuple(map(str, given))
     return (name,) if size == 1 else tuple(f"{name}_{k}" for k in range(1, size + 1))
 
 
-def _numbers(name: str, given: Any, single: bool = False) -> int:
+def _size(what: str, given: Any, single: bool = False) -> int:
     """How many numbers an extractor or output returned. Raises InputError for other values."""
-    what = f"{'output' if single else 'extractor'} {name!r}"
     try:
         size = np.asarray(given, dtype=np.float64).size
     except (TypeError, ValueError) as error:
@@ -248,18 +252,6 @@ def _numbers(name: str, given: Any, single: bool = False) -> int:
     if not size or (single and size > 1):
         raise InputError(f"{what} returned {size} numbers; return {'one' if single else 'some'}")
     return size
-
-
-def _refuse_doubles(features: Mapping[str, Sequence[str]]) -> None:
-    owner: dict[str, str] = {}
-    for extractor, names in features.items():
-        for name in names:
-            if name in owner:
-                raise InputError(
-                    f"feature {name!r} comes from the extractors {owner[name]!r} and "
-                    f"{extractor!r}; give it two names"
-                )
-            owner[name] = extractor
 
 
 def cost_document(measured: Measured, *, numbered: bool = False) -> dict[str, Any]:
@@ -296,8 +288,9 @@ def _rounded(milliseconds: float) -> float:
 
 
 def _how(measured: Measured) -> dict[str, Any]:
-    def rows(timings: Mapping[str, Timing]) -> dict[str, dict[str, Any]]:
-        return {
+    """How it was measured, for people who read the file."""
+    extractors, outputs = (
+        {
             name: {
                 "median": _rounded(t.median),
                 "quartiles": [_rounded(t.low), _rounded(t.high)],
@@ -305,7 +298,8 @@ def _how(measured: Measured) -> dict[str, Any]:
             }
             for name, t in timings.items()
         }
-
+        for timings in (measured.extract, measured.outputs)
+    )
     return {
         "clock": "CPU time" if measured.clock == "cpu" else "wall-clock time",
         "clock_step": _rounded(1e3 * measured.step),
@@ -313,6 +307,6 @@ def _how(measured: Measured) -> dict[str, Any]:
         "on": time.strftime("%Y-%m-%d", time.gmtime()),
         "items": measured.items,
         "repeats": measured.repeats,
-        "extractors": rows(measured.extract),
-        "outputs": rows(measured.outputs),
+        "extractors": extractors,
+        "outputs": outputs,
     }

@@ -12,9 +12,15 @@ U64 = NDArray[np.uint64]
 
 
 def hashed(counters: U64 | IntArray, seed: int = 0) -> U64:
-    """64 well mixed bits per counter (the finaliser of splitmix64), shape as given."""
+    """64 well mixed bits per counter, shape as given."""
     start = np.uint64(0x632BE59BD9B4E019 * (seed + 1) % 2**64)
-    z = (counters.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + start
+    return mixed(
+        (counters.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + start
+    )
+
+
+def mixed(z: U64) -> U64:
+    """The finaliser of splitmix64: every bit depends on every other; modulo 2**64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(z ^ (z >> np.uint64(31)))

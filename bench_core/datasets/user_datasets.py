@@ -23,22 +23,28 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url, parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder
-from bench_core.datasets.user_files import FORMATS, FileData
-from bench_core.errors import InputError, spelt, unknown
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError, UsageError, spelt, unknown
+from bench_core.parameters import convert, in_words
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _PATHS = ("file", "valid", "test", "costs")
-_TEXTS = (*_PATHS, "title", "format", "task", "label", "query")
-_KEYS = (*_TEXTS, "split", "folds", "index_base")
+_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str) | {
+    "format": Literal["svmlight", "csv", "parquet"],
+    "task": Task,
+    "split": str | tuple[float, float, float],
+    "folds": int,
+    "index_base": Literal[0, 1],
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MOST_FOLDS = 100
 
@@ -77,15 +83,29 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
         raise InputError(f"{path}: {name!r}: a table [NAME] of letters, digits, '-', '_' is wanted")
     place = f"{path}, [{name}]"
-    for key in table:
+    values: dict[str, Any] = {}
+    for key, value in table.items():
         if key not in _KEYS:
             raise InputError(f"{place}: {unknown('key', key, _KEYS)}")
-    own = _files(path, place, table)
+        try:
+            values[key] = convert(value, _KEYS[key], f"{place}, key {key!r}")
+        except UsageError as error:
+            raise InputError(str(error)) from None
+    for key in ("file", "task"):
+        if not values.get(key):
+            raise _fault(place, key, f"is missing: {in_words(_KEYS[key])} is wanted")
+    for key in _PATHS:
+        if (text := values.get(key)) and not is_url(text):
+            values[key] = str((path.parent / at_home(text)).absolute())
+    column, shares, folds = _division(place, values)
+    task, title = values.pop("task"), values.pop("title", "")
+    values |= {"train": values.pop("file"), "split": column, "shares": shares, "folds": folds}
+    own = FileData(**values, task=task.value)
     about: dict[str, Any] = {
         "name": name,
-        "title": table.get("title") or own.title,
-        "task": Task(own.task),
-        "folds": own.folds,
+        "title": title or own.title,
+        "task": task,
+        "folds": folds,
         "files": own.files,
         "depends_on": own.depends_on,
         "place": place,
@@ -96,51 +116,17 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     return make_dataclass(name, [own_field], bases=(Entry,), frozen=True, namespace=about)
 
 
-def _files(path: Path, place: str, table: Mapping[str, Any]) -> FileData:
-    """The files and options of a table."""
-    texts = {key: table.get(key, "") for key in _TEXTS}
-    for key, text in texts.items():
-        if not isinstance(text, str):
-            raise _fault(place, key, f"text is wanted, not {text!r}")
-    files = {
-        key: text if not text or is_url(text) else str((path.parent / at_home(text)).absolute())
-        for key in _PATHS
-        for text in [texts[key]]
-    }
-    if not files["file"]:
-        raise _fault(place, "file", "is missing: name the file of the (training) rows")
-    choices = {"task": tuple(t.value for t in Task), "format": ("", *FORMATS)}
-    for key, known in choices.items():
-        if texts[key] not in known:
-            wanted = ", ".join(filter(None, known))
-            raise _fault(place, key, f"one of {wanted} is wanted, not {texts[key]!r}")
-    column, shares, folds = _division(place, table, bool(files["valid"] or files["test"]))
-    return FileData(
-        train=files["file"],
-        valid=files["valid"],
-        test=files["test"],
-        costs=files["costs"],
-        split=column,
-        shares=shares,
-        folds=folds,
-        index_base=_number(place, table, "index_base", 0, 1),
-        **{key: texts[key] for key in ("label", "query", "task", "format")},
-    )
-
-
-def _division(
-    place: str, table: Mapping[str, Any], divided: bool
-) -> tuple[str, tuple[float, ...], int]:
+def _division(place: str, values: Mapping[str, Any]) -> tuple[str, tuple[float, ...], int]:
     """The column that says which split, or shares and folds."""
-    split, folds = table.get("split", ""), _number(place, table, "folds", 1, MOST_FOLDS)
+    split, folds = values.get("split", ""), values.get("folds", 1)
+    divided = values.get("valid") or values.get("test")
     column, shares = (split, ()) if isinstance(split, str) else ("", split)
-    if not isinstance(split, str):
-        numbers = isinstance(split, list) and all(type(v) in (int, float) for v in split)
-        if not numbers or len(split) != 3 or min(split) <= 0 or abs(sum(split) - 1) > 1e-9:
-            what = "a column, or the shares of train, valid and test as [0.6, 0.2, 0.2], whose sum"
-            raise _fault(place, "split", f"{what} is 1, is wanted, not {split!r}")
-        if divided:
-            raise _fault(place, "split", "shares divide one file; leave out valid and test")
+    if shares and (min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9):
+        raise _fault(place, "split", f"shares above 0 whose sum is 1 are wanted, not {[*split]}")
+    if shares and divided:
+        raise _fault(place, "split", "shares divide one file; leave out valid and test")
+    if not 1 <= folds <= MOST_FOLDS:
+        raise _fault(place, "folds", f"a number 1 to {MOST_FOLDS} is wanted, not {folds}")
     if folds > 1:
         if divided or column:
             raise _fault(place, "folds", "folds divide one file; leave out valid, test, a column")
@@ -149,14 +135,7 @@ def _division(
         shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
         if shares[2] > 1 / folds + 1e-9:
             raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
-    return column, tuple(shares), folds
-
-
-def _number(place: str, table: Mapping[str, Any], key: str, least: int, most: int) -> int:
-    value = table.get(key, 1)
-    if type(value) is not int or not least <= value <= most:
-        raise _fault(place, key, f"a whole number {least} to {most} is wanted, not {value!r}")
-    return value
+    return column, shares, folds
 
 
 def _fault(place: str, key: str, why: str) -> InputError:

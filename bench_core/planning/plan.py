@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from bench_core.costs.model import CostModel
-from bench_core.planning.duration import NOTHING_TO_DO, Estimate
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
-from bench_core.results.store_files import is_whole, state_path
+from bench_core.results.store_files import state_path
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
@@ -53,15 +53,22 @@ class DatasetUse:
         return replace(self, name=name, accounting=accounting, same_as=self.name)
 
 
+class Estimate(NamedTuple):
+    """Seconds of those jobs of a plan whose like is recorded: ``recorded`` of ``jobs``."""
+
+    jobs: int
+    recorded: int
+    work: float  # of all of them, one after the other
+    wall: float  # shared by the workers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(RunRecord):
     """The work of a run.
 
     ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
     keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
-    and trials. ``estimate`` is the time that the jobs left may take, ``expected`` the seconds of
-    each whose like is recorded, by its key, ``modules`` those that the source of each class of
-    learners begins with.
+    and trials. ``expected`` are the seconds of each job left whose like is recorded, by its key.
     """
 
     run: str
@@ -71,20 +78,25 @@ class Plan(RunRecord):
     costs: Mapping[str, CostModel] = field(default_factory=dict)
     finished: frozenset[str] = frozenset()
     finished_fits: frozenset[str] = frozenset()
-    estimate: Estimate = NOTHING_TO_DO
     expected: Mapping[str, float] = field(default_factory=dict)
-    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
     executor: str = "local"
 
+    @property
+    def estimate(self) -> Estimate:
+        """The time that the jobs left may take."""
+        work, longest = sum(self.expected.values()), max(self.expected.values(), default=0.0)
+        wall = max(longest, work / self.workers)
+        return Estimate(len(jobs_left(self)), len(self.expected), work, wall)
+
     def __repr__(self) -> str:
         """One line: what is to be done, on which data, and how long it may take."""
         names = ", ".join(dict.fromkeys(use.name for use in self.datasets))
         todo = f"{len(trials_left(self))} of {len(self.trials)} trials to do on {names}"
-        known = self.estimate.recorded and self.estimate.recorded == self.estimate.jobs
-        time = f", about {self.estimate.wall:.0f} s" if known else ""
+        jobs, recorded, _, wall = self.estimate
+        time = f", about {wall:.0f} s" if jobs == recorded > 0 else ""
         return f"Plan({self.run}: {todo}{time})"
 
 
@@ -121,14 +133,33 @@ def fits_left(plan: Plan) -> list[FitSpec]:
     return left[::-1]
 
 
-def usable_fits(
-    fits: Iterable[FitSpec], fitted: Set[str], states: str | Path, needed: Set[str]
-) -> frozenset[str]:
-    """The finished fits whose model is there, as are those of the fits that they stand on; those
-    ``needed`` are looked at, since a damaged one is made again."""
+def jobs_left(plan: Plan) -> list[FitSpec | TrialSpec]:
+    """The fits and the trials to be done."""
+    return [*fits_left(plan), *trials_left(plan)]
+
+
+def expected_seconds(
+    jobs: Iterable[FitSpec | TrialSpec],
+    recorded: Mapping[tuple[str, str, str], Sequence[tuple[float, ...]]],
+) -> dict[str, float]:
+    """Seconds of each job whose data set and learner were timed before, by its key: medians over
+    all parameters. ``recorded`` as by ``Store.durations``."""
+    by_kind: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for (dataset, learner, _), rows in recorded.items():
+        by_kind.setdefault((dataset, learner), []).extend(rows)
+    found = {}
+    for job in jobs:
+        fit = isinstance(job, FitSpec)
+        kind = job.dataset, job.learner_name if isinstance(job, FitSpec) else job.learner
+        if kind in by_kind:
+            found[job.key] = median(row[0 if fit else 1] for row in by_kind[kind])
+    return found
+
+
+def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
+    """The finished fits whose model is there, as are those of the fits that they stand on."""
     kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
     for fit in fits:
         if fit.key in fitted and kept.issuperset(fit.needs.values()):
-            there = is_whole if fit.key in needed else Path.is_file
-            kept |= {fit.key} if there(state_path(states, fit.key)) else set()
+            kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
     return frozenset(kept)

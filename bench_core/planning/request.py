@@ -270,14 +270,6 @@ class RunRequest:
         return cls(**known | changes)
 
 
-def modules_of(request: RunRequest) -> tuple[str, ...]:
-    """The modules of the objects in a request that another process can import."""
-    from bench_core.class_names import importable
-
-    given = [x for x in (*request.learners, *request.data, request.costs) if not isinstance(x, str)]
-    return tuple(dict.fromkeys(type(x).__module__ for x in given if importable(type(x))))
-
-
 def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
     """Workers and threads of each: all cores, but no more workers than there are jobs."""
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()

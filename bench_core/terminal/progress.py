@@ -15,7 +15,7 @@ from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Task, TaskID
+    from rich.progress import TaskID
 
     from bench_core.execution.events import Event, OnEvent
 
@@ -64,18 +64,15 @@ class Lines(AbstractContextManager["Lines"]):
     def __call__(self, event: Event) -> None:
         """Write what is worth a line."""
         if event.kind == "prepare":
-            self._prepare(event.message)
+            if self._jobs and event.message not in ("", self._prepared):
+                self._release()
+                self._prepared, self._delayed = event.message, [event.message]
+                self._timer = Timer(self._moment, self._release)
+                self._timer.daemon = True
+                self._timer.start()
         elif lines := self._lines(event):
             self._release()
             _write(*lines)
-
-    def _prepare(self, message: str) -> None:
-        if self._jobs and message and message != self._prepared:
-            self._release()
-            self._prepared, self._delayed = message, [message]
-            self._timer = Timer(self._moment, self._release)
-            self._timer.daemon = True
-            self._timer.start()
 
     def _release(self) -> None:
         self._timer.cancel()
@@ -85,13 +82,11 @@ class Lines(AbstractContextManager["Lines"]):
     def _lines(self, event: Event) -> list[str]:
         if event.kind == "note":
             return [note_line(event)]
-        if not self._jobs:
-            return []
-        if event.kind == "plan":
+        if event.kind == "plan" and self._jobs:
             return [plan_line(event)]
-        if event.kind == "start" and self._verbose:
+        if event.kind == "start" and self._jobs and self._verbose:
             return [one_line(f"started {event.activity} {event.title}")]
-        if event.kind != "finish":
+        if event.kind != "finish" or not self._jobs:
             return []
         details = detail_lines(event.trace, event.output) if self._verbose else []
         return [finish_line(event), *(line for line, _ in details)]
@@ -112,7 +107,7 @@ class Bars:
 
         self._verbose = verbose
         cut = Column(no_wrap=True, overflow="ellipsis")
-        self._bars = rich.Progress(
+        self.bars = rich.Progress(
             rich.SpinnerColumn(),
             rich.TextColumn("{task.description}", markup=False, table_column=cut),
             rich.BarColumn(bar_width=20),
@@ -128,75 +123,54 @@ class Bars:
         self._finished = 0
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+        self.bars.stop()
 
     def __call__(self, event: Event) -> None:
-        """Move the bars."""
-        getattr(self, f"_on_{event.kind}")(event)
-
-    def _on_note(self, event: Event) -> None:
-        self._print(note_line(event), "yellow" if event.warning else "")
-
-    def _on_prepare(self, event: Event) -> None:
-        key = f"prepare {event.title}"
-        for other in [k for k in self._jobs if k != key]:  # data sets are prepared one by one
-            self._drop(other)
-        bar = self._bar(key, event.message or f"preparing {event.title}", event.total)
-        self._bars.update(bar, completed=event.done, description=printable(event.message))
-
-    def _on_plan(self, event: Event) -> None:
-        for key in list(self._jobs):
-            self._drop(key)
-        self._finished = event.jobs_done
-        if event.jobs_total:
-            self._overall = self._bars.add_task("all jobs", total=event.jobs_total)
-        self._print(plan_line(event), "dim")
-
-    def _on_progress(self, event: Event) -> None:
-        bar = self._bar(event.key, f"  {event.activity} {event.title}", event.total)
-        self._bars.update(bar, completed=event.done, total=event.total or None)
-        self._move_overall()
-
-    _on_start = _on_progress
-
-    def _on_finish(self, event: Event) -> None:
-        self._drop(event.key)
-        self._finished = event.jobs_done or self._finished + 1
-        self._move_overall()
-        if event.status != "ok" or self._verbose:
-            self._print(finish_line(event), "" if event.status == "ok" else "red")
-        if self._verbose:
-            for line, style in detail_lines(event.trace, event.output):
+        """Move the bars, and print what is to stay on the screen."""
+        if event.kind == "note":
+            self._print(note_line(event), "yellow" if event.warning else "")
+        elif event.kind == "prepare":
+            key = f"prepare {event.title}"
+            self._keep_only(key)  # data sets are prepared one by one
+            self._move(key, event.message or f"preparing {event.title}", event)
+        elif event.kind == "plan":
+            self._keep_only()
+            self._finished = event.jobs_done
+            if event.jobs_total:
+                self._overall = self.bars.add_task("all jobs", total=event.jobs_total)
+            self._print(plan_line(event), "dim")
+        elif event.kind == "finish":
+            self._keep_only(*(key for key in self._jobs if key != event.key))
+            self._finished = event.jobs_done or self._finished + 1
+            if event.status != "ok" or self._verbose:
+                self._print(finish_line(event), "" if event.status == "ok" else "red")
+            for line, style in detail_lines(event.trace, event.output) if self._verbose else ():
                 self._print(line, style)
-
-    @property
-    def tasks(self) -> dict[str, Task]:
-        """The bars on the screen by their descriptions."""
-        return {task.description: task for task in self._bars.tasks}
-
-    def _bar(self, key: str, description: str, total: int) -> TaskID:
-        if key not in self._jobs:
-            self._jobs[key] = self._bars.add_task(printable(description), total=total or None)
-        return self._jobs[key]
-
-    def _drop(self, key: str) -> None:
-        if key in self._jobs:
-            self._bars.remove_task(self._jobs.pop(key))
-
-    def _move_overall(self) -> None:
+        else:
+            self._move(event.key, f"  {event.activity} {event.title}", event)
         if self._overall is not None:
-            jobs = self._jobs.values()
-            begun = sum(task.percentage for task in self._bars.tasks if task.id in jobs) / 100
-            self._bars.update(self._overall, completed=round(self._finished + begun, 2))
+            running = [task for task in self.bars.tasks if task.id in self._jobs.values()]
+            done = self._finished + sum(task.percentage for task in running) / 100
+            self.bars.update(self._overall, completed=round(done, 2))
+
+    def _move(self, key: str, words: str, event: Event) -> None:
+        if key not in self._jobs:
+            self._jobs[key] = self.bars.add_task("", total=None)
+        total, words = event.total or None, printable(words)
+        self.bars.update(self._jobs[key], description=words, completed=event.done, total=total)
+
+    def _keep_only(self, *keys: str) -> None:
+        for key in set(self._jobs) - {*keys}:
+            self.bars.remove_task(self._jobs.pop(key))
 
     def _print(self, line: str, style: str) -> None:
         from rich.text import Text
 
-        self._bars.console.print(Text(line, style=style))
+        self.bars.console.print(Text(line, style=style))
 
 
 @contextmanager
@@ -225,16 +199,12 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
         if screen.is_terminal:
             bars.update(bar, completed=done, total=total or None, refresh=True)
         else:
-            _write(_count_line(done, total, noun))
+            known = (done, total) if total else (done,)
+            parts = [f"{n / MIB:.1f}" if noun == "bytes" else str(n) for n in known]
+            _write(f"{' of '.join(parts)} {'MiB' if noun == 'bytes' else noun}")
 
     with bars if screen.is_terminal and not quiet else nullcontext():
         yield move
-
-
-def _count_line(done: int, total: int, noun: str) -> str:
-    if noun != "bytes":
-        return f"{done} of {total} {noun}"
-    return f"{done / MIB:.1f} of {total / MIB:.1f} MiB" if total else f"{done / MIB:.1f} MiB"
 
 
 def note_line(event: Event) -> str:

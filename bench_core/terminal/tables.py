@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -43,7 +43,7 @@ class Table:
     rule: int | None = None
     bold_cells: frozenset[tuple[int, int]] = frozenset()
 
-    def styled_rows(self) -> Iterator[tuple[Sequence[str], str]]:
+    def styled_rows(self) -> Iterable[tuple[Sequence[str], str]]:
         """Each row with its style."""
         return zip(self.rows, self.row_styles or [""] * len(self.rows), strict=True)
 
@@ -69,12 +69,11 @@ def show(table: Table, to: Console) -> None:
         return
     from rich.text import Text
 
-    least = _least_widths(table) if table.rows else [0] * len(table.titles)
-    room = to.width - GAP * (len(least) - 1)
-    if sum(least) > room:
+    widths = _widths(table, to.width - GAP * (len(table.titles) - 1))
+    if sum(widths) > to.width - GAP * (len(table.titles) - 1):
         _show_records(table, to)
     else:
-        _show_framed(table, to, _widths(table, least, room) if table.rows else None)
+        _show_framed(table, to, widths)
     for line in table.footer:
         to.print(Text(one_line(line), style="dim"))
 
@@ -93,21 +92,18 @@ def plain_lines(table: Table) -> list[str]:
     return [*lines, *map(one_line, table.footer)]
 
 
-def _least_widths(table: Table) -> list[int]:
-    """The widths below which columns would cut a word, or break prose into single words."""
-    widths = []
-    for title, cells in zip(table.titles, zip(*table.rows, strict=True), strict=True):
+def _widths(table: Table, room: int) -> list[int]:
+    """The least widths that cut no word and break no prose into single words; what is left of the
+    room is shared out to the columns that lack most of theirs."""
+    widths, full = [], []
+    for j, title in enumerate(table.titles):
+        heading, cells = _heading(table, title).split("\n"), [row[j] for row in table.rows]
+        full.append(max(map(len, cells), default=0))
         fold = title in table.fold
-        pieces = [piece for c in cells for piece in (c.split() if fold else [c])]
-        longest = max(map(len, [*_heading(table, title).split("\n"), *pieces]))
-        widths.append(max(longest, min(PROSE, max(map(len, cells)))) if fold else longest)
-    return widths
-
-
-def _widths(table: Table, least: Sequence[int], room: int) -> list[int]:
-    """The least widths, and what is left shared out to those that lack most of theirs."""
-    widths = list(least)
-    full = [max(map(len, cells)) for cells in zip(*table.rows, strict=True)]
+        words = [word for cell in cells for word in (cell.split() if fold else [cell])]
+        widths.append(max(map(len, [*heading, *words])))
+        if fold:
+            widths[j] = max(widths[j], min(PROSE, full[j]))
     for _ in range(room - sum(widths)):
         j = min(range(len(full)), key=lambda j: widths[j] / max(1, full[j]))
         widths[j] += widths[j] < full[j]
@@ -120,7 +116,7 @@ def _heading(table: Table, title: str) -> str:
     return title.replace(" ", "\n") if breaks else title
 
 
-def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> None:
+def _show_framed(table: Table, to: Console, widths: Sequence[int]) -> None:
     from rich import box
     from rich.table import Table as Framed
     from rich.text import Text
@@ -134,17 +130,17 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
         pad_edge=False,
         show_edge=False,
     )
-    for j, title in enumerate(table.titles):
+    for title, width in zip(table.titles, widths, strict=True):
         framed.add_column(
             Text(_heading(table, title)),
             justify="right" if title in table.right else "left",
             style="bold" if title == table.bold else "",
             no_wrap=title not in table.fold,
             overflow="fold",
-            width=widths[j] if widths else None,
+            width=width,
         )
     for i, (row, style) in enumerate(table.styled_rows()):
-        if i == table.rule and widths:
+        if i == table.rule:
             framed.add_row(*("─" * width for width in widths), style="dim")
         cells = (
             Text(one_line(cell), style="bold" if (i, j) in table.bold_cells else "")
@@ -155,6 +151,8 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int] | None) -> Non
 
 
 def _show_records(table: Table, to: Console) -> None:
+    """Each row as a paragraph: its first cell, then a line for each other cell with its title."""
+    from rich.padding import Padding
     from rich.text import Text
 
     if table.title:
@@ -163,10 +161,8 @@ def _show_records(table: Table, to: Console) -> None:
         to.print(Text(one_line(row[0]), style=style or "bold"))
         for title, cell in zip(table.titles[1:], row[1:], strict=True):
             if cell:
-                text = Text(f"{title}: {one_line(cell)}")
-                for part in text.wrap(to, to.width - GAP, overflow="fold"):
-                    part.rstrip()
-                    to.print(Text(" " * GAP) + part)
+                text = Text(f"{title}: {one_line(cell)}", overflow="fold")
+                to.print(Padding(text, (0, 0, 0, GAP), expand=False))
 
 
 def check_text(output: Path | None, csv: bool = False) -> None:
@@ -215,27 +211,20 @@ def write_text(output: Path, text: str) -> None:
     write_bytes(output, text.encode())
 
 
-def write_bytes(output: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a whole file or nothing (into a neighbour first, then renamed), at once or by parts;
-    ``-`` is stdout."""
+def write_bytes(output: Path, content: bytes) -> None:
+    """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
     from bench_core._io.files import atomic_file
 
-    parts = [content] if isinstance(content, bytes) else content
     if str(output) == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.writelines(parts)
+        sys.stdout.buffer.write(content)
         return
-    if output.is_dir():
-        raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
     try:
         if output.exists() and not output.is_file():  # a pipe or a device is never replaced
-            with output.open("wb") as file:
-                file.writelines(parts)
+            output.write_bytes(content)
         else:
-            with atomic_file(output.resolve()) as new, new.open("wb") as file:
-                file.writelines(parts)
-    except BrokenPipeError:
-        raise
+            with atomic_file(output.resolve()) as new:
+                new.write_bytes(content)
     except OSError as error:
         raise UsageError(
             f"cannot write {output}: {error.strerror}; choose another place or check permissions"

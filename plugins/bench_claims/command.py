@@ -61,39 +61,30 @@ def command(
 
 
 def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
-    """The claims of one suite on its runs in the store."""
-    from bench_claims.claims import read_claims
-    from bench_claims.plugin import KEY
-    from bench_core.planning.suites import find_suite
-
-    suite = find_suite(name, registry)
-    claims = read_claims(suite.extra.get(KEY, ()))
-    runs = _runs_of(store, suite.name) if claims and store.is_file() else []
-    return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
-
-
-def _runs_of(store: Path, suite: str) -> list[tuple[RunInfo, Callable[[], Any], Store]]:
-    """A suite's runs that have finished rows, with these, read on use, and their store.
+    """The claims of one suite on its runs in the store, those that settle a claim best first.
 
     In this order of preference: without settings and prices of the user's, finished, the largest
     profile, the suite's seeds and folds, the most recent.
     """
+    from bench_claims.claims import read_claims
+    from bench_claims.plugin import KEY
+    from bench_core.planning.request import PROFILES
+    from bench_core.planning.suites import find_suite
     from bench_core.results.store import Store
 
-    kept = Store(store)
-    runs = [run for run in kept.runs() if run.suite == suite and run.counts.get("ok")]
-    return [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(runs, key=_place)]
+    def place(run: RunInfo) -> tuple[bool, bool, int, bool]:
+        asked = {option for option, value in run.request.items() if value}
+        size = PROFILES.index(run.profile) if run.profile in PROFILES else -1
+        own, repeats = asked & {"settings", "costs"}, asked & {"seeds", "folds"}
+        return bool(own), run.state != "finished", -size, bool(repeats)
 
-
-def _place(run: RunInfo) -> tuple[bool, bool, int, bool]:
-    """The sort key of runs: those that settle a claim best come first."""
-    from bench_core.planning.request import PROFILES
-
-    def asked(*options: str) -> bool:
-        return any(run.request.get(option) for option in options)
-
-    size = PROFILES.index(run.profile) if run.profile in PROFILES else -1
-    return asked("settings", "costs"), run.state != "finished", -size, asked("seeds", "folds")
+    suite = find_suite(name, registry)
+    claims, runs = read_claims(suite.extra.get(KEY, ())), []
+    if claims and store.is_file():
+        kept = Store(store)
+        own = [run for run in kept.runs() if run.suite == suite.name and run.counts.get("ok")]
+        runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(own, key=place)]
+    return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
 
 
 def _verdict(
@@ -103,34 +94,28 @@ def _verdict(
     suite: str,
     data_dir: str,
 ) -> Verdict:
+    """That of the first run that settles the claim, else why none does."""
     from bench_claims.verdicts import ABSENT, SMALL, UNMEASURED, UNRUN, Verdict, settle
+    from bench_core.datasets.data_folder import DataFolder
+    from bench_core.datasets.publishers.fetch import is_there
 
-    unsettled = []
+    if claim.measure == "none":
+        return Verdict(claim, UNMEASURED, how=claim.why)
+    unsettled: dict[str, Verdict] = {}
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
         if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
             found = settle(claim, info, frame(), kept)
             if found.word not in (ABSENT, UNRUN, SMALL):
                 return found
-            unsettled.append(found)
-    if claim.measure == "none":
-        return Verdict(claim, UNMEASURED, how=claim.why)
-    if small := next((v for v in unsettled if v.word == SMALL), None):
-        return small
-    if not _there(registry, name, data_dir):
-        return Verdict(claim, ABSENT, how=f"bench show {name}")
-    unrun = next((v for v in unsettled if v.word == UNRUN), None)
-    return unrun or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
-
-
-def _there(registry: Registry, name: str, data_dir: str) -> bool:
-    from bench_core.datasets.data_folder import DataFolder
-    from bench_core.datasets.publishers.fetch import is_there
-
-    if name not in registry.datasets:
-        return False
-    files = registry.about_dataset(name).files
-    return not files or is_there(registry.dataset(name)(), DataFolder(data_dir))
+            unsettled.setdefault(found.word, found)
+    there = name in registry.datasets and (
+        not registry.about_dataset(name).files
+        or is_there(registry.dataset(name)(), DataFolder(data_dir))
+    )
+    if SMALL in unsettled or not there:
+        return unsettled.get(SMALL) or Verdict(claim, ABSENT, how=f"bench show {name}")
+    return unsettled.get(UNRUN) or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:

@@ -1,12 +1,9 @@
-"""Measures of claims: functions from a run's export frame to one figure; and what keeps a figure
-from settling its claim.
+"""Measures of claims: one figure each from the results of a claim's contenders; and what keeps a
+figure from settling its claim.
 
-Each measure takes the claim and the rows of its contenders on its data set, in which ``learner``
-holds the contenders' labels. Points are chosen on validation, figures are those of the test
-split, means over repeats.
-
-Offering more operating points never loses a claim, as long as validation orders them as test does:
-a learner's curve begins at the constant predictor, which is free, holds its best affordable point
+Points are chosen on validation, figures are those of the test split, means over repeats. Offering
+more operating points never loses a claim, as long as validation orders them as test does: a
+learner's curve begins at the constant predictor, which is free, holds its best affordable point
 up to the next better one, and is read at budgets that the claim names.
 """
 
@@ -14,138 +11,147 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims import purchases
-from bench_claims.claims import CURVES, FLOORED, PURCHASES, TIMES, Claim, compared
+from bench_claims.claims import FLOORED, PURCHASES, TIMES, Claim, compared
+from bench_claims.purchases import BOUGHT, Purchases
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
 from bench_core.results.marks import growing
-from bench_core.results.operating_points import Criterion
+from bench_core.results.operating_points import REPEAT, Criterion
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.arrays import FloatArray
+    from bench_core.arrays import FloatArray, IntArray
 
 CONSTANT = "constant"
 """The baseline where every curve begins."""
 
+NAN = float("nan")
+Kept = tuple[Mapping[str, Any], Purchases | None]
+"""A setting and what is bought at its point; None where that is not kept."""
 
-def saving(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Rows of a claim's contenders on its data set; ``learner`` holds the contenders' labels."""
+
+    claim: Claim
+    frame: pd.DataFrame
+    metric: Criterion
+
+    @property
+    def higher(self) -> bool:
+        """True if more of the metric is better."""
+        return self.metric.higher_is_better
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """Operating points of all contenders."""
+        return selection.operating_points(self.frame, self.metric.name, self.claim.cost)
+
+    def of(self, place: int, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The points, or the rows of a table, of the contender in this place of the claim's list;
+        of the first where there are fewer."""
+        label = self.claim.labels[min(place, len(self.claim.labels) - 1)]
+        table = self.points if table is None else table
+        return table[table["learner"] == label]
+
+    def best(self, place: int) -> pd.DataFrame:
+        """By repeat the best point on validation."""
+        return selection.best_points(self.of(place), self.higher)
+
+    @cached_property
+    def keeping(self) -> pd.DataFrame:
+        """For each repeat the first learner's cheapest point that keeps a share of the best quality
+        of the second, or of its own: a row of ``selection.savings``."""
+        reference = self.claim.labels[min(1, len(self.claim.labels) - 1)]
+        found = selection.savings(self.points, self.higher, reference, self.claim.keeps)
+        return self.of(0, found)
+
+    def falls_short(self, quality: float, of: float) -> bool:
+        """True if a quality does not keep the claim's share of another."""
+        least = share_of(of, self.claim.keeps, self.higher)
+        return quality < least if self.higher else quality > least
+
+    def bought(self, points: pd.DataFrame) -> list[Kept]:
+        """What is bought at some of the points."""
+        keys = ["learner", *REPEAT, "params", "point"]
+        test = self.frame[self.frame["split"] == "test"]
+        found = points[keys].merge(test[[*keys, BOUGHT]], on=keys, how="left")
+        return [(json.loads(str(row.params)), getattr(row, BOUGHT)) for row in found.itertuples()]
+
+    def settings(self, place: int) -> list[list[Kept]]:
+        """By repeat the best point on validation of each setting."""
+        found = []
+        for _, repeat in self.of(place).groupby([*REPEAT]):
+            best = [
+                selection.best_points(setting, self.higher)
+                for _, setting in repeat.groupby("params", observed=True)
+            ]
+            found.append([kept for points in best for kept in self.bought(points)])
+        return found
+
+
+def saving(results: Results) -> float:
     """1 - the cost at which the first learner keeps a share of the second's best quality, over
     the second's cost at its best.
 
     A learner that never keeps it saves nothing, where the claim is that it saves no more than
     something; else there is no figure.
     """
-    own = keeping(claim, frame, metric)
+    own, most = results.keeping, results.claim.at_most
     spent = (own["test_cost"] / own["reference_cost"]).where(own["reached"])
-    return 1.0 - float(spent.fillna(1.0).mean() if claim.at_most else spent.mean(skipna=False))
+    return 1.0 - float(spent.fillna(1.0).mean() if most else spent.mean(skipna=False))
 
 
-def quality(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def quality(results: Results) -> float:
     """The first learner's quality within the budget; NaN unless every repeat affords something, as
     a mean would be biased towards those that do."""
-    own = frame[frame["learner"] == claim.labels[0]]
-    within = Budget(claim.budget, claim.kind)
-    chosen = selection.points_within(own, metric.name, metric.higher_is_better, within, claim.cost)
-    every = own.groupby(["fold", "seed"]).ngroups
-    return float(chosen["test_quality"].mean()) if len(chosen) == every else float("nan")
+    chosen = selection.under_budget(results.of(0), results.higher, results.claim.budget)
+    every = results.of(0, results.frame).groupby([*REPEAT]).ngroups
+    return float(chosen["test_quality"].mean()) if len(chosen) == every else NAN
 
 
-def cost(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def quality_kept(results: Results) -> float:
+    """The first learner's quality within the budget over the second's best."""
+    return quality(results) / float(results.best(1)["test_quality"].mean())
+
+
+def cost(results: Results) -> float:
     """The first learner's cost at its cheapest point that keeps a share of the best quality: the
     second learner's, or its own where there is no second."""
-    return float(keeping(claim, frame, metric)["test_cost"].mean(skipna=False))
+    return float(results.keeping["test_cost"].mean(skipna=False))
 
 
-def keeping(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFrame:
-    """For each repeat the first learner's cheapest point that keeps a share of the best quality of
-    the second, or of its own: a row of ``selection.savings``."""
-    higher = metric.higher_is_better
-    reference = claim.labels[min(1, len(claim.labels) - 1)]
-    found = selection.savings(_points(claim, frame, metric), higher, reference, claim.keeps)
-    return found[found["learner"] == claim.labels[0]]
-
-
-def margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def margin(results: Results) -> float:
     """The least, over neighbours in the list, of the first's mean quality minus the second's, over
     the claim's budgets."""
-    means = [float(gap @ width / width.sum()) for gap, width in _gaps(claim, frame, metric)]
-    return round(min(means), 12)
+    return round(min(float(gap @ width / width.sum()) for gap, width in _gaps(results)), 12)
 
 
-def least_margin(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
+def least_margin(results: Results) -> float:
     """As ``margin``, at the budget where it is least: for "always above". NaN where one is above
     the other nowhere."""
-    gaps = [gap for gap, _ in _gaps(claim, frame, metric)]
+    gaps = [gap for gap, _ in _gaps(results)]
     equal = any(gap.min() == 0.0 == gap.max() for gap in gaps)
-    return float("nan") if equal else float(min(gap.min() for gap in gaps))
+    return NAN if equal else float(min(gap.min() for gap in gaps))
 
 
-def quality_kept(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
-    """The first learner's quality within the budget over the second's best."""
-    best = selection.best_points(_points(claim, frame, metric), metric.higher_is_better)
-    other = selection.over_repeats(best[best["learner"] == claim.labels[1]])
-    return quality(claim, frame, metric) / float(other["test_quality"].iloc[0])
-
-
-def time_ratio(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
-    """Median seconds of the first learner's fits over those of the second's."""
-    return _seconds(frame, claim.labels[0]) / _seconds(frame, claim.labels[1])
-
-
-def minutes(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> float:
-    """Median minutes of the first learner's fits, of what it stands on not counted."""
-    return _seconds(frame, claim.labels[0]) / 60.0
-
-
-def _points(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> pd.DataFrame:
-    return selection.operating_points(frame, metric.name, claim.cost)
-
-
-def caps_read(claim: Claim, frame: pd.DataFrame) -> list[float]:
-    """The caps at which a claim about caps is read: of those measured its budget, or all from the
-    first to the last of its budgets."""
-    low, high = claim.budgets if claim.measure in CURVES else (claim.budget, claim.budget)
-    return [cap for cap in selection.caps_of(frame) if low <= cap <= high]
-
-
-def _capped_gaps(
-    claim: Claim, frame: pd.DataFrame, metric: Criterion
-) -> list[tuple[FloatArray, FloatArray]]:
-    """As ``_gaps``, at the caps of ``caps_read``, each of which counts as much as another."""
-    sign = 1.0 if metric.higher_is_better else -1.0
-    caps = caps_read(claim, frame)
-    reached = {label: np.full(len(caps), np.nan) for label in claim.labels}
-    for k, cap in enumerate(caps):
-        found = selection.points_within(
-            frame, metric.name, metric.higher_is_better, Budget(cap, "cap")
-        )
-        for label, own in found.groupby("learner", observed=True):
-            reached[str(label)][k] = own["test_quality"].mean()
-    curves = (reached[label] for label in claim.labels)
-    return [(sign * (a - b), np.ones(len(a))) for a, b in pairwise(curves)]
-
-
-def _gaps(
-    claim: Claim, frame: pd.DataFrame, metric: Criterion
-) -> list[tuple[FloatArray, FloatArray]]:
+def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
     """For each pair of neighbours how much better the first is on each of the stretches (s,) of
     budgets on which both curves are flat, the last budget too, and their widths (s,)."""
-    if claim.kind == "cap":
-        return _capped_gaps(claim, frame, metric)
-    sign = 1.0 if metric.higher_is_better else -1.0
-    low, high = claim.budgets
-    cost = "cost_p95" if claim.kind == "p95" else claim.cost
-    points = selection.operating_points(frame, metric.name, cost)
-    curves = [_curve(points, metric, label) for label in claim.labels]
-    gaps = []
+    sign, (low, high) = 1.0 if results.higher else -1.0, results.claim.budgets
+    points, curves, gaps = results.points, [], []
+    for label in results.claim.labels:
+        own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
+        curves.append(selection.mean_curve(selection.curve(own, results.higher)))
     for pair in pairwise(curves):
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
@@ -157,110 +163,171 @@ def _gaps(
     return gaps
 
 
-def _curve(points: pd.DataFrame, metric: Criterion, label: str) -> pd.DataFrame:
-    """The mean curve of one learner's points and the constant's."""
-    own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
-    return selection.mean_curve(selection.curve(own, metric.higher_is_better, label))
+def minutes(results: Results, place: int = 0) -> float:
+    """Median minutes of the first learner's fits, of what it stands on not counted."""
+    fits = results.of(place, results.frame).drop_duplicates([*REPEAT, "params"])
+    return float(fits["fit_seconds"].median()) / 60.0
 
 
-def _seconds(frame: pd.DataFrame, label: str) -> float:
-    fits = frame.drop_duplicates(["learner", "fold", "seed", "params"])
-    return float(fits.loc[fits["learner"] == label, "fit_seconds"].median())
+def time_ratio(results: Results) -> float:
+    """Median seconds of the first learner's fits over those of the second's."""
+    return minutes(results) / minutes(results, 1)
 
 
-def shortfall(claim: Claim, frame: pd.DataFrame, metric: Criterion, measured: float) -> str:
+def bought_early(results: Results) -> float:
+    """The share of the price group bought in the first ``early`` of the trees: at the last point
+    kept of these, and of all settings and repeats where it is least."""
+    own = results.of(0, results.frame)
+    least = []
+    for (params, *_), points in own[own["split"] == "test"].groupby(
+        ["params", *REPEAT], observed=True
+    ):
+        most = results.claim.early * float(json.loads(str(params)).get("trees", NAN))
+        trees = [json.loads(str(point)).get("trees", np.inf) for point in points["point"]]
+        kept = zip(trees, points[BOUGHT], strict=True)
+        early = {at: what for at, what in kept if what is not None and at <= most}
+        least.append(_share(results, early[max(early)] if early else None))
+    return float(np.min(least))
+
+
+def bought_trend(results: Results) -> float:
+    """Spearman's correlation, over settings, of the trade-off with the share of the price group
+    that is bought at the setting's best point on validation. NaN where no share differs from
+    another, and for fewer than three trade-offs."""
+    from scipy.stats import rankdata
+
+    found = []
+    for points in results.settings(0):
+        traded = [(params["tradeoff"], what) for params, what in points if "tradeoff" in params]
+        tradeoff, share = [t for t, _ in traded], [_share(results, what) for _, what in traded]
+        if len({*tradeoff}) < 3 or len({*share}) < 2:
+            return NAN
+        found.append(np.corrcoef(rankdata(tradeoff), rankdata(share))[0, 1])
+    return round(float(np.mean(found)), 12)
+
+
+def bought_first(results: Results) -> float:
+    """The share of the price group that the first of several stages reads."""
+    return _by_stage(results, lambda stage, _: np.mean(stage == 0))
+
+
+def bought_last(results: Results) -> float:
+    """Of what is bought of the price group the share first read in the last half of the stages."""
+
+    def late(stage: IntArray, stages: int) -> float:
+        used = stage[stage >= 0]
+        return float(np.mean(2 * used >= stages)) if len(used) else NAN
+
+    return _by_stage(results, late)
+
+
+def _by_stage(results: Results, figure: Callable[[IntArray, int], Any]) -> float:
+    """The mean over repeats of a figure of the stages in which the price group is first read, at
+    the best point on validation."""
+    found = []
+    for _, what in results.bought(results.best(0)):
+        stage = None if what is None else what.stage()
+        if what is None or stage is None:
+            return NAN
+        found.append(float(figure(stage[what.of(results.claim.prices)], len(what.reached))))
+    return float(np.mean(found))
+
+
+def _share(results: Results, what: Purchases | None) -> float:
+    """The share of the price group that is bought; NaN where that is not kept."""
+    return NAN if what is None else float(np.mean(what.share[what.of(results.claim.prices)] > 0))
+
+
+def stages(results: Results) -> float:
+    """How many stages are left."""
+    best = results.bought(results.best(0))
+    return float(np.mean([NAN if what is None else len(what.reached) for _, what in best]))
+
+
+def passed(results: Results) -> float:
+    """The share of rows that the first stage lets pass, less that of the second learner at the same
+    trade-off."""
+    found = []
+    best = results.bought(results.best(0))
+    for (params, what), points in zip(best, results.settings(1), strict=True):
+        same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
+        pair = what, same[0] if len(same) == 1 else None
+        own, other = (NAN if x is None else float([*x.reached, 1.0][1]) for x in pair)
+        found.append(own - other)
+    return float(np.mean(found))
+
+
+_MEASURES = (
+    *(saving, quality, quality_kept, cost, margin, least_margin, time_ratio, minutes),
+    *(bought_early, bought_trend, bought_first, bought_last, stages, passed),
+)
+FIGURES: Mapping[str, Callable[[Results], float]] = {
+    measure.__name__.replace("_", "-"): measure for measure in _MEASURES
+}
+"""By the name of the measure."""
+
+
+def shortfall(results: Results, measured: float) -> str:
     """How the points at which a saving, a cost, a quality or purchases were read fall short of the
     quality wanted, on test; "" where they do not. What is not kept on test too was not saved."""
-    if claim.measure in PURCHASES:
-        return _behind(claim, frame, metric)
+    claim = results.claim
+    if claim.measure in PURCHASES:  # what a model without quality buys shows nothing
+        own, other = (float(results.best(k)["test_quality"].mean()) for k in range(2))
+        short = results.falls_short(own, other)
+        return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
     if claim.measure not in FLOORED:
         return ""
-    higher, have, least = metric.higher_is_better, measured, float("nan")
+    have, best = measured, NAN
     if claim.measure != "quality":
-        found = keeping(claim, frame, metric)
-        have, best = (found[x].mean(skipna=False) for x in ("test_quality", "reference_quality"))
-        least = share_of(float(best), claim.keeps, higher)
+        columns = (results.keeping[x] for x in ("test_quality", "reference_quality"))
+        have, best = (float(column.mean(skipna=False)) for column in columns)
     if claim.floor and not compared(claim.floor, have):
         return f"the quality there is {have:.4g}, not {claim.floor}"
-    if (
-        claim.measure == "saving"
-        and not claim.at_most
-        and (have < least if higher else have > least)
-    ):
+    if claim.measure == "saving" and not claim.at_most and results.falls_short(have, best):
         return f"on test the quality there is {have:.4g}, and the other's best {best:.4g}"
     return ""
 
 
-def _behind(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
-    """Where the first learner's best does not keep the share of the second's on test: what a model
-    without quality buys shows nothing."""
-    best = selection.best_points(_points(claim, frame, metric), metric.higher_is_better)
-    mean = best.groupby("learner", observed=True)["test_quality"].mean()
-    own, other = (float(mean[label]) for label in claim.labels[:2])
-    least = share_of(other, claim.keeps, metric.higher_is_better)
-    if own >= least if metric.higher_is_better else own <= least:
-        return ""
-    return f"on test its best quality is {own:.4g}, and the other's {other:.4g}"
-
-
-def too_few_trees(claim: Claim, frame: pd.DataFrame) -> str:
+def too_few_trees(results: Results) -> str:
     """The contender that was trained with fewer trees than the claim asks for; "" if none was."""
-    for label in claim.labels:
-        params = frame.loc[frame["learner"] == label, "params"].astype(str).unique()
-        most = max((_trees(json.loads(text or "{}")) for text in params), default=0)
-        if 0 < most < claim.trees:
-            return f"{label} has {most} trees, the paper {claim.trees:g}"
+    for place, label in enumerate(results.claim.labels):
+        params = results.of(place, results.frame)["params"].astype(str).unique()
+        most = max((_trees(text) for text in params), default=0)
+        if 0 < most < results.claim.trees:
+            return f"{label} has {most} trees, the paper {results.claim.trees:g}"
     return ""
 
 
-def convergence(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> tuple[str, str]:
+def convergence(results: Results) -> tuple[str, str]:
     """Which contenders had not converged, and of which that cannot be known. The one whose merit
-    the claim states may gain from more trees and is left out."""
-    if claim.measure in TIMES:
-        return "", ""
-    judged = claim.labels if claim.adverse(metric.higher_is_better) else claim.labels[1:]
-    points = selection.operating_points(frame, metric.name, claim.cost)
-    points = points.dropna(subset="valid_quality")
-    states = {
-        label: _states(points[points["learner"] == label], metric.higher_is_better)
-        for label in judged
-    }
-    helped = ", ".join(label for label in judged if "growing" in states[label])
-    return helped, ", ".join(label for label in judged if "unknown" in states[label])
+    the claim states may gain from more trees and is left out.
+
+    A learner is growing if in some repeat the last trees of its best setting raised its best
+    quality; that is not known where there are trees of which the points do not tell.
+    """
+    claim, higher = results.claim, results.higher
+    helped, unknown = [], []
+    judged = range(0 if claim.adverse(higher) else 1, len(claim.labels))
+    for place in judged if claim.measure not in TIMES else ():
+        found = []
+        for _, repeat in results.of(place).dropna(subset="valid_quality").groupby([*REPEAT]):
+            best = repeat.loc[repeat["valid_quality"].agg("idxmax" if higher else "idxmin")]
+            if _trees(str(best["params"])):
+                fit = repeat[repeat["params"] == best["params"]]
+                state = growing(fit, higher)
+                found.append(state if state is None else state or len(fit) < 2)
+        if True in found:
+            helped.append(claim.labels[place])
+        if None in found:
+            unknown.append(claim.labels[place])
+    return ", ".join(helped), ", ".join(unknown)
 
 
-def _states(own: pd.DataFrame, higher: bool) -> set[str]:
-    """``growing`` if in some repeat the last trees of the learner's best setting raised its best
-    quality, ``unknown`` if there are trees of which the points do not tell."""
-    found = set()
-    for _, repeat in own.groupby(["fold", "seed"]):
-        best = repeat.loc[repeat["valid_quality"].agg("idxmax" if higher else "idxmin")]
-        if _trees(json.loads(best["params"] or "{}")):
-            fit = repeat[repeat["params"] == best["params"]]
-            state = growing(fit, higher)
-            found.add("unknown" if state is None else "growing" if state or len(fit) < 2 else "")
-    return found
-
-
-def _trees(params: Mapping[str, Any]) -> int:
+def _trees(params: str) -> int:
     """The trees of a setting, or of what it stands on; 0 where it has none."""
-    base = params.get("base")
-    return int(params.get("trees") or (_trees(base) if isinstance(base, Mapping) else 0))
-
-
-FIGURES: Mapping[str, Callable[[Claim, pd.DataFrame, Criterion], float]] = {
-    "saving": saving,
-    "quality": quality,
-    "quality-kept": quality_kept,
-    "cost": cost,
-    "margin": margin,
-    "least-margin": least_margin,
-    "time-ratio": time_ratio,
-    "minutes": minutes,
-    "bought-early": purchases.bought_early,
-    "bought-trend": purchases.bought_trend,
-    "bought-first": purchases.bought_first,
-    "bought-last": purchases.bought_last,
-    "stages": purchases.stages,
-    "passed": purchases.passed,
-}
+    setting = json.loads(params or "{}")
+    while isinstance(setting, Mapping):
+        if setting.get("trees"):
+            return int(setting["trees"])
+        setting = setting.get("base")
+    return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from bench_claims.claims import CURVES, MEASURES, PURCHASES, TIMES, Claim, Conte
 from bench_claims.measures import (
     CONSTANT,
     FIGURES,
-    caps_read,
+    Results,
     convergence,
     shortfall,
     too_few_trees,
@@ -44,6 +44,8 @@ OF_POINT = "point."
 """Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
 
 _REPEAT = ["fold", "seed"]
+_OWN_METRICS = "the run was judged by metrics of its own: --metric"
+_IN_THE_STORE = "the store has what is bought: bench claims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +71,25 @@ class Verdict:
 
 def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Verdict:
     """Test a claim on one run; what is bought is in its store alone."""
-    if claim.measure == "none":
-        return Verdict(claim, UNMEASURED, how=claim.why)
     name = claim.dataset.partition("(")[0]
-    if name in info.absent:
-        return Verdict(claim, ABSENT, how=f"no files of {name}: bench show {name}")
     use = next((use for use in info.datasets if use["name"] == claim.dataset), None)
-    if use is None:
-        for other in info.datasets:
-            if other["stand_in_for"] == name:
-                return Verdict(claim, ABSENT, how=f"{other['name']} stood in, which never counts")
-        return Verdict(claim, ELSEWHERE, how=f"{claim.dataset} is not in this run")
-    if use["stand_in"]:
-        return Verdict(claim, ABSENT, how=f"{name} is generated, which never counts")
-    if info.request.get("metrics") and not claim.metric and claim.measure not in (*TIMES, "sizes"):
-        return Verdict(claim, UNRUN, how="the run was judged by metrics of its own: --metric")
+    other = next((use for use in info.datasets if use["stand_in_for"] == name), None)
+    own_metrics = claim.metric or claim.measure in (*TIMES, "sizes")
+    for word, why, found in (
+        (UNMEASURED, claim.why, claim.measure == "none"),
+        (ABSENT, f"no files of {name}: bench show {name}", name in info.absent),
+        (ABSENT, f"{other and other['name']} stood in, which never counts", other and not use),
+        (ELSEWHERE, f"{claim.dataset} is not in this run", not use),
+        (ABSENT, f"{name} is generated, which never counts", use and use["stand_in"]),
+        (UNRUN, _OWN_METRICS, info.request.get("metrics") and not own_metrics),
+        (UNRUN, _IN_THE_STORE, claim.measure in PURCHASES and store is None),
+    ):
+        if found:
+            return Verdict(claim, word, how=why)
+    assert use is not None
     if len(claim.budgets) == 1:
         claim = replace(claim, budgets=(*claim.budgets, float(use["price_of_everything"])))
-    if claim.measure in PURCHASES:
-        if store is None:
-            return Verdict(claim, UNRUN, how="the store has what is bought: bench claims")
+    if claim.measure in PURCHASES and store is not None:
         frame = with_purchases(frame, store, info.run, claim)
     if claim.measure == "sizes":
         found = _sizes(claim, use)
@@ -105,46 +106,44 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
     import pandas as pd
 
     real = frame[~frame["stand_in"]]
-    more = [Contender(CONSTANT, {})] if claim.measure in CURVES else []
-    parts = [
-        contender.rows(real[real["dataset"] == (contender.dataset or claim.dataset)]).assign(
+    contenders = [*claim.learners, *([Contender(CONSTANT, {})] if claim.measure in CURVES else [])]
+    parts = {  # by label, as a learner may be named twice
+        one.label: one.rows(real[real["dataset"] == (one.dataset or claim.dataset)]).assign(
             dataset=claim.dataset
         )
-        for contender in (*claim.learners, *more)
-    ]
-    usable = [own[(own["status"] == "ok") & (own["audit"] != "failed")] for own in parts]
-    labels = (*claim.labels, *(contender.label for contender in more))
-    missing = [at for at, own in zip(labels, usable, strict=True) if own.empty]
-    if missing:
+        for one in contenders
+    }
+    sound = [own[(own["status"] == "ok") & (own["audit"] != "failed")] for own in parts.values()]
+    if missing := [label for label, own in zip(parts, sound, strict=True) if own.empty]:
         return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
-    once = dict(zip(labels, usable, strict=True)).values()  # a learner may be named twice
-    rows = _with_cost(_shared_repeats(pd.concat(once, ignore_index=True), parts), claim.cost)
+    rows = _with_cost(pd.concat(sound, ignore_index=True), claim.cost)
+    # only repeats in which every contender has results
+    rows = rows[rows.groupby(_REPEAT)["learner"].transform("nunique") == len(parts)]
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     for column in (claim.cost,) if claim.measure in TIMES else (metric.name, claim.cost):
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
-    if claim.kind == "cap" and not caps_read(claim, rows):
-        how = f"the run measured no cap of {_range(claim)}: bench run --caps"
-        return Verdict(claim, UNRUN, how=how)
-    return _weighed(claim, rows, metric, _how(claim, rows, metric) + _lacking(rows, parts))
+    return _weighed(Results(claim, rows, metric), _lacking(rows, parts.values()))
 
 
-def _weighed(claim: Claim, rows: pd.DataFrame, metric: Criterion, how: str) -> Verdict:
+def _weighed(results: Results, lacking: str) -> Verdict:
     """The verdict on the rows of all contenders' shared repeats."""
-    measured = FIGURES[claim.measure](claim, rows, metric)
-    growing, unknown = convergence(claim, rows, metric)
-    how += f"; not known whether converged: {unknown}" if unknown else ""
+    claim = results.claim
+    measured = FIGURES[claim.measure](results)
+    helped, unknown = convergence(results)
     word, why = FAILS, ""
-    if few := too_few_trees(claim, rows):
+    if few := too_few_trees(results):
         word, why = SMALL, few
     elif np.isnan(measured):
         why = _lack(claim)
-    elif short := shortfall(claim, rows, metric, measured):
+    elif short := shortfall(results, measured):
         why = short
     elif claim.met(measured):
-        word, why = (GROWING, f"the last trees still help {growing}") if growing else (HOLDS, "")
+        word, why = (GROWING, f"the last trees still help {helped}") if helped else (HOLDS, "")
+    how = _how(results) + lacking
+    how += f"; not known whether converged: {unknown}" if unknown else ""
     how += f"; {why}" if why else ""
     return Verdict(claim, word, measured, _shown(claim, measured), how)
 
@@ -164,26 +163,20 @@ def _lack(claim: Claim) -> str:
     return f"{lack} in at least one repeat"
 
 
-def _shared_repeats(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The rows of those repeats in which every contender has some."""
-    every = len({label for own in parts for label in own["learner"].unique()})
-    return rows[rows.groupby(_REPEAT)["learner"].transform("nunique") == every]
-
-
-def _lacking(rows: pd.DataFrame, parts: Sequence[pd.DataFrame]) -> str:
+def _lacking(rows: pd.DataFrame, parts: Iterable[pd.DataFrame]) -> str:
     """What the figure leaves out: repeats, and trials without a result."""
-    repeats = {repeat for own in parts for repeat, _ in own.groupby(_REPEAT)}
-    lost = len(repeats) - rows.groupby(_REPEAT).ngroups
-    bad = [
-        own[~own["status"].isin(["ok", "skipped"]) | (own["audit"] == "failed")] for own in parts
-    ]
-    trials = sum(len(own.drop_duplicates([*_REPEAT, "params"])) for own in bad)
-    lacking = f"; {lost} more without results of all" if lost else ""
+    lost, trials = set(), 0
+    for own in parts:
+        lost |= {repeat for repeat, _ in own.groupby(_REPEAT)}
+        bad = ~own["status"].isin(["ok", "skipped"]) | (own["audit"] == "failed")
+        trials += len(own[bad].drop_duplicates([*_REPEAT, "params"]))
+    more = len(lost) - rows.groupby(_REPEAT).ngroups
+    lacking = f"; {more} more without results of all" if more else ""
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
 def _sizes(claim: Claim, use: Mapping[str, Any]) -> Verdict:
-    """Whether the data set has the paper's rows and features; only whole data can fail."""
+    """Compare rows and features with the paper's; only data of full size can fail."""
     rows = [int(use["rows"][split]) for split in ("train", "valid", "test")]
     shown = f"{'/'.join(map(str, rows))} x {use['features']}"
     found = zip((*rows, use["features"]), claim.sizes, strict=True)
@@ -202,38 +195,31 @@ def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
     return frame.assign(**{cost: [float(point.get(key, 0.0)) for point in points]})
 
 
-def _how(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
-    how = f"{claim.measure} of {' against '.join(claim.labels)}"
-    if claim.measure not in TIMES:
-        how += f", {metric.name}"
-    if claim.measure in ("saving", "cost"):
-        how += f", keeping {share_of(1.0, claim.keeps, True):.0%} on validation"
-    bounds = "" if claim.kind == "mean" else f"{claim.kind} "
-    if claim.budget < float("inf"):
-        how += f", up to {bounds}{_range(claim)}"
-    if claim.budgets:
-        how += f", budgets {bounds}{_range(claim)}"
-    if claim.prices:
-        how += ", sensors of cost {:g} to {:g}".format(*claim.prices)
-    if claim.early:
-        how += f", in the first {claim.early:.0%} of the trees"
-    if claim.cost != "total_cost":
-        how += f", by {claim.cost}"
+def _how(results: Results) -> str:
+    """How the figure is measured, and that of each repeat, so that a mean near the border is seen
+    to be one."""
+    claim, frame = results.claim, results.frame
     wanted = claim.holds or f"{claim.near:g} within {claim.within:g}"
-    return f"{how}, wanted {wanted}{_by_repeat(claim, frame, metric)}"
-
-
-def _range(claim: Claim) -> str:
-    return "{:g} to {:g}".format(*claim.budgets) if claim.budgets else f"{claim.budget:g}"
-
-
-def _by_repeat(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> str:
-    """The figure of each repeat, so that a mean near the border is seen to be one."""
-    repeats = [part for _, part in frame.groupby(_REPEAT, sort=True)]
+    words = [
+        (f"{claim.measure} of {' against '.join(claim.labels)}", True),
+        (results.metric.name, claim.measure not in TIMES),
+        (
+            f"keeping {share_of(1.0, claim.keeps, True):.0%} on validation",
+            claim.measure in ("saving", "cost"),
+        ),
+        (f"up to {claim.budget:g}", claim.budget < float("inf")),
+        (f"budgets {' to '.join(f'{x:g}' for x in claim.budgets)}", claim.budgets),
+        (f"sensors of cost {' to '.join(f'{x:g}' for x in claim.prices)}", claim.prices),
+        (f"in the first {claim.early:.0%} of the trees", claim.early),
+        (f"by {claim.cost}", claim.cost != "total_cost"),
+        (f"wanted {wanted}", True),
+    ]
+    how = ", ".join(word for word, said in words if said)
+    repeats = [replace(results, frame=part) for _, part in frame.groupby(_REPEAT, sort=True)]
     if len(repeats) == 1:
-        return "; 1 repeat"
-    shown = (_shown(claim, FIGURES[claim.measure](claim, part, metric)) for part in repeats)
-    return f"; {len(repeats)} repeats: {', '.join(shown)}"
+        return f"{how}; 1 repeat"
+    shown = [_shown(claim, FIGURES[claim.measure](repeat)) for repeat in repeats]
+    return f"{how}; {len(repeats)} repeats: {', '.join(shown)}"
 
 
 def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:

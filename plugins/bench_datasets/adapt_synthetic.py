@@ -47,16 +47,12 @@ class AdaptSynthetic2:
     title: ClassVar[str] = "ADAPT's Synthetic-2: four clusters, best cost 1.5 (generated)"
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
 
-    jitter: float = param(0.3, "half width of the clusters")
+    jitter: float = param(0.3, "half width of the clusters", least=0, below=np.inf)
 
     @property
     def optimum(self) -> dict[str, tuple[tuple[float, float], ...]]:
         """The solution for some rows, a guess for the others, while the clusters stay apart."""
         return {"accuracy": ((0.0, 0.5), (1.5, 1.0))} if self.jitter < 0.5 else {}
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.jitter < np.inf:
-            raise ValueError(f"jitter must be at least 0 and finite, got {self.jitter}")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate 250/125/250 rows per cluster, shuffled; every size is the same."""

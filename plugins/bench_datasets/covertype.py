@@ -43,11 +43,7 @@ class Forest:
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/31"
     facts: ClassVar[Facts] = Facts(features=54, low=-173, high=7173)
 
-    positive: int = param(2, "the cover type (1..7) that is labelled 1")
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.positive <= 7:
-            raise ValueError(f"positive = {self.positive}: give a cover type 1..7")
+    positive: int = param(2, "the cover type that is labelled 1", least=1, most=7)
 
     def complete(self, source: Source) -> bool:
         """The whole file, or the sample."""

@@ -15,7 +15,6 @@ from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
 
 from bench_core import Acquired, SensorPrices, Splits, Task
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.readers import svmlight
 from bench_core.errors import InputError
 
 
@@ -64,19 +63,11 @@ def test_mslr_costs_are_those_of_their_authors(real_data: Path) -> None:
     np.testing.assert_array_equal(mslr_costs(), published)
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files are read by Python, large ones by the kernel."""
-    if request.param == "compiled":
-        monkeypatch.setattr(svmlight, "SMALL", -1)
-
-
 def istella(folder: Path, third: str) -> None:
     for k, part in enumerate(("train", "vali", "test")):
         letor(folder / "sample" / f"{part}.txt", 2 + k, 220, k, third)
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("largest", ["1.79769313486231570815e+308", "1.79769313486e+308"])
 def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Path) -> None:
     istella(tmp_path, third=largest)

@@ -1,14 +1,8 @@
 """Exported models: one row beside lleaves and LightGBM, on demand, as C, loaded; and many rows.
 
-lleaves needs an older llvmlite than this project, so it lives in an environment of its own, with
-YDF: ``python -m venv peers && peers/bin/pip install "lleaves==1.3.0" "llvmlite<0.44" lightgbm
-ydf``, then ``BENCH_SPEED_LLEAVES=peers/bin/python`` before the command. Without it LightGBM is the
-only peer. Of many rows lleaves gets the float64 that it wants; a model that it does not compile in
-ten minutes is compiled without inlining, if that ends in ten more. ``BENCH_SPEED_YDF=1`` adds YDF,
-which cannot read LightGBM's models: it trains one of as many trees and leaves, for minutes, and its
-time is that of its fastest engine (QuickScorer) in its own benchmark, without handing over columns.
-Beyond 100 trees of 16 leaves it trains on 2000 rows, and beyond 100 trees on a tenth of the
-features for each split, so that it ends.
+lleaves needs an older llvmlite than this project, so it lives in an environment of its own:
+``python -m venv peers && peers/bin/pip install "lleaves==1.3.0" "llvmlite<0.44" lightgbm``, then
+``BENCH_SPEED_LLEAVES=peers/bin/python`` before the command. Without it LightGBM is the only peer.
 Nothing here fails because it is slow.
 """
 
@@ -20,11 +14,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from statistics import median
-from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -77,52 +68,6 @@ for _ in sys.stdin:
 """
 
 
-MANY = """
-import sys, time
-import lleaves, numpy
-from pathlib import Path
-folder, trees, leaves, code = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-X = numpy.load(folder / "many.npy")
-act = {}
-def timed(predict):
-    start = time.perf_counter()
-    predict()
-    return time.perf_counter() - start
-if code:
-    model = lleaves.Model(str(folder / "model.txt"))
-    model.compile(cache=str(folder / code))
-    wide = X.astype(numpy.float64)
-    act["lleaves"] = lambda: timed(lambda: model.predict(wide, n_jobs=1))
-if sys.argv[5:]:
-    import ydf
-    ydf.verbose(0)
-    if not (folder / "ydf").exists():
-        rows, y = numpy.load(folder / "rows.npy"), numpy.load(folder / "y.npy")
-        part = slice(2000 if trees * leaves > 1600 else None)
-        learner = ydf.GradientBoostedTreesLearner(
-            label="y", task=ydf.Task.REGRESSION, num_trees=trees, max_depth=-1,
-            validation_ratio=0.0, growing_strategy="BEST_FIRST_GLOBAL", max_num_nodes=leaves,
-            early_stopping="NONE", subsample=1.0, discretize_numerical_columns=True, num_threads=2,
-            num_candidate_attributes_ratio=0.1 if trees > 100 else 1.0,
-        )
-        learner.train({"x": rows[part], "y": y[part]}).save(str(folder / "ydf"))
-    quick, how = ydf.load_model(str(folder / "ydf")), dict(warmup_duration=0.1, num_threads=1)
-    one = lambda: quick.benchmark({"x": X}, benchmark_duration=0.5, **how).duration_per_example
-    act[sys.argv[5]] = lambda: len(X) * one()
-print("ready", flush=True)
-for side in sys.stdin:
-    print(act[side.strip()](), flush=True)
-"""
-COMPILE = """
-import sys
-import lleaves
-lleaves.Model(sys.argv[1]).compile(cache=sys.argv[2], finline=sys.argv[3] == "yes")
-"""
-MOST = 600  # seconds that lleaves may compile
-YDF, FEW = "YDF", "YDF, trained on few rows"
-BARS = {"lleaves": 0.3, YDF: 0.5, FEW: 0.5}
-
-
 @pytest.fixture(scope="module")
 def kept(request: pytest.FixtureRequest) -> Path:
     """A folder for what takes minutes to make: the trained model, and lleaves' code for it."""
@@ -130,17 +75,21 @@ def kept(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+def boosted(leaves: int, trees: int, depth: int) -> Any:
+    """Trees of LightGBM on a made label."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
+    y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
+    shape = {"num_leaves": leaves, "max_depth": depth, "verbose": -1, "num_threads": 2}
+    return lightgbm.train(shape, lightgbm.Dataset(X, y, params={"max_bin": 63}), trees)
+
+
 @pytest.fixture(scope="module")
 def trained(kept: Path) -> Any:
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     file = kept / "model.txt"
     if not file.exists():
-        X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
-        y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
-        shape = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 1}
-        data = lightgbm.Dataset(X, y, params={"max_bin": 63})
-        lightgbm.train(shape, data, TREES).save_model(file)
-    return lightgbm.Booster(model_file=file)
+        boosted(LEAVES, TREES, depth=4).save_model(file)
+    return pytest.importorskip("lightgbm").Booster(model_file=file)
 
 
 @pytest.fixture(scope="module")
@@ -251,10 +200,7 @@ def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmar
 
 
 def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
-    """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number.
-
-    "Lists alone" is what no ``predict`` can do without: lists of the names, and values to float32.
-    """
+    """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number."""
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
     names: list[list[list[str]]] = [[] for _ in cells]
@@ -262,12 +208,6 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
         model.predict(lambda n, row=row, calls=calls: calls.append(n) or [row[k] for k in n])
     place = {name: number for number, name in enumerate(NAMES)}
     numbers = [[np.array([place[n] for n in call]) for call in calls] for calls in names]
-    given = [[np.empty(len(call), dtype=np.float32) for call in calls] for calls in names]
-    values = [
-        [[row[n] for n in call] for call in calls] for row, calls in zip(cells, names, strict=True)
-    ]
-    table = np.array(NAMES, dtype=object)
-    floats = [Struct(f"{count}f") for count in range(FEATURES + 1)]
 
     def by_number() -> None:
         for row in rows:
@@ -278,32 +218,20 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
             model.predict(lambda n, row=row: [row[k] for k in n])
 
     def callbacks_by_number() -> None:
-        for row, calls, room in zip(rows, numbers, given, strict=True):
-            acquire = lambda n, out, row=row: row.take(n, out=out)  # noqa: E731
-            for n, out in zip(calls, room, strict=True):
-                acquire(n, out)
+        out = np.empty(FEATURES, dtype=np.float32)
+        for row, calls in zip(rows, numbers, strict=True):
+            for n in calls:
+                row.take(n, out=out[: len(n)])
 
     def callbacks_by_name() -> None:
         for row, calls in zip(cells, names, strict=True):
-            acquire = lambda n, row=row: [row[k] for k in n]  # noqa: E731
             for n in calls:
-                acquire(n)
-
-    def lists() -> None:
-        for calls, returned in zip(numbers, values, strict=True):
-            for n, found in zip(calls, returned, strict=True):
-                table[n].tolist()
-                floats[len(found)].pack(*found)
+                [row[k] for k in n]
 
     at_hand = "the same at hand"
     sides = {"ours": by_number, "by name": by_name, at_hand: each(model.predict_rows, rows)}
     alone = {"ours": callbacks_by_number, "by name": callbacks_by_name}
-    samples = alternate(
-        benchmark,
-        {**sides, **{f"{k}, callbacks": f for k, f in alone.items()}, "lists": lists},
-        ROUNDS,
-    )
-    alone_lists = samples.pop("lists")
+    samples = alternate(benchmark, sides | {f"{k}, callbacks": f for k, f in alone.items()}, ROUNDS)
     spent = {k: samples.pop(f"{k}, callbacks") for k in alone}
     less = {k: [(a - b) / ROWS for a, b in zip(samples[k], spent[k], strict=True)] for k in alone}
     report(
@@ -314,16 +242,7 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
         bars={(side, at_hand): 1.25 for side in alone},
         measured={**less, at_hand: [t / ROWS for t in samples[at_hand]]},
         per=ROWS,
-        facts={
-            "us, by number": 1e6 * median(less["ours"]),
-            "us, by name": 1e6 * median(less["by name"]),
-            "us, at hand": 1e6 * median(samples[at_hand]) / ROWS,
-            "us, lists alone": 1e6 * median(alone_lists) / ROWS,
-            "us, callbacks by number": 1e6 * median(spent["ours"]) / ROWS,
-            "us, callbacks by name": 1e6 * median(spent["by name"]) / ROWS,
-            "questions a row": float(np.mean([len(calls) for calls in names])),
-            "features a row": float(np.mean([sum(map(len, calls)) for calls in names])),
-        },
+        facts={f"us, {side}": 1e6 * median(times) for side, times in less.items()},
     )
 
 
@@ -361,44 +280,13 @@ def test_loading(trained: Any, tmp_path: Path, benchmark: Any) -> None:
     )
 
 
-def _many(folder: Path, leaves: int, trees: int, lightgbm: Any) -> tuple[Any, Any]:
-    """Rows and a model, kept from run to run."""
-    if not (folder / "model.txt").exists():
-        rng = np.random.default_rng(0)
-        rows = rng.standard_normal((10_000, FEATURES), dtype=np.float32)
-        y = np.log1p(np.abs(rows[:, :100])) @ np.linspace(0.1, 1, 100) + rows[:, 0]
-        shape = {"num_leaves": leaves, "max_depth": -1, "verbose": -1, "num_threads": 2}
-        np.save(folder / "rows.npy", rows)
-        np.save(folder / "y.npy", y)
-        np.save(folder / "many.npy", rng.standard_normal((MANY_ROWS, FEATURES), dtype=np.float32))
-        data = lightgbm.Dataset(rows, y, params={"max_bin": 63})
-        lightgbm.train(shape, data, trees).save_model(folder / "model.txt")
-    return np.load(folder / "many.npy"), lightgbm.Booster(model_file=folder / "model.txt")
-
-
-def _compile(python: str, folder: Path) -> str:
-    """The file of lleaves' code for the model, made once; its name says how. "" without one."""
-    for name, inline in (("lleaves", "yes"), ("lleaves-not-inlined", "no")):
-        failed = folder / f"{name}.failed"
-        words = [python, "-c", COMPILE, str(folder / "model.txt"), str(folder / name), inline]
-        if not (folder / name).exists() and not failed.exists():
-            try:
-                subprocess.run(words, check=True, timeout=MOST)
-            except subprocess.TimeoutExpired:
-                failed.touch()
-        if (folder / name).exists():
-            return name
-    return ""
-
-
 @pytest.mark.benchmark(group="batch")
-@pytest.mark.parametrize("trees", [100, 1000, 5000])
-@pytest.mark.parametrize("leaves", [16, 32, 64])
-def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """Scores, costs and purchases of rows, one point, one thread; the peers' are bare scores."""
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    folder: Path = request.config.cache.mkdir(f"batch-{leaves}-{trees}")
-    X, booster = _many(folder, leaves, trees, lightgbm)
+@pytest.mark.parametrize("trees", [100, 1000])
+@pytest.mark.parametrize("leaves", [16, 64])
+def test_many_rows(leaves: int, trees: int, benchmark: Any) -> None:
+    """Scores, costs and purchases of rows, one point, one thread; LightGBM's are bare scores."""
+    booster = boosted(leaves, trees, depth=-1)
+    X = np.random.default_rng(2).standard_normal((MANY_ROWS, FEATURES), dtype=np.float32)
     ensemble = from_lightgbm(booster.model_to_string()).ensemble
     engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
     served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
@@ -407,53 +295,16 @@ def test_many_rows(leaves: int, trees: int, request: pytest.FixtureRequest, benc
         blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
         return np.concatenate([p.scores for block in blocks for p in engine.predict_path(block)])
 
-    sides = {
-        "ours": walked,
-        "exported": lambda: served.predict_rows(X),
-        "LightGBM": lambda: booster.predict(X, num_threads=1),
-    }
-    peers, python = ["LightGBM"], os.environ.get("BENCH_SPEED_LLEAVES")
-    code = _compile(python, folder) if python else ""
-    theirs = [
-        *(["lleaves"] if code else []),
-        *([FEW if trees * leaves > 1600 else YDF] if os.environ.get("BENCH_SPEED_YDF") else []),
-    ]
-    words = [
-        str(python),
-        "-c",
-        MANY,
-        str(folder),
-        str(trees),
-        str(leaves),
-        code,
-        *theirs[bool(code) :],
-    ]
-    peer: Any = subprocess.Popen(words, stdin=-1, stdout=-1, text=True) if python else nullcontext()
-    clocks: dict[str, list[float]] = {name: [] for name in theirs}
-
-    def ask(side: str) -> None:
-        print(side, file=child.stdin, flush=True)
-        clocks[side].append(float(child.stdout.readline()))
-
-    with peer as child:
-        if child is not None:
-            assert child.stdout.readline() == "ready\n"
-            sides |= {name: partial(ask, name) for name in theirs}
-            peers += theirs
-        samples = alternate(benchmark, sides, rounds=5)
-        if child is not None:
-            child.stdin.close()
-    how = {
-        "lleaves": "",
-        "lleaves-not-inlined": " (lleaves not inlined)",
-        "": f" (lleaves: not compiled in {MOST // 60} minutes)" if python else "",
-    }
-    report(
+    compare(
         benchmark,
-        samples | {name: times[-len(samples[name]) :] for name, times in clocks.items()},
-        work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}{how[code]}",
-        peers=peers,
-        bars={(side, p): b for side in ("ours", "exported") for p, b in BARS.items()},
+        {
+            "ours": walked,
+            "exported": lambda: served.predict_rows(X),
+            "LightGBM": lambda: booster.predict(X, num_threads=1),
+        },
+        work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}",
+        peers=["LightGBM"],
+        rounds=5,
         per=len(X),
     )
     assert np.allclose(walked(), served.predict_rows(X).scores, rtol=1e-9)

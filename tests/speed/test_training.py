@@ -16,11 +16,10 @@ buffers, the residuals' scale and the first root's histogram. Only compiling is 
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from bench_models.boosting import chain
 from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
 from paired import SCALE, alternate, compare, report, setting
+from resident import watched
 
 from bench_core import Features, price_list
 from bench_core.execution.predict import BLOCK_ROWS
@@ -58,41 +58,17 @@ PARAMS = {
     "verbosity": -1,
 }
 
-PEAK = """
-import sys, threading, time
+FIT = """
+import sys
 import numpy as np
-
-def anonymous():
-    for line in open("/proc/self/status"):
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-
-peaks = []
-done = threading.Event()
-def watch():
-    while not done.wait(0.002):
-        peaks[-1] = max(peaks[-1], anonymous())
-
 X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
 if sys.argv[3] == "ours":
-    from bench_trees import Settings, boost, find_bins, warm_up
-    warm_up(lambda line: None)
+    from bench_trees import Settings, boost, find_bins
+    bins = find_bins(X, threads=THREADS)
+    boost(bins.words(X, threads=THREADS), bins, y, settings=Settings(trees=5), threads=THREADS)
 else:
     import lightgbm
-start = anonymous()
-peaks.append(start)
-threading.Thread(target=watch, daemon=True).start()
-if sys.argv[3] == "ours":
-    bins = find_bins(X, threads=THREADS)
-    words = bins.words(X, threads=THREADS)
-    peaks.append(anonymous())
-    boost(words, bins, y, settings=Settings(trees=5), threads=THREADS)
-else:
-    data = lightgbm.Dataset(X, y, params=PARAMS).construct()
-    peaks.append(anonymous())
-    lightgbm.train(PARAMS, data, 5)
-done.set()
-print(max(peaks) - start, peaks[-1] - start)
+    lightgbm.train(PARAMS, lightgbm.Dataset(X, y, params=PARAMS), 5)
 """
 
 
@@ -104,7 +80,7 @@ class Case:
         rows = setting("ROWS", ROWS["paper"][0], least=5000)
         made = generate(PATTERNS["a"], 0, 0, rows, THREADS)
         self.X, self.y = np.asarray(made.X), np.asarray(made.y, np.float64)
-        self.price = np.array([f.price for f in features(PATTERNS["a"])], np.float64)
+        self.price = features(PATTERNS["a"])["price"].to_numpy(np.float64)
         self.bins: Bins
         self.words: np.ndarray
         self.dataset: Any
@@ -256,33 +232,28 @@ def test_time_of_a_curve(case: Case, benchmark: Any) -> None:
 
 
 @pytest.mark.benchmark(group="training")
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 def test_memory_beyond_the_matrix(case: Case, tmp_path: Path, benchmark: Any) -> None:
     """Each in its own process on the same memory map, whose pages are not counted."""
     np.save(tmp_path / "X.npy", case.X)
     np.save(tmp_path / "y.npy", case.y)
-    code = f"THREADS = {THREADS}\nPARAMS = {PARAMS}\n{PEAK}"
-    peaks: dict[str, list[list[float]]] = {"ours": [], PEER: []}
+    peaks: dict[str, list[float]] = {"ours": [], PEER: []}
 
     def measure(who: str) -> None:
-        arguments = [str(tmp_path / "X.npy"), str(tmp_path / "y.npy"), who]
-        out = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-        ).stdout
-        peaks[who].append([float(value) for value in out.split()])
+        code = f"THREADS, PARAMS = {THREADS}, {PARAMS}\n{FIT}"
+        command = [sys.executable, "-c", code, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")]
+        _, peak = watched([*command, who], os.environ, tmp_path)
+        peaks[who].append(peak.private / 2**20)
 
-    sides = {who: partial(measure, who) for who in peaks}
-    samples = alternate(benchmark, sides, ROUNDS, warm=False)
+    samples = alternate(
+        benchmark, {who: partial(measure, who) for who in peaks}, ROUNDS, warm=False
+    )
     report(
         benchmark,
         samples,
         work=case.work("memory beyond the matrix"),
         peers=[PEER],
         bars={("ours", PEER): 1.0},
-        measured={who: [peak for peak, _ in found] for who, found in peaks.items()},
+        measured=peaks,
         unit="MiB",
-        facts={
-            f"while boosting, MiB, {who}": median(boosting for _, boosting in found)
-            for who, found in peaks.items()
-        },
     )

@@ -7,15 +7,16 @@ are 0; the value ``nan`` is a missing one. Query groups come from ``qid`` or fro
 sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to the float64
 nearest to the decimal number, labels float64.
 
-Large files are read by ``svmlight_kernel``, which leaves lines that it cannot settle to
-``parse_line``: the slow and exact reader, which also reads files too small to compile for.
+pandas reads the cells as a table of two columns, index and value. Where that table is not sound,
+``parse_line`` reads the lines one by one, which is slow, and refuses the first that is wrong.
 """
 
+import csv
 import math
-import mmap
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,24 +24,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import read_bytes, read_text
+from bench_core._io.text import opened, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
+from bench_core.datasets.readers.tables import exact_floats
 from bench_core.errors import InputError, option
 
-SMALL = 1 << 22
-"""Files up to this many bytes are read without compiling anything."""
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
-NEWLINE = b"\n"
-CHUNK = 1 << 24  # bytes
+CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(?i:nan)")
 WHOLE = re.compile(rb"\d{1,18}")
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
 """The largest number that float32 rounds to a finite one."""
 
-Content = bytes | mmap.mmap
+LABEL, QUERY = -2_000_000_002, -2_000_000_001
+"""The indices that labels and query ids get: on a line with rising indices all numbers rise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +56,10 @@ class SvmRows:
     def examples(self) -> Examples:
         """The rows as examples."""
         return Examples(self.X, self.y, self.queries)
+
+
+Cells = tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray]
+"""Labels (n,), query ids (n,), -1 for none, and of each cell its row, index from 0 and value."""
 
 
 def read_svmlight(
@@ -76,46 +80,120 @@ def read_svmlight(
     path = Path(path)
     if index_base not in (0, 1):
         raise ValueError("index_base is 0 or 1")
-    content = _content(path)
 
-    def place(position: int) -> str:
-        return f"{path}, line {content[:position].count(NEWLINE) + 1}"
+    def place(row: int) -> str:
+        with opened(path) as file:
+            lines = (k for k, text in enumerate(file, start=1) if text.partition(b"#")[0].strip())
+            line = next(islice(lines, row, None), None)
+        return str(path) if line is None else f"{path}, line {line}"
 
-    def place_of_row(row: int) -> str:
-        rows = (at for at, line in _lines(content) if line.partition(b"#")[0].strip())
-        position = next(islice(rows, row, None), None)
-        return str(path) if position is None else place(position)
+    parts: list[tuple[Float32Array, FloatArray, IntArray]] = []
+    lines = width = 0
+    with opened(path) as file:
+        while text := file.read(CHUNK) + file.readline():
+            cells = _table(text, index_base, features, huge_is_missing)
+            if cells is None:
+                cells = _line_by_line(path, text, lines, index_base, features, huge_is_missing)
+            y, qid, row, index, value = cells
+            width = max(width, features or int(index.max(initial=-1)) + 1)
+            X = _zeros(path, len(y), width)
+            X[row, index] = value
+            parts.append((X if columns is None else X[:, columns], y, qid))
+            lines += text.count(b"\n")
+    rows = sum(len(y) for _, y, _ in parts)
+    for size, what in (
+        (len(parts), "the file is empty"),
+        (rows, "no rows in this file"),
+        (width, "no features in this file"),
+    ):
+        if not size:
+            raise InputError(f"{path}: {what}; get it again or name another")
+    X = parts[-1][0] if len(parts) == 1 else _zeros(path, rows, parts[-1][0].shape[1])
+    at = 0
+    for part, _, _ in parts if len(parts) > 1 else ():
+        X[at : at + len(part), : part.shape[1]] = part
+        at += len(part)
+    y, qid = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    queries, qids = _queries(path, qid, place)
+    return SvmRows(X, y, queries, qids, place)
 
-    kept = _kept(path, content, index_base, features, columns)
-    X, y, qid = _allocated(path, content, kept)
-    # the kernel wants a line break at the end; what follows the last one is parsed below
-    whole = np.frombuffer(content, dtype=np.uint8)[: content.rfind(NEWLINE) + 1]
-    at = row = 0
-    while at < len(content):
-        if len(content) > SMALL and at < len(whole):
-            from bench_core.datasets.readers.svmlight_kernel import read_rows
 
-            at, row = read_rows(whole, at, row, index_base, kept, huge_is_missing, X, y, qid)
-            if at == len(content):
-                break
-        end = content.find(NEWLINE, at)
-        end = end if end >= 0 else len(content)
+def _zeros(path: Path, rows: int, features: int) -> Float32Array:
+    try:
+        if features > MOST_FEATURES:
+            raise MemoryError
+        return np.zeros((rows, features), dtype=np.float32)
+    except MemoryError as error:
+        raise InputError(
+            f"{path}: {rows} rows with {features} features do not fit into memory as a dense "
+            "matrix; number the features from 1 without gaps"
+        ) from error
+
+
+def _table(
+    text: bytes, index_base: int, features: int | None, huge_is_missing: bool
+) -> Cells | None:
+    """The rows of whole lines, or None where one of them needs a closer look."""
+    import pandas as pd
+
+    text = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
+    # each number on its own line: "2 qid:7 3:0.5" -> "LABEL:2", "QUERY:7", "3:0.5"
+    text = re.sub(rb"\n\s*", b"\n%d:" % LABEL, b"\n" + text.strip())
+    text = text.replace(b"qid:", b"%d:" % QUERY)
+    text = text.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
+    try:
+        table = pd.read_csv(
+            BytesIO(text),
+            sep=":",
+            header=None,
+            dtype={0: np.int64, 1: np.float64},
+            keep_default_na=False,
+            na_values=["nan", "NaN", "NAN"],
+            quoting=csv.QUOTE_NONE,
+            **exact_floats(),
+        )
+    except (ValueError, OverflowError, pd.errors.ParserError):
+        return None
+    if table.shape[1] != 2:
+        return None
+    index, value = (table[k].to_numpy() for k in (0, 1))
+    label, query = index == LABEL, index == QUERY
+    cell = ~(label | query)
+    rising = label[1:] | (np.diff(index) > 0)
+    y, qids, values = value[label], value[query], value[cell]
+    at, large = index[cell] - index_base, np.abs(values) > LARGEST
+    if (
+        not rising.all()
+        or not np.isfinite(y).all()
+        or not ((qids >= 0) & (qids < 2**53) & (qids % 1 == 0)).all()
+        or at.min(initial=0) < 0
+        or (features is not None and at.max(initial=-1) >= features)
+        or (large.any() and not huge_is_missing)
+    ):
+        return None
+    row = np.cumsum(label) - 1
+    qid = np.full(len(y), -1, dtype=np.int64)
+    qid[row[query]] = qids
+    values[large] = np.nan
+    return y, qid, row[cell], at, values
+
+
+def _line_by_line(
+    path: Path, text: bytes, before: int, index_base: int, features: int | None, huge: bool
+) -> Cells:
+    """The same by ``parse_line``; ``before`` lines stand before the text."""
+    read = []
+    for number, line in enumerate(text.split(b"\n"), start=before + 1):
         try:
-            line = parse_line(content[at:end], index_base, features, huge_is_missing)
+            parsed = parse_line(line, index_base, features, huge)
         except InputError as fault:
-            raise InputError(f"{place(at)}: {fault}") from None
-        if line is not None:
-            y[row], qid[row], indices, values = line
-            own = kept[indices]
-            X[row, own[own >= 0]] = np.array(values)[own >= 0]
-            row += 1
-        at = end + 1
-    if row == 0:
-        raise InputError(f"{path}: no rows in this file; get it again or name another")
-    if len(kept) == 0:
-        raise InputError(f"{path}: no features in this file; get it again or name another")
-    queries, qids = _queries(path, qid[:row], place_of_row)
-    return SvmRows(X[:row], y[:row], queries, qids, place_of_row)
+            raise InputError(f"{path}, line {number}: {fault}") from None
+        read += [] if parsed is None else [parsed]
+    row = np.repeat(np.arange(len(read)), [len(indices) for _, _, indices, _ in read])
+    index = np.array([j for _, _, indices, _ in read for j in indices], dtype=np.int64)
+    value = np.array([v for _, _, _, values in read for v in values])
+    labels, qid = (np.array([line[k] for line in read]) for k in (0, 1))
+    return labels, qid.astype(np.int64), row, index, value
 
 
 def parse_line(
@@ -195,65 +273,6 @@ def first_queries(examples: Examples, rows: int) -> Examples:
         raise ValueError("these examples have no queries")
     fit = np.searchsorted(examples.queries.boundaries, rows, side="right") - 1
     return some_queries(examples, 0, max(1, int(fit)))
-
-
-def _content(path: Path) -> Content:
-    if path.suffix == ".gz" or not path.is_file() or path.stat().st_size <= max(SMALL, 0):
-        return read_bytes(path)
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the file") from error
-
-
-def _lines(content: Content) -> Iterator[tuple[int, bytes]]:
-    """Each line after its position."""
-    position = 0
-    while position < len(content):
-        found = content.find(NEWLINE, position)
-        end = found if found >= 0 else len(content)
-        yield position, content[position:end]
-        position = end + 1
-
-
-def _kept(
-    path: Path, content: Content, index_base: int, features: int | None, columns: IntArray | None
-) -> IntArray:
-    """The column of X for each feature (d,), -1 for one that is left out."""
-    if features is None:
-        features = 0
-        for _, line in _lines(content):
-            # "2 qid:1 3:0.5 8:1 # note": the last index; a line that does not rise is found later
-            written = line.partition(b"#")[0].rpartition(b":")[0].rsplit(None, 1)[-1:]
-            if written and WHOLE.fullmatch(written[0]):
-                features = max(features, int(written[0]) - index_base + 1)
-    if features > MOST_FEATURES:
-        raise _too_large(path, features)
-    kept = np.full(features, -1, dtype=np.int64)
-    columns = np.arange(features) if columns is None else columns
-    kept[columns] = np.arange(len(columns))
-    return kept
-
-
-def _allocated(
-    path: Path, content: Content, kept: IntArray
-) -> tuple[Float32Array, FloatArray, IntArray]:
-    """X, y and qid for as many rows as lines; pages that stay empty take no memory."""
-    parts = (content[at : at + CHUNK] for at in range(0, len(content), CHUNK))
-    rows = sum(part.count(NEWLINE) for part in parts) + 1
-    try:
-        X = np.zeros((rows, int(kept.max(initial=-1)) + 1), dtype=np.float32)
-    except (MemoryError, ValueError) as error:
-        raise _too_large(path, len(kept)) from error
-    return X, np.zeros(rows), np.full(rows, -1, dtype=np.int64)
-
-
-def _too_large(path: Path, features: int) -> InputError:
-    return InputError(
-        f"{path}: rows with {features} features do not fit into memory as a dense matrix; "
-        "number the features from 1 without gaps"
-    )
 
 
 def _queries(

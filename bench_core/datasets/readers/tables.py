@@ -352,12 +352,17 @@ def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Calla
     return lambda row: f"{path}, line {lines()[row]}" if row < len(lines()) else str(path)
 
 
-def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
+def exact_floats() -> dict[str, str]:
+    """The option by which pandas rounds to the nearest number; newer ones do, and refuse it."""
     import pandas as pd
 
     major, minor = (int(part) for part in pd.__version__.split(".")[:2])
-    if (major, minor) < (3, 1):  # newer ones round to the nearest number, and refuse the request
-        options["float_precision"] = "round_trip"
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+
+
+def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
+    import pandas as pd
+
     try:
         with warnings.catch_warnings():  # a line of more cells than the header would lose them
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -367,6 +372,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
                 na_values=["?"],
                 low_memory=False,
                 index_col=False,
+                **exact_floats(),
                 **options,
             )
     except UnicodeDecodeError:

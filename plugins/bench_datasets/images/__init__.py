@@ -30,10 +30,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -104,9 +103,13 @@ class ImageFolder:
 
     path: str = param(DEFAULT, "a folder of class folders (absolute, here or in the data "
                       "folder), or a zip of it")  # fmt: skip
-    train: int = param(100, "pictures of each class for training; 30% of them build the SVMs")
-    valid: int = param(20, "pictures of each class for validation; the rest tests")
-    side: int = param(128, "pictures are squeezed to so many pixels in each direction")
+    train: int = param(
+        100, "pictures of each class for training; 30% of them build the SVMs", least=2
+    )
+    valid: int = param(20, "pictures of each class for validation; the rest tests", least=1)
+    side: int = param(
+        128, "pictures are squeezed to so many pixels in each direction", least=64, most=1024
+    )
     descriptors: tuple[str, ...] = param(
         (), "names of descriptors; none means all 23, of raw ones one of each family"
     )
@@ -117,12 +120,6 @@ class ImageFolder:
     costs: str = param("", "a cost file of these features, to take in place of measuring")
 
     def __post_init__(self) -> None:
-        if not self.path:
-            raise ValueError("path is empty: name a folder of class folders, or a zip of it")
-        if self.train < 2 or self.valid < 1:
-            raise ValueError("train must be at least 2 and valid at least 1 picture of each class")
-        if not 64 <= self.side <= 1024:
-            raise ValueError(f"side is {self.side}; it must be in 64..1024")
         unknown = [d for d in self.descriptors if d not in DESCRIPTORS]
         if unknown:
             raise ValueError(f"no descriptor {unknown[0]!r}; known: {', '.join(DESCRIPTORS)}")
@@ -159,21 +156,35 @@ class ImageFolder:
         album = self._album(source)
         used, (support, *splits) = self._draw(album, size, fold + self.folds * seed)
         cache = _DescriptorCache(self.name, album, used, self.side, source)
+        raw, label = self.features == "raw", album.label[used]
         parts = regions(self.side) if self.views == "pyramid" else ("whole",)
-        every = FAMILIES if self.features == "raw" else DESCRIPTORS
+        every = FAMILIES if raw else DESCRIPTORS
         chosen = list(starmap(View, product(self.descriptors or every, parts)))
+        machines: dict[View, Machines | None] = dict.fromkeys(chosen)
+        blocks: list[Float32Array] = []
+        names: list[str] = []
+        progress = every_few_seconds(source.say, f"{self.name}: training machines")
         with threadpool_limits(1):  # sums keep their order
-            if self.features == "raw":
-                splits[0] = np.sort(np.concatenate([support, splits[0]]))
-                columns = _described(cache, chosen)
-            else:
-                columns = _outputs(cache, chosen, support, source)
-        prices, note = self._prices(cache, columns, source)
-        X, y = columns.X, album.label[used].astype(np.float64)
+            for k, view in enumerate(chosen):
+                found = cache.described(view)
+                if raw:
+                    names += [f"{view.name}_{j}" for j in range(1, found.shape[1] + 1)]
+                else:
+                    progress(k, len(chosen))
+                    made = Machines.learn(found[support], label[support], len(album.classes))
+                    found = made.outputs(made.kernel(found)).astype(np.float32)
+                    machines[view] = made
+                    names += [view.feature(kind) for kind in album.classes]
+                blocks.append(found)
+        if raw:  # nothing has been learned from these
+            splits[0] = np.sort(np.concatenate([support, splits[0]]))
+        depends = ["raw"] if raw else [len(support), *album.classes]
+        prices, note = self._prices(cache, machines, names, depends, source)
+        X, y = np.hstack(blocks), label.astype(np.float64)
         train, valid, test = (Examples(X[rows], y[rows]) for rows in splits)
         limit = f"{size}: {len(used)} of {len(album)} pictures"
         notes = (note,) if len(used) == len(album) else (limit, note)
-        return Splits(train, valid, test, prices, feature_names=columns.names, notes=notes)
+        return Splits(train, valid, test, prices, feature_names=tuple(names), notes=notes)
 
     def _album(self, source: Source) -> Album:
         if self.path == DEFAULT and not self.complete(source):
@@ -216,25 +227,31 @@ class ImageFolder:
         return used, [np.searchsorted(used, part) for part in whole]
 
     def _prices(
-        self, cache: _DescriptorCache, columns: _Columns, source: Source
+        self,
+        cache: _DescriptorCache,
+        machines: Mapping[View, Machines | None],
+        names: Sequence[str],
+        depends: Sequence[Any],
+        source: Source,
     ) -> tuple[Prices, str]:
-        names = columns.names
+        """The prices of the features, and a note that says where they come from."""
         given = _cost_file(self.costs, source)
         if given is not None:
             return read_costs(given, names), f"prices: from {given}"
+        kinds = () if depends == ["raw"] else cache.album.classes
         path = kept_text(
             f"{self.name}-costs.json",
-            [cache.depends, *columns.depends],
+            [cache.depends, [view.name for view in machines], *depends],
             MODULES,
-            lambda: columns.measured(cache.pictures(), source.say),
+            lambda: measured_costs(cache.pictures(), source.say, views=machines, classes=kinds),
         )
         how = json.loads(path.read_text(encoding="utf-8"))["measured"]
-        apart = [
+        spread = [
             (t["quartiles"][1] - t["quartiles"][0]) / t["median"]
             for t in how["extractors"].values()
         ]
         return read_costs(path, names), (
-            f"prices: CPU time measured on {how['machine']} (quartiles {np.median(apart):.0%} of "
+            f"prices: CPU time measured on {how['machine']} (quartiles {np.median(spread):.0%} of "
             f"the price apart), kept in {path}; a copy, given as --set {self.name}.costs=FILE, "
             "makes them the same elsewhere"
         )
@@ -300,49 +317,6 @@ class _DescriptorCache:
             return {region: np.stack(rows) for region, rows in zip(parts, found, strict=True)}
 
         return kept_arrays(name, self.depends, MODULES[:2], build)[view.region]
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Features (n, d), their names, what times them, and what their times depend on."""
-
-    X: Float32Array
-    names: tuple[str, ...]
-    measured: Callable[[Pixels, Callable[[str], None]], str]
-    depends: list[Any]
-
-
-def _outputs(
-    cache: _DescriptorCache, views: Sequence[View], support: IntArray, source: Source
-) -> _Columns:
-    """One column for each view and class: the output of a machine that ``support`` builds."""
-    kinds, label = cache.album.classes, cache.label[support]
-    machines: dict[View, Machines | None] = {}
-    blocks = []
-    progress = every_few_seconds(source.say, f"{cache.name}: training machines")
-    for k, view in enumerate(views):
-        described = cache.described(view)
-        progress(k, len(views))
-        made = Machines.learn(described[support], label, len(kinds))
-        blocks.append(made.outputs(made.kernel(described)).astype(np.float32))
-        machines[view] = made
-    names = tuple(view.feature(kind) for view in views for kind in kinds)
-    measured = partial(measured_costs, views=machines, classes=kinds)
-    return _Columns(
-        np.hstack(blocks), names, measured, [[view.name for view in views], len(support)]
-    )
-
-
-def _described(cache: _DescriptorCache, views: Sequence[View]) -> _Columns:
-    """The values of every view."""
-    blocks = [cache.described(view) for view in views]
-    names = tuple(
-        f"{view.name}_{k}"
-        for view, own in zip(views, blocks, strict=True)
-        for k in range(1, own.shape[1] + 1)
-    )
-    measured = partial(measured_costs, views=dict.fromkeys(views))
-    return _Columns(np.hstack(blocks), names, measured, [[view.name for view in views], "raw"])
 
 
 def _versions() -> list[str]:

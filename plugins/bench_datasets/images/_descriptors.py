@@ -8,8 +8,7 @@ clusters: a pixel's texton is the filter of a bank that answers most, or none.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -175,33 +174,29 @@ def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Floa
     return np.asarray(found, dtype=np.float32).ravel()
 
 
-def _with(describe: Callable[..., Float32Array], *settings: Any) -> Describe:
-    return lambda pixels: describe(pixels, *settings)
-
-
 DESCRIPTORS: dict[str, Describe] = {
-    "tiny-4": _with(thumbnail, 4),
-    "tiny-8": _with(thumbnail, 8),
-    "tiny-16": _with(thumbnail, 16),
-    "grey-32": _with(grey_histogram, 32),
-    "rgb-4": _with(colour_histogram, 4),
-    "hsv-8-3": _with(hue_histogram, 8, 3),
-    "lbp-8-1": _with(binary_patterns, 8, 1, "uniform"),
-    "lbp-16-2": _with(binary_patterns, 16, 2, "uniform"),
-    "lbp-24-3": _with(binary_patterns, 24, 3, "uniform"),
-    "lbp-256": _with(binary_patterns, 8, 1, "default"),
-    "hog-2": _with(oriented_gradients, 2, 1),
-    "hog-4": _with(oriented_gradients, 4, 1),
-    "hog-8": _with(oriented_gradients, 8, 1),
-    "hog-8-blocks": _with(oriented_gradients, 8, 2),
-    "gabor-2-4": _with(gabor_energies, 2, 4),
-    "gabor-3-6": _with(gabor_energies, 3, 6),
-    "gabor-4-8": _with(gabor_energies, 4, 8),
-    "texton-1": _with(textons, 1),
-    "texton-2": _with(textons, 2),
-    "texton-3": _with(textons, 3),
-    "daisy-1": _with(daisy_grid, 8, 1, 4),
-    "daisy-2": _with(daisy_grid, 12, 2, 6),
-    "daisy-3": _with(daisy_grid, 15, 3, 8),
+    "tiny-4": partial(thumbnail, cells=4),
+    "tiny-8": partial(thumbnail, cells=8),
+    "tiny-16": partial(thumbnail, cells=16),
+    "grey-32": partial(grey_histogram, bins=32),
+    "rgb-4": partial(colour_histogram, bins=4),
+    "hsv-8-3": partial(hue_histogram, hues=8, levels=3),
+    "lbp-8-1": partial(binary_patterns, points=8, radius=1, method="uniform"),
+    "lbp-16-2": partial(binary_patterns, points=16, radius=2, method="uniform"),
+    "lbp-24-3": partial(binary_patterns, points=24, radius=3, method="uniform"),
+    "lbp-256": partial(binary_patterns, points=8, radius=1, method="default"),
+    "hog-2": partial(oriented_gradients, cells=2, block=1),
+    "hog-4": partial(oriented_gradients, cells=4, block=1),
+    "hog-8": partial(oriented_gradients, cells=8, block=1),
+    "hog-8-blocks": partial(oriented_gradients, cells=8, block=2),
+    "gabor-2-4": partial(gabor_energies, scales=2, directions=4),
+    "gabor-3-6": partial(gabor_energies, scales=3, directions=6),
+    "gabor-4-8": partial(gabor_energies, scales=4, directions=8),
+    "texton-1": partial(textons, scales=1),
+    "texton-2": partial(textons, scales=2),
+    "texton-3": partial(textons, scales=3),
+    "daisy-1": partial(daisy_grid, radius=8, rings=1, directions=4),
+    "daisy-2": partial(daisy_grid, radius=12, rings=2, directions=6),
+    "daisy-3": partial(daisy_grid, radius=15, rings=3, directions=8),
 }
-"""Cheap to expensive within each family; the figures are their settings, in the order above."""
+"""Cheap to expensive within each family."""

@@ -6,12 +6,14 @@ folders lie. Hidden files and files that are no pictures by their suffix are ski
 
 import hashlib
 import io
+import posixpath
 import zipfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,6 @@ from bench_core.arrays import Float32Array, IntArray
 Pixels = NDArray[np.uint8]
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".gif", ".webp")
-LARGEST = 1 << 28
-"""Bytes of one file; more is no picture."""
 THREADS = 4
 
 
@@ -46,13 +46,12 @@ class Album:
         Raises InputError for one that cannot be read.
         """
         need_skimage()
-        out = np.empty((len(chosen), side, side, 3), dtype=np.uint8)
 
-        def one(place: int) -> None:
-            name = self.paths[chosen[place]]
+        def one(number: int) -> Pixels:
+            name = self.paths[number]
             try:
-                raw = _member(archive, name) if archive else (self.root / name).read_bytes()
-                out[place] = squeezed(decoded(raw), side)
+                raw = archive.read(name) if archive else (self.root / name).read_bytes()
+                return squeezed(decoded(raw), side)
             except Exception as error:  # decoders raise whatever they like
                 raise InputError(
                     f"{self.root}: {name} is no picture that can be read ({error}); "
@@ -61,8 +60,7 @@ class Album:
 
         opened = nullcontext() if self.root.is_dir() else zipfile.ZipFile(self.root)
         with opened as archive, ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(one, range(len(chosen))))
-        return out
+            return np.stack(list(pool.map(one, chosen)))
 
 
 def open_album(path: str, source: Source) -> Album:
@@ -71,20 +69,30 @@ def open_album(path: str, source: Source) -> Album:
     Raises InputError where there are none, none of a class, or only one class.
     """
     root = find_root(path, source)
-    facts = _in_folder(root) if root.is_dir() else _in_zip(root)
+    facts: dict[str, Any] = {}  # what tells each file from an older one of its name
+    if root.is_dir():
+        for file in filter(Path.is_file, root.rglob("*")):
+            stat = file.stat()
+            facts[file.relative_to(root).as_posix()] = (stat.st_size, stat.st_mtime_ns)
+    else:
+        try:
+            with zipfile.ZipFile(root) as archive:
+                facts = {i.filename: (i.file_size, i.CRC) for i in archive.infolist()}
+        except (zipfile.BadZipFile, OSError) as error:
+            raise InputError(
+                f"{root}: not a zip that can be read ({error}); get it again"
+            ) from error
     found = {name: fact for name, fact in sorted(facts.items()) if _is_picture(name)}
     if not found:
         raise InputError(f"{root}: no pictures ({', '.join(SUFFIXES)}) in it; name another")
-    parents = [PurePosixPath(name).parent.parts for name in found]
-    common = 0
-    while all(len(p) > common + 1 for p in parents) and len({p[common] for p in parents}) == 1:
-        common += 1
-    loose = [name for name, p in zip(found, parents, strict=True) if len(p) <= common]
-    if loose:
-        raise InputError(
-            f"{root}: {loose[0]} lies in no class folder; make one sub-folder per class"
-        )
-    names = [p[common] for p in parents]
+    folders = [PurePosixPath(name).parent.parts for name in found]
+    depth = min(map(len, folders))
+    if depth == 0:
+        loose = next(name for name, parts in zip(found, folders, strict=True) if not parts)
+        raise InputError(f"{root}: {loose} lies in no class folder; make one sub-folder per class")
+    shared = PurePosixPath(posixpath.commonpath(map(posixpath.dirname, found)))
+    common = min(len(shared.parts), depth - 1)
+    names = [parts[common] for parts in folders]
     classes = tuple(sorted(set(names)))
     if len(classes) < 2:
         raise InputError(
@@ -120,29 +128,10 @@ def need_skimage() -> None:
         raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]' brings it")
 
 
-def _in_folder(root: Path) -> dict[str, tuple[int, int]]:
-    files = ((path, path.stat()) for path in root.rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): (s.st_size, s.st_mtime_ns) for path, s in files}
-
-
-def _in_zip(root: Path) -> dict[str, tuple[int, int]]:
-    try:
-        with zipfile.ZipFile(root) as archive:
-            return {i.filename: (i.file_size, i.CRC) for i in archive.infolist() if not i.is_dir()}
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{root}: not a zip that can be read ({error}); get it again") from error
-
-
 def _is_picture(name: str) -> bool:
     parts = PurePosixPath(name).parts
     hidden = any(p.startswith(".") or p == "__MACOSX" for p in parts)
     return not hidden and name.lower().endswith(SUFFIXES)
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    if archive.getinfo(name).file_size > LARGEST:
-        raise ValueError(f"it unpacks to more than {LARGEST} bytes")
-    return archive.read(name)
 
 
 def decoded(raw: bytes) -> Float32Array:
@@ -150,8 +139,6 @@ def decoded(raw: bytes) -> Float32Array:
     transparent on white."""
     from PIL import Image
 
-    if len(raw) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
     with Image.open(io.BytesIO(raw)) as opened:
         picture: Image.Image = opened
         if picture.mode.startswith("I"):  # grey of 16 bits, which Pillow cannot convert

@@ -67,14 +67,12 @@ class Multiscale:
         "shared", "a split on a value that m pixels share costs 1/m, or, as printed, m"
     )
     pixels: int | None = param(
-        None, "training pixels drawn per frame; none: 4096, 16384 or 65536 by profile"
+        None, "training pixels drawn per frame; none: 4096, 16384 or 65536 by profile", least=1
     )
 
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) < 1 or len({*self.scales}) < len(self.scales):
             raise ValueError(f"scales must be different whole numbers from 1 up: {self.scales}")
-        if self.pixels is not None and self.pixels < 1:
-            raise ValueError(f"pixels must be at least 1, got {self.pixels}")
 
     def stamp(self, source: Source) -> str:
         """The identity of every file of the folder."""

@@ -68,24 +68,19 @@ class Judgement:
     """Binarises grades and gives irrelevant documents a multiplicity.
 
     Those documents are labelled 0 (grade 0, or below ``relevant``), unless ``copied`` is a grade.
-    Raises ValueError for options outside their ranges.
     """
 
-    relevant: int = param(0, "0 keeps the grades; g labels a document 1 iff its grade is >= g")
-    copies: int = param(1, "how many copies each irrelevant document stands for (papers: 10)")
-    copied: int = param(-1, "highest grade that is copied; -1: the documents labelled 0")
+    relevant: int = param(
+        0, "0 keeps the grades; g labels a document 1 iff its grade is >= g", least=0, most=4
+    )
+    copies: int = param(
+        1, "how many copies each irrelevant document stands for (papers: 10)", least=1
+    )
+    copied: int = param(
+        -1, "highest grade that is copied; -1: the documents labelled 0", least=-1, most=3
+    )
     copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
     split: float = param(0.25, "price of evaluating one split")
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.relevant <= 4:
-            raise ValueError(f"relevant = {self.relevant}: give 0 or a grade 1..4")
-        if self.copies < 1:
-            raise ValueError(f"copies = {self.copies}: give 1 or more")
-        if not -1 <= self.copied <= 3:
-            raise ValueError(f"copied = {self.copied}: give a grade 0..3, or -1")
-        if self.copied_in not in ("all", "test"):
-            raise ValueError(f"copied_in = {self.copied_in!r}: give 'all' or 'test'")
 
     def judged(self, examples: Examples, part: int) -> Examples:
         """Examples with grades 0..4 as labels in, with these options out; ``part`` 0, 1 or 2."""
@@ -205,7 +200,7 @@ class YahooSim(Judgement):
             self.judged(generate(pattern, seed, split, rows, threads), split)
             for split, rows in enumerate(ROWS[size])
         )
-        cost = np.array([f.price for f in features(pattern)], dtype=np.float64)
+        cost = features(pattern)["price"].to_numpy(dtype=np.float64)
         return Splits(
             train, valid, test,
             prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),

@@ -1,37 +1,156 @@
 """``yahoo-sim``: a generated stand-in for Yahoo's learning-to-rank set 1.
 
 ``docs/yahoo-sim.md`` holds the definition, number by number, and the reasons. Everything is
-integer arithmetic on a counter-based hash, comparisons and table look-ups, so that a seed gives the
-same bits on every machine, in any block order and for any number of threads. Row i of a split does
-not depend on how many rows are asked for.
+integer arithmetic on a counter-based hash (the finaliser of splitmix64), comparisons and table
+look-ups, so that a seed gives the same bits on every machine, in any block order and for any number
+of threads. Row i of a split does not depend on how many rows are asked for.
 """
+
+from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench_core import Examples, Queries
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
-from bench_datasets.yahoo._columns import (
-    ASPECTS,
-    BLOCKS,
-    FEATURES,
-    MAIN,
-    PATTERNS,
-    U64,
-    Feature,
-    Pattern,
-    aspect_of,
-    bell,
-    draw,
-    draws,
-    features,
-    stream,
-    tables,
-)
+from bench_core.datasets.splitting import U64, mixed
 
-__all__ = ["FEATURES", "PATTERNS", "features", "generate"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+GOLDEN = 0x9E3779B97F4A7C15
+
+PRICE_GROUPS = ((1, 123), (5, 31), (20, 191), (50, 125), (100, 16), (150, 32), (200, 1))
+FEATURES = 519
+MAIN, ASPECTS, BLOCKS = 10, 44, 64
+
+# How strongly a feature shows its aspect (of 256), by price group: strong, weak from, weak to.
+FIDELITY = np.array([
+    (110, 24, 72), (125, 28, 84), (150, 30, 96), (170, 32, 104), (190, 40, 120), (215, 40, 128),
+    (225, 0, 0),
+])  # fmt: skip
+SHAPES = ("uniform", "heavy", "count", "level", "flag")
+SHAPE_OF_256 = np.array([115, 192, 223, 243])
+CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
+STRONG_CUTS = np.array([0, 0, 0, 1400])
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Where the informative features lie: the strong ones per price group, which aspects weigh
+    most (in order of importance), from which end of a price group the strong ones are taken, and
+    the four scores at which the grade rises."""
+
+    key: int
+    strong: tuple[int, ...]
+    importance: tuple[int, ...]
+    from_end: bool
+    thresholds: tuple[int, int, int, int]
+
+
+PATTERNS = {
+    "a": Pattern(
+        key=1,
+        strong=(4, 2, 10, 9, 4, 8, 1),
+        importance=(0, 9, 3, 6, 1, 4, 7, 2, 5, 8),
+        from_end=False,
+        thresholds=(-7950000, 1400000, 11230000, 19450000),
+    ),
+    "b": Pattern(
+        key=2,
+        strong=(2, 5, 18, 5, 6, 3, 0),
+        importance=(7, 2, 8, 5, 0, 6, 1, 9, 4, 3),
+        from_end=True,
+        thresholds=(-7880000, 1340000, 11060000, 19120000),
+    ),
+}
+
+
+def draws(key: int, counters: U64 | IntArray) -> U64:
+    """Random 64 bits for each counter of a stream; wraps around modulo 2**64."""
+    return mixed((counters.astype(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN) + np.uint64(key))
+
+
+def stream(*parts: int) -> int:
+    """The key of a stream."""
+    return reduce(lambda key, part: int(draws(key, np.array([part]))[0]), parts, 0)
+
+
+def bell(bits: U64) -> Int32Array:
+    """Sum of the four 16-bit parts, centred: mean 0, standard deviation 37837."""
+    parts = bits.view(np.uint16).reshape(*bits.shape, 4).astype(np.int32)
+    total = parts[..., 0] + parts[..., 1] + parts[..., 2] + parts[..., 3]
+    return np.asarray(total - np.int32(131070))
+
+
+def features(pattern: Pattern) -> pd.DataFrame:
+    """What each of the 519 columns costs and shows, a row for each.
+
+    Coefficients are of 256; ``kind`` 0 is a document feature, 1..3 a feature of the query alone.
+    """
+    import pandas as pd
+
+    every = np.arange(FEATURES)
+
+    def choose(purpose: int, below: int | IntArray) -> IntArray:
+        drawn = draws(stream(pattern.key, purpose), every)
+        return (drawn % np.asarray(below, dtype=np.uint64)).astype(np.int64)
+
+    prices, counts = np.array(PRICE_GROUPS).T
+    group, rank = np.empty((2, FEATURES), dtype=np.int64)
+    group[np.argsort(draws(stream(777), every))] = np.repeat(np.arange(len(counts)), counts)
+    for g, count in enumerate(counts):
+        members = np.flatnonzero(group == g)
+        rank[members[::-1] if pattern.from_end else members] = np.arange(count)
+    price, left = prices[group], counts[group] - rank
+    strong = rank < np.array(pattern.strong)[group]
+    number = np.cumsum([0, *pattern.strong])[group] + rank  # of a strong one among the strong
+    of_query = ((price == 1) & (left <= 8)) | ((price == 5) & (left <= 4))
+
+    block = np.where(strong, 3 * (number % MAIN) + number // MAIN % 3, choose(10, BLOCKS))
+    aspect = np.where(strong, number % MAIN, aspect_of(block))
+    high, low, most = FIDELITY[group].T
+    signal = np.where(strong, high, low + choose(11, most - low + 1))
+    nuisance = np.where(strong, 40 + choose(12, 41), 90 + choose(12, 81))
+    second, second_signal = choose(13, MAIN), 6 + choose(14, 17)
+    noise = np.sqrt(65536 - signal**2 - second_signal**2 - nuisance**2).astype(np.int64)
+    shown = {
+        "price": price,
+        "kind": np.where(of_query, 1 + rank % 3, 0),
+        "aspect": aspect,
+        "block": block,
+        "signal": np.where(of_query, 200, signal),
+        "second": second,
+        "second_signal": np.where(of_query, 0, second_signal),
+        "nuisance": np.where(of_query, 0, nuisance),
+        "noise": np.where(of_query, 160, noise),
+        "sign": np.where(np.where(strong, choose(15, 4), choose(15, 2)) == 0, -1, 1),
+        "shape": np.where(
+            strong, choose(16, 2), np.searchsorted(SHAPE_OF_256, choose(16, 256), side="right")
+        ),
+        "cut": np.where(strong, STRONG_CUTS[choose(17, 4)], CUTS[choose(17, 8)]),
+    }
+    return pd.DataFrame(shown)
+
+
+def aspect_of(block: IntArray) -> IntArray:
+    """The aspect that a block of columns shows by default."""
+    return np.where(block < 3 * MAIN, block // 3, block - 2 * MAIN)
+
+
+def tables() -> Float32Array:
+    """Value of each of 4096 levels under each shape, (5, 4096), all exact in float32."""
+    level = np.arange(4096, dtype=np.int64)
+    z = level - 2048
+    uniform = 2048 + (z * 2048) // (591 + np.abs(z))
+    heavy = (256 + (level & 255)) << (level >> 8)
+    rows = (uniform / 4096, heavy / 65536, heavy >> 15, level >> 8, level >= 2600)
+    return np.array(rows, dtype=np.float32)
+
 
 BLOCK_ROWS = 8192
 
@@ -107,14 +226,15 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Blo
     aspect >>= 8
     nuisance = np.empty((BLOCKS, len(row)), dtype=np.int32)
     absent = np.zeros((BLOCKS, len(row)), dtype=bool)
+    limits = draws(stream(pattern.key, 18), np.arange(BLOCKS)) % np.uint64(len(ABSENT))
+    shown = aspect_of(np.arange(BLOCKS))
     for b in range(BLOCKS):
         counters = row * np.uint64(64) + np.uint64(b)
         nuisance[b] = bell(draws(stream(seed, split, 6), counters))
-        limit = ABSENT[draw(stream(pattern.key, 18), b) % len(ABSENT)]
-        if limit:
+        if limit := ABSENT[int(limits[b])]:
             chance = (draws(stream(seed, split, 7), counters) >> np.uint64(56)).astype(np.int32)
-            limits = np.where(kind == 2, 2 * limit, limit)
-            absent[b] = chance + (aspect[aspect_of(b)] >> 10) < limits
+            doubled = np.where(kind == 2, 2 * limit, limit)
+            absent[b] = chance + (aspect[shown[b]] >> 10) < doubled
     return Block(row, query, kind, shift, aspect, nuisance, absent)
 
 
@@ -149,7 +269,7 @@ def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
 
 
 def values(
-    columns: list[Feature], shapes: Float32Array, seed: int, split: int, block: Block
+    columns: pd.DataFrame, shapes: Float32Array, seed: int, split: int, block: Block
 ) -> Float32Array:
     """The feature values of a block, feature-major float32 (519, n)."""
     query_source = (
@@ -158,8 +278,8 @@ def values(
         np.where(block.kind == 2, 98304, -32768).astype(np.int32),
     )
     noise_stream = stream(seed, split, 8)
-    out = np.empty((len(columns), len(block.row)), dtype=np.float32)
-    for j, f in enumerate(columns):
+    out = np.empty((FEATURES, len(block.row)), dtype=np.float32)
+    for j, f in enumerate(columns.itertuples()):
         counter = (block.query if f.kind else block.row) * np.uint64(1024) + np.uint64(j)
         total = bell(draws(noise_stream, counter)) * np.int32(f.noise)
         if f.kind:
@@ -169,9 +289,7 @@ def values(
             total += block.aspect[f.second] * np.int32(f.second_signal)
             total += block.nuisance[f.block] * np.int32(f.nuisance)
         level = np.clip((np.int32(f.sign) * total >> 14) + 2048, 0, 4095)
-        table = shapes[f.shape].copy()
-        table[: f.cut] = 0
-        out[j] = table[level]
+        out[j] = np.where(level < f.cut, 0, shapes[f.shape][level])
         if not f.kind:
             out[j][block.absent[f.block]] = 0
     return out

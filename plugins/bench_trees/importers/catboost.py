@@ -19,11 +19,9 @@ from bench_trees.importers.imported import (
     Imported,
     ModelError,
     Tree,
-    array,
     complete,
     flat,
     kinds_of,
-    whole,
 )
 
 _KINDS = kinds_of(
@@ -46,8 +44,7 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
     above, names = _columns(document["features_info"])
     scale, bias = document["scale_and_bias"]
     outputs = len(bias)
-    base = array(bias, np.float64, outputs, "scale_and_bias")
-    factor = float(array([scale], np.float64, 1, "scale_and_bias")[0])
+    base, factor = np.asarray(bias, np.float64), float(scale)
     grow = _oblivious if "oblivious_trees" in document else _plain
     described = document.get("oblivious_trees", document.get("trees"))
     trees, tables, rows = [], [], 0
@@ -70,8 +67,7 @@ def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
         if info.get(kind):
             raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")
     found = sorted(info["float_features"], key=lambda f: int(f["feature_index"]))
-    column = [whole(f["flat_feature_index"], "flat_feature_index") for f in found]
-    if column != list(range(len(column))):
+    if [int(f["flat_feature_index"]) for f in found] != list(range(len(found))):
         raise ModelError("its features are not numbered from 0 without gaps")
     above = [f.get("nan_value_treatment") == "AsTrue" for f in found]
     names = tuple(str(f.get("feature_id") or "") for f in found)
@@ -82,9 +78,8 @@ def _split(split: Mapping[str, Any], above: Sequence[bool]) -> tuple[int, float,
     """Column, border and whether NaN goes left (is not above)."""
     if split.get("split_type", "FloatFeature") != "FloatFeature":
         raise ModelError("it has a categorical split, which cannot be imported")
-    own = whole(split["float_feature_index"], "float_feature_index", 0, len(above) - 1)
-    border = float(array([split["border"]], np.float64, 1, "border")[0])
-    return own, border, not above[own]
+    own = int(split["float_feature_index"])
+    return own, float(split["border"]), not above[own]
 
 
 def _oblivious(
@@ -95,7 +90,7 @@ def _oblivious(
     depth = len(splits)
     if depth > _DEEPEST:
         raise ModelError(f"a tree has {depth} levels; at most {_DEEPEST} are imported")
-    leaves = array(tree["leaf_values"], np.float64, 2**depth * outputs, "leaf_values")
+    leaves = np.asarray(tree["leaf_values"], np.float64).reshape(2**depth, outputs)
     inner = 2**depth - 1
     level = np.repeat(np.arange(depth), 2 ** np.arange(depth))  # of nodes in rows of the heap
     column, border, left = (np.array([s[i] for s in splits] + [0])[level] for i in range(3))
@@ -107,7 +102,7 @@ def _oblivious(
         right=np.concatenate([2 * own + 2, ends - 1]).astype(np.int64),
         missing_left=np.concatenate([left, ends]) != 0,
         value=np.concatenate([np.zeros(inner), np.arange(2**depth)]),
-    ), leaves.reshape(2**depth, outputs)
+    ), leaves
 
 
 def _plain(
@@ -126,8 +121,6 @@ def _plain(
             waiting += [(described["right"], len(nodes), 3), (described["left"], len(nodes), 2)]
             nodes.append([column, border, -1, -1, left, 0])
         else:
-            value = described["value"]
-            values = value if isinstance(value, list) else [value]
             nodes.append([-1, 0.0, -1, -1, False, len(leaves)])
-            leaves.append(array(values, np.float64, outputs, "a leaf's value"))
+            leaves.append(np.asarray(described["value"], np.float64).reshape(outputs))
     return Tree.of_nodes(nodes), np.array(leaves)

@@ -22,7 +22,6 @@ _REMEDIES = {
     b"PK": "an archive, not a model",
 }
 _NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
-_WHOLE = "iUIlL"
 _WORDS = {"T": True, "F": False, "Z": None}
 
 
@@ -31,29 +30,18 @@ def read_model(data: bytes) -> Imported:
     for start, remedy in _REMEDIES.items():
         if data.startswith(start):
             raise ModelError(f"it is {remedy}")
-    if data.lstrip()[:4] == b"tree":
-        return from_lightgbm(_text(data).lstrip())
-    if len(data) > 2 and data[:1] == b"{" and chr(data[1]) in "iUIlL$#":  # a key's length is next
-        return _from_document(parse_ubj(data))
-    if data.lstrip()[:1] == b"{":
-        return _from_document(_json(data))
-    raise ModelError(f"it is none of {KNOWN}")
-
-
-def _text(data: bytes) -> str:
     try:
-        return data.decode()
+        if data.lstrip()[:4] == b"tree":
+            return from_lightgbm(data.decode().lstrip())
+        if len(data) > 2 and data[:1] == b"{" and chr(data[1]) in "iUIlL$#":  # a key's length
+            return _from_document(parse_ubj(data))
+        if data.lstrip()[:1] == b"{":
+            return _from_document(json.loads(data))
     except UnicodeDecodeError:
         raise ModelError("it is not text throughout") from None
-
-
-def _json(data: bytes) -> Any:
-    try:
-        return json.loads(_text(data))
-    except RecursionError:
-        raise ModelError("its JSON is nested too deeply") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ModelError(f"its JSON is broken ({error})") from None
+    raise ModelError(f"it is none of {KNOWN}")
 
 
 def _from_document(document: Any) -> Imported:
@@ -73,12 +61,8 @@ def parse_ubj(data: bytes) -> Any:
     """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError."""
     try:
         return _Reader(data).value()
-    except RecursionError:
-        raise ModelError("its values are nested too deeply") from None
-    except (IndexError, KeyError, ValueError, OverflowError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"it is no UBJ, or cut short ({type(error).__name__}: {error})") from None
+    except (LookupError, ValueError, OverflowError, RecursionError) as error:
+        raise ModelError(f"it is not UBJ, or cut short ({type(error).__name__}: {error})") from None
 
 
 class _Reader:
@@ -102,7 +86,7 @@ class _Reader:
 
     def take(self, length: int) -> bytes:
         if not 0 <= length <= len(self.data) - self.at:
-            raise ModelError("it is no UBJ, or cut short")
+            raise ValueError("a length beyond the end")
         self.at += length
         return self.data[self.at - length : self.at]
 
@@ -111,9 +95,7 @@ class _Reader:
         return np.frombuffer(self.take(count * dtype.itemsize), dtype)
 
     def length(self) -> int:
-        if (mark := self.mark()) not in _WHOLE:
-            raise ModelError("it is no UBJ: a length that is no whole number")
-        return int(self.numbers(mark, 1)[0])
+        return int(self.numbers(self.mark(), 1)[0])
 
     def text(self) -> str:
         return self.take(self.length()).decode()
@@ -129,19 +111,14 @@ class _Reader:
         if mark in "SH":
             return self.text()
         if mark == "[":
-            if self.next_is(b"$"):
-                return self.typed()
+            if self.next_is(b"$"):  # an array of numbers of one type
+                kind = self.mark()
+                self.take(1)  # the mark of its length
+                return self.numbers(kind, self.length())
             return [self.value() for _ in self.elements(b"]")]
         if mark == "{":
             return {self.text(): self.value() for _ in self.elements(b"}")}
-        raise ModelError(f"it is no UBJ: unknown type {mark!r}")
-
-    def typed(self) -> Any:
-        """An array of numbers of one type."""
-        kind = self.mark()
-        if not self.next_is(b"#"):
-            raise ModelError("it is no UBJ: a typed array without a length")
-        return self.numbers(kind, self.length())
+        raise ValueError(f"unknown type {mark!r}")
 
     def elements(self, end: bytes) -> Iterator[None]:
         """Once before each element of a list or an object, with a length or up to its end."""

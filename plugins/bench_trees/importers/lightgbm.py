@@ -12,22 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench_trees.arrays import Int64Array
 from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
-    MOST_OUTPUTS,
     Imported,
     ModelError,
     Tree,
-    array,
     at_most,
     complete,
     flat,
     interleaved,
     kinds_of,
-    whole,
 )
 
 _KINDS = {"custom": "", "none": "", "": ""} | kinds_of(
@@ -41,7 +37,6 @@ _LOGARITHMIC = ("poisson", "gamma", "tweedie")
 _ZERO = np.float32(1e-35)  # what LightGBM takes for zero, to both sides
 _BELOW_ZERO = np.nextafter(-_ZERO, np.float32(-np.inf))
 _NONE, _ZEROS = 0, 1  # missing types
-_MOST_COPIES = 200_000
 
 
 @complete("LightGBM")
@@ -57,9 +52,8 @@ def from_lightgbm(text: str) -> Imported:
     listed = len(facts["tree_sizes"].split()) if "tree_sizes" in facts else max(1, len(blocks))
     if listed != len(blocks):
         raise ModelError(f"it lists {listed} trees and has {len(blocks)}")
-    features = whole(facts.get("max_feature_idx"), "max_feature_idx") + 1
-    count = facts.get("num_tree_per_iteration", 1)
-    outputs = whole(count, "num_tree_per_iteration", 1, MOST_OUTPUTS)
+    features = int(facts["max_feature_idx"]) + 1
+    outputs = int(facts.get("num_tree_per_iteration", 1))
     scale, kind, link = _objective(facts.get("objective", ""))
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
@@ -86,28 +80,26 @@ def _objective(text: str) -> tuple[float, str, str]:
     scale = 1.0
     for option in options:
         if option.startswith("sigmoid:") and name in ("binary", "multiclassova"):
-            scale = float(array([option.partition(":")[2]], np.float64, 1, "sigmoid")[0])
+            scale = float(option.partition(":")[2])
     return scale, _KINDS[name], "exp" if name in _LOGARITHMIC else "identity"
 
 
 def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
-    leaves = whole(facts.get("num_leaves"), f"num_leaves of tree {number}", 1)
-    if whole(facts.get("num_cat", 0), f"num_cat of tree {number}"):
-        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
+    leaves = int(facts["num_leaves"])
     if facts.get("is_linear", "0") != "0":
         raise ModelError(f"tree {number} has linear leaves, which cannot be imported")
 
-    def numbers(name: str, dtype: Any, length: int) -> NDArray[Any]:
-        return array(facts.get(name, "").split(), dtype, length, f"{name} of tree {number}")
+    def numbers(name: str, dtype: Any, length: int = leaves - 1) -> Any:
+        found = np.array(facts.get(name, "").split(), dtype)
+        return found.reshape(length)
 
     value = scale * numbers("leaf_value", np.float64, leaves)
     if leaves == 1:
         return Tree.of_nodes([(LEAF, 0.0, LEAF, LEAF, False, value[0])])
-    inner = leaves - 1
-    kind = numbers("decision_type", np.int64, inner)
-    if bool(np.any(kind & 1)):
+    inner, kind = leaves - 1, numbers("decision_type", np.int64)
+    if int(facts.get("num_cat", 0)) or bool(np.any(kind & 1)):
         raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
-    threshold = numbers("threshold", np.float64, inner)
+    threshold = numbers("threshold", np.float64)
     missing, default = (kind >> 2) & 3, (kind & 2) > 0
     zeros = missing == _ZEROS
     zero_left = np.where(zeros, default, threshold >= 0)
@@ -115,12 +107,10 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
     limit = np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), limit)
     ends = np.full(leaves, -1)
-    children = [numbers(f"{side}_child", np.int64, inner) for side in ("left", "right")]
-    if any(bool(np.any((c < -leaves) | (c >= inner))) for c in children):
-        raise ModelError(f"the nodes of tree {number} do not form a tree")
+    children = [numbers(f"{side}_child", np.int64) for side in ("left", "right")]
     left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
-        feature=np.concatenate([numbers("split_feature", np.int64, inner), ends]),
+        feature=np.concatenate([numbers("split_feature", np.int64), ends]),
         threshold=np.concatenate([limit, np.zeros(leaves, np.float32)]),
         left=np.concatenate([left, ends]),
         right=np.concatenate([right, ends]),
@@ -145,8 +135,6 @@ def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
     waiting = [(0, -1, 0)]  # node, place of its parent, which field of the parent names it
 
     def put(node: int, threshold: Any, missing_left: bool, parent: int, side: int) -> int:
-        if len(nodes) > _MOST_COPIES:
-            raise ModelError(f"tree {number} needs too many splits to set zeros apart")
         nodes.append([feature[node], threshold, -1, -1, missing_left, tree.value[node]])
         if parent >= 0:
             nodes[parent][side] = len(nodes) - 1

@@ -292,7 +292,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
         ("bench_core/datasets/publishers/download.py", set()),
         ("bench_core/datasets/data_folder.py", set()),
         ("bench_core/errors.py", set()),
-        ("bench_core/datasets/readers/svmlight_kernel.py", {"yahoo", "mine.csv"}),
+        ("bench_core/datasets/readers/svmlight.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),
         ("bench_core/datasets/splitting.py", {"letters", "mine.csv"}),
         ("bench_core/costs/cost_file.py", {"yahoo", "mine.csv"}),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.commands import BENCH, QUICK, Run
 
-from bench_core.planning.duration import Estimate
+from bench_core.planning.plan import Estimate
 
 pytestmark = pytest.mark.usefixtures("material")
 LEARNERS = ("--learners", "toy,broken", "--set", "toy.columns=[1, 2]", "--reference", "toy")
@@ -73,7 +73,7 @@ def test_a_plan_has_the_price_of_its_core_hours(
     bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Estimate(jobs=3, recorded=2, work=7200.0, wall=3600.0)
-    monkeypatch.setattr("bench_core.planning.planner.estimate", lambda *given: seen)
+    monkeypatch.setattr("bench_core.planning.plan.Plan.estimate", seen)
     free = bench("plan", *QUICK, *LEARNERS, "--threads", "1")
     assert "time: about 1 h 0 min with 1 worker (2 core hours)" in free.out
     assert "not counted: 1 of 3 jobs" in free.out

@@ -30,7 +30,7 @@ def full(**keys: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2; costs are finite and >= 0"),
+        ("[1, -2, 0]", "c.json, entry 2: feature '2' costs -2, not a number from 0 to 1e+100"),
         ("[1, 2, 0, 4]", "c.json, entry 4: a cost number 4 for 3 features"),
         ('{"a": 1, "b": 2}', "c.json: feature 'c' has no cost (2 costs for 3 features)"),
         ("[5]", "c.json: feature 'b' and 1 more have no cost (1 costs for 3 features)"),
@@ -49,7 +49,7 @@ def test_one_cost_per_feature_is_wanted(text: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        ({"split": -1}, "c.json, line 3: feature 'split' costs -1; costs are finite"),
+        ({"split": -1}, "c.json, line 3: feature 'split' costs -1, not a number"),
         ({"tree": "x"}, "c.json, line 3: feature 'tree' costs 'x', not a number"),
         ({"unit": 3}, "c.json, line 3: unit is 3; give it as text"),
         ({"units": "s"}, "c.json, line 3: unknown key 'units'; known: costs, shared, "),
@@ -74,7 +74,7 @@ def test_one_cost_per_feature_is_wanted(text: str, line: str) -> None:
         ),
         (
             {"discounted": [{"members": ["a", "c"], "later": [0, -1]}]},
-            "c.json, line 3: feature 'c' costs -1; costs are finite",
+            "c.json, line 3: feature 'c' costs -1, not a number",
         ),
         ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor? "),
         ({"model": "parallel"}, "c.json, line 3: services must be a table of lists"),
@@ -96,7 +96,7 @@ def test_a_model_without_costs_needs_prices_to_build_on() -> None:
 
 def test_costs_are_finite() -> None:
     assert refused("a:1\nb:inf\nc:0", name="c.txt") == (
-        "c.txt, line 2: feature 'b' costs inf; costs are finite and >= 0, correct it"
+        "c.txt, line 2: feature 'b' costs 'inf', not a number from 0 to 1e+100; correct it"
     )
 
 

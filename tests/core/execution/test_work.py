@@ -28,7 +28,7 @@ from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
 from bench_core.planning.job_files import JobFile, read_job, write_jobs
-from bench_core.planning.request import DAY, RunRequest
+from bench_core.planning.request import RunRequest
 from bench_core.results.merge import merge
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status
 from bench_core.results.store import Store
@@ -87,21 +87,13 @@ def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> N
     plan = api.plan(request=TOYS)
     cutter = job_files.Cutter(plan, TOYS)
     (base, *_), trial = [f for f in plan.fits if f.needs == {}], plan.trials[-1]
-    assert cutter.job([base], [], set()).trials == ()
-    job = cutter.job([], [trial], {fit.key for fit in plan.fits})
+    assert cutter.job([base], set()).trials == ()
+    job = cutter.job([trial], {fit.key for fit in plan.fits})
     fits = {fit.key: fit for fit in plan.fits}
     assert {*job.ready} == {trial.fit, *fits[trial.fit].needs.values()}
     assert {fit.key for fit in job.fits} == {*job.ready}
     assert [place.path for place in job.data] == [trial.data]
-    assert job.code.keys() == job.modules.keys()
     assert {fit.learner["class"] for fit in job.fits} <= job.code.keys()
-
-
-def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
-    groups = [job_files.Group([], [], seconds) for seconds in (1, 7, 3, 5, 2)]
-    dealt = job_files._dealt(groups, 2)
-    assert [[group.seconds for group in held] for held in dealt] == [[7, 2], [5, 3, 1]]
-    assert len(job_files._dealt(groups, 9)) == 5
 
 
 def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:
@@ -249,5 +241,5 @@ def test_a_job_file_is_plain_json(home: Path) -> None:
     cut(TOYS, home / "jobs", 1)
     document = json.loads((home / "jobs" / "1.json").read_text())
     assert document["data"][0]["fingerprint"]
-    assert (document["threads"], document["workers"], document["timeout"]) == (1, 1, DAY)
+    assert (document["threads"], document["workers"]) == (1, 1)
     shutil.rmtree(home / "jobs")

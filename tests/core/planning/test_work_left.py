@@ -12,6 +12,7 @@ from bench_core.planning.plan import (
     DatasetUse,
     Plan,
     about_run,
+    expected_seconds,
     fits_left,
     trials_left,
     trials_skipped,
@@ -87,6 +88,22 @@ def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(
     done = frozenset(f"score {key}" for key in finished)
     p = chain(finished=done, finished_fits=frozenset(fitted))
     assert [f.key for f in fits_left(p)] == left.split()
+
+
+def test_a_job_takes_the_median_of_its_learner_on_its_data() -> None:
+    recorded = {
+        ("rows", "one", '{"trees": 1}'): [(1.0, 0.1, 5.0)],
+        ("rows", "one", '{"trees": 2}'): [(3.0, 0.3, 5.0), (8.0, 0.2, 5.0)],
+        ("boats", "one", "{}"): [(100.0, 100.0, 5.0)],
+    }
+    jobs = [fit("a"), fit("b", learner="other"), trial("c", "a"), trial("d", "b", "other")]
+    assert expected_seconds(jobs, recorded) == {"a": 3.0, "c": 0.2}
+
+
+@pytest.mark.parametrize(("workers", "wall"), [(1, 9.0), (2, 5.0), (9, 5.0)])
+def test_jobs_are_shared_by_workers_but_never_cut(workers: int, wall: float) -> None:
+    known = {"base": 5.0, "alone": 3.0, "low": 1.0}
+    assert chain(expected=known, workers=workers).estimate == (9, 3, 9.0, wall)
 
 
 def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name() -> None:

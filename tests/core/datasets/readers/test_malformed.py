@@ -175,14 +175,7 @@ def write(folder: Path, case: Case, content: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("way", ["compiled", "plain"])
-def test_is_refused_in_one_line_with_file_place_and_remedy(
-    case: Case, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if way == "compiled":
-        if ".svm" not in case.file:
-            pytest.skip("only SVMlight files have a compiled reader")
-        monkeypatch.setattr(svmlight, "SMALL", -1)
+def test_is_refused_in_one_line_with_file_place_and_remedy(case: Case, tmp_path: Path) -> None:
     path = write(tmp_path, case, case.spoilt)
     with pytest.raises(InputError) as caught:
         case.read(path)

@@ -1,0 +1,145 @@
+"""The best splits of leaves that have few rows for each bin.
+
+Writing, reading and subtracting histograms then takes longer than counting the rows of every leaf.
+So leaves are counted eight features at a time, side by side, where the sums stay in the nearest
+cache; only words whose features may have the best split get histograms, for ``best_cuts``::
+
+    counted[channel, 8 * b + k]   sums of the rows in bin b of feature 8 g + k, of word g
+    below[channel, 8 * b + k]     of those in the bins below it
+"""
+
+import numpy as np
+
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
+from bench_trees.kernels.compiling import calling, inner
+from bench_trees.kernels.growth import BEGIN, END, HESSIAN, PACKED, SLOT, Nodes, Rows
+from bench_trees.kernels.splitting import (
+    Cuts,
+    Owed,
+    Rules,
+    Sums,
+    Units,
+    _own_term,
+    _terms,
+    best_cuts,
+)
+
+LANES = 8  # features of a word
+
+
+@calling()
+def search(
+    rows: Rows,
+    nodes: Nodes,
+    pairs: Int64Array,
+    groups: Int64Array,
+    sums: Sums,
+    rules: Rules,
+    owed: Owed,
+    cuts: Cuts,
+) -> None:
+    """As ``best_cuts``, for all features in the words ``groups``, from the rows of the nodes.
+
+    Histograms of features that may be split are in the nodes' slots afterwards.
+    """
+    channels, gain = sums.hist.shape[1], cuts.gain
+    counted = np.zeros((channels, 256 * LANES), np.int64)
+    below, lost = (
+        np.zeros((channels, 257 * LANES), np.int64),
+        np.zeros((channels, LANES), np.int64),
+    )
+    one = np.full((1, 7), -1)  # a node, as ``best_cuts`` reads it
+    units = Units(sums.count_bits, sums.units[0], sums.units[1])
+    mask = (np.int64(1) << sums.count_bits) - 1
+    for g in groups:  # leaves inside: a word's column is read while it is near
+        features = np.arange(LANES * g, min(LANES * (g + 1), len(sums.first) - 1))
+        first = sums.first[features[0] : features[-1] + 2]
+        bins = (first[1:] - first[:-1]).max()
+        for i in pairs[:, 5:7].copy().reshape(2 * len(pairs)):
+            if i < 0:
+                continue
+            node, count = nodes.integers[i], nodes.integers[i, PACKED] & mask
+            lowest = np.inf
+            for j in features:
+                gain[i, j] = -np.inf
+                charge = owed.coupled[j] + owed.split[j] * count  # eq. 13
+                lowest = min(lowest, charge + owed.lazy[i, j] if len(owed.lazy) else charge)
+            if count < 2 * rules.min_rows:
+                continue
+            _count(rows.words[g], rows.order[node[BEGIN] : node[END]], rows.values, counted)
+            missing = False
+            for k in range(len(features)):
+                for channel in range(channels):
+                    lost[channel, k] = counted[channel, LANES * (first[k + 1] - first[k] - 1) + k]
+                missing |= lost[0, k] != 0
+            total = (node[PACKED] >> units.count_bits) * units.gradient
+            weight = float(count) if channels == 1 else node[HESSIAN] * units.hessian
+            least = _terms(cuts.reached[i], lowest, _own_term(total, weight, rules.l2))
+            above = least == 0
+            for side in range(2 if missing else 1):  # NaN right, then NaN left
+                if not above:
+                    for channel in range(channels):
+                        _cumulate(counted[channel], side * lost[channel], bins, below[channel])
+                    whole = total, weight, count
+                    above = _may_exceed(below, bins, whole, units, rules, least)
+            if above:
+                for k in range(len(features)):
+                    for channel in range(channels):
+                        for b in range(first[k + 1] - first[k]):
+                            sums.hist[node[SLOT], channel, first[k] + b] = counted[
+                                channel, LANES * b + k
+                            ]
+                one[0, 2], one[0, 5] = node[SLOT], i
+                best_cuts(sums, one, features, rules, owed, cuts)
+            for channel in range(channels):
+                own = counted[channel]
+                for b in range(LANES * bins):
+                    own[b] = 0
+
+
+@inner
+def _count(words: UInt64Array, rows: UInt32Array, values: Int64Array, counted: Int64Array) -> None:
+    """Add the values of rows to the bins of eight features."""
+    own, hessians, plain = counted[0], counted[-1], len(counted) == 1
+    for r in rows:
+        c, v, h = words[r], values[r, 0], values[r, -1]
+        for k in range(LANES):
+            code = (c >> np.uint64(8 * k)) & np.uint64(255)
+            own[code * np.uint64(LANES) + np.uint64(k)] += v
+            if not plain:
+                hessians[code * np.uint64(LANES) + np.uint64(k)] += h
+
+
+@inner
+def _cumulate(counted: Int64Array, start: Int64Array, bins: int, below: Int64Array) -> None:
+    """Sums below every bin, ``start`` (LANES,) below the first."""
+    for k in range(LANES):
+        below[k] = start[k]
+    for i in range(np.uint64(LANES * bins)):
+        below[i + np.uint64(LANES)] = below[i] + counted[i]
+
+
+@inner
+def _may_exceed(
+    below: Int64Array,
+    bins: int,
+    node: tuple[float, float, int],
+    units: Units,
+    rules: Rules,
+    least: float,
+) -> bool:
+    """As ``splitting._exceeds``, at any cut of eight features that leaves enough rows on both
+    sides."""
+    V, W, plain = below[0], below[-1], len(below) == 1
+    g, h, rows = node
+    mask, l2 = (np.int64(1) << units.count_bits) - 1, rules.l2
+    fewest, most = rules.min_rows, rows - rules.min_rows
+    above = 0
+    for i in range(np.uint64(LANES), np.uint64(LANES * bins)):
+        n = V[i] & mask
+        gl = (V[i] >> units.count_bits) * units.gradient
+        hl = float(n) if plain else W[i] * units.hessian
+        gr, dl, dr = g - gl, hl + l2, h - hl + l2
+        exceeds = not gl * gl * dr + gr * gr * dl <= least * (dl * dr)
+        above += int(exceeds & (n >= fewest) & (n <= most))
+    return above > 0
