@@ -3,8 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,12 @@ class DescentSettings:
     tolerance: float = 1e-4
     constant: bool = True
     threads: int = 1
+
+    @classmethod
+    def of(cls, learner: Any, threads: int) -> Self:
+        """Those that a learner has as parameters of the same names."""
+        own = {f.name: getattr(learner, f.name) for f in fields(cls) if hasattr(learner, f.name)}
+        return cls(**own, threads=threads)
 
 
 class Evaluated(Protocol):

@@ -206,7 +206,7 @@ def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
 def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
         ImportedModel().stamp()
-    with pytest.raises(InputError, match="absent is not a file"):
+    with pytest.raises(InputError, match="absent: No such file"):
         ImportedModel(file=str(tmp_path / "absent")).stamp()
     with pytest.raises(InputError, match=r"~no-one-here/m\.txt is not a file"):
         ImportedModel(file="~no-one-here/m.txt").stamp()

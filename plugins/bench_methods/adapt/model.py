@@ -41,12 +41,10 @@ class GatedPair(Stored):
     gates: Sequence[tuple[float, float]]
 
 
-def thresholds(
-    g: FloatArray, share: FloatArray, count: int, *, zero: bool = True
-) -> list[tuple[float, float]]:
+def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
     """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
 
-    With ``zero`` threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
+    Threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
     of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
     the rows are listed once, and one that sends all rows is left out.
     """
@@ -61,9 +59,8 @@ def thresholds(
             low, high = map(float, values[cut - 1 : cut + 1])
             middle = low + (high - low) / 2
             by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
-    if zero:
-        cut = int(np.searchsorted(values, 0.0, side="right"))
-        by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    cut = int(np.searchsorted(values, 0.0, side="right"))
+    by_cut[cut] = (0.0, round(float(above[cut]), 6))
     by_cut.pop(0, None)
     by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
     return [by_share[sent] for sent in sorted(by_share)]

@@ -87,7 +87,6 @@ class BudgetBoosting(BoostedTrees):
     """Boosters on nested sets of features chosen by price, which rows leave early."""
 
     name: ClassVar[str] = "budget-boosting"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     adds_up: ClassVar[bool] = False
 
     trees: int = param(

@@ -53,7 +53,6 @@ class ASTC(TreeOfClassifiers):
     """A tree of linear classifiers whose columns are picked greedily for gain per cost."""
 
     name: ClassVar[str] = "astc"
-    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     budget: float | None = param(

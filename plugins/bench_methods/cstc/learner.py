@@ -129,15 +129,7 @@ class CSTCSingle(TreeOfClassifiers):
             problem,
             penalty,
             start,
-            DescentSettings(
-                cut_off=self.cut_off,
-                cycles=self.cycles,
-                reweightings=self.reweightings,
-                steps=self.steps,
-                tolerance=self.tolerance,
-                constant=self.constant,
-                threads=context.threads,
-            ),
+            DescentSettings.of(self, context.threads),
             progress=lambda done: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)

@@ -246,7 +246,6 @@ class AverageKernelSVM(RBFSVM):
     """A support vector machine on the average of one RBF kernel per descriptor."""
 
     name: ClassVar[str] = "svm-average-kernel"
-    numerics: ClassVar[tuple[str, ...]] = ("scikit-learn", "numpy", "cpu")
 
     max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
