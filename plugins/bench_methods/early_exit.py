@@ -27,7 +27,7 @@ score, the same scaled to [0, 1] within the query, the rank, the size of the que
 
 Equations
     rules         bench_models.staged.exits.ExitRule.stays
-    p_i, r_i      EarlyExit._values; exits: exits
+    p_i, r_i      EarlyExit._values
     lear          Lear._classifiers, inputs bench_models.staged.exits.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
@@ -137,7 +137,7 @@ class EarlyExit(OnTrees):
         kind = self._rule(context.task)
         ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs = ensemble.outputs_count
-        ends = exits(ensemble.trees, self.every * outputs)
+        ends = [*range(self.every * outputs, ensemble.trees, self.every * outputs), ensemble.trees]
         chain = prefix_chain(ensemble, ends, prices, {})
         thresholds = self._thresholds(kind, max(2, outputs)) if len(ends) > 1 else ()
         values, spread = self._values(kind, np.array(thresholds), chain, train)
@@ -248,11 +248,6 @@ class Lear(OnTrees):
                 threads=context.threads,
             )
             context.progress(i + 1, len(partial) - 1)
-
-
-def exits(trees: int, every: int) -> list[int]:
-    """After how many trees a row may leave; the last is the end."""
-    return [*range(every, trees, every), trees]
 
 
 def _spread(chain: StagedModel, train: Examples) -> float:
