@@ -64,14 +64,12 @@ from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thre
 from bench_models.staged.routing import QueryGroups, ranks
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     Features,
     FitContext,
     Prices,
     Task,
     UsageError,
-    inside,
     param,
     provide_learners,
 )
@@ -109,9 +107,6 @@ class EarlyExit(OnTrees):
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early", search=inside()
-    )
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
@@ -187,9 +182,6 @@ class Lear(OnTrees):
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early", search=inside()
-    )
     sentinels: tuple[int, ...] = param(
         (50, 100, 200), "documents may leave after so many trees", least=1
     )

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned
+from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
@@ -62,12 +62,7 @@ class JointLoss:
 
 def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
     """All trees in one stage."""
-    stage = Stage(
-        entries=np.arange(ensemble.trees, dtype=np.int64),
-        weights=np.ones(ensemble.trees),
-        bias=ensemble.base,
-    )
-    return StagedModel([stage], [Point(0, {"trees": ensemble.trees})], prices, ensemble)
+    return prefix_chain(ensemble, [ensemble.trees], prices, {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,13 +69,11 @@ from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     FitContext,
     Prices,
     Task,
     UsageError,
-    inside,
     log,
     param,
     provide_learners,
@@ -95,9 +93,6 @@ class _Cascade(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are put into stages", search=inside()
-    )
     thresholds: tuple[float, ...]
     limits: tuple[float, ...] | None = param(
         None,

@@ -65,7 +65,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
-from bench_models.descent import DescentSettings
+from bench_models.descent import DescentSettings, JointlyOptimised
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem, needed, positives
@@ -73,12 +73,10 @@ from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     FitContext,
     Prices,
     Task,
-    inside,
     log,
     param,
     provide_learners,
@@ -105,9 +103,6 @@ class CronusSingle(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are the dictionary", search=inside()
-    )
     tradeoff: float = param(0.2, TRADEOFF, least=0, search=log(0.003, 1))
     rho_last: tuple[float, ...] = param(
         (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
@@ -274,19 +269,10 @@ class CronusInit(CronusSingle):
 
 
 @dataclass(frozen=True)
-class Cronus(CronusInit):
+class Cronus(JointlyOptimised, CronusInit):
     """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
 
     name: ClassVar[str] = "cronus"
-
-    cycles: int = param(10, "passes over all stages, at most", least=0)
-    reweightings: int = param(
-        5, "rounds of auxiliary variables per stage and pass, at most", least=1
-    )
-    steps: int = param(20, "descent steps per round, at most", least=1)
-    tolerance: float = param(
-        1e-4, "a pass or round that gains less than this share is the last", least=0
-    )
 
 
 def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, OnTrees
-from bench_models.descent import DescentSettings
+from bench_models.descent import DescentSettings, JointlyOptimised
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
 from bench_models.staged import StagedModel
@@ -31,7 +31,7 @@ class TreeOfClassifiers(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner | None = param(
+    base: BudgetedLearner | None = param(  # type: ignore[assignment]
         "gbrt",
         "learner whose boosted trees are the inputs; none: the raw features",
         search=inside(),
@@ -138,23 +138,13 @@ class CSTCSingle(TreeOfClassifiers):
 
 
 @dataclass(frozen=True)
-class Gated(CSTCSingle):
+class Gated(JointlyOptimised, CSTCSingle):
     """What the chain and the tree have in common."""
 
     gate_slope: float = param(
         10.0, "steepness of the gates in training, for labels of variance 6", above=0
     )
     prune: bool = param(True, "remove classifiers that do not help on validation")
-    cycles: int = param(
-        10, "passes over all classifiers in the joint optimisation, at most", least=0
-    )
-    reweightings: int = param(
-        5, "rounds of auxiliary variables per classifier and pass, at most", least=1
-    )
-    steps: int = param(20, "descent steps per round, at most", least=1)
-    tolerance: float = param(
-        1e-4, "a pass or round that gains less than this share is the last", least=0
-    )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -409,28 +408,39 @@ def node_objective(
     constant: bool,
 ) -> NodeObjective:
     """Eq. 5 around ``at`` as a function of node ``k``; ``columns`` have a weight there."""
-    tree, shape, reach = at.model, at.model.shape, at.rows.reach[k, rows]
+    tree, shape = at.model, at.model.shape
+    weight, share = problem.weight[rows], problem.share[rows]
+    below = sorted(shape.below(k) - {k})
     ends = [end for end in terminals(shape) if end.node in shape.below(k)]
-    fixed, onward = np.zeros(len(ends)), np.zeros((len(ends), len(rows)))
-    for j, end in enumerate(ends):
-        upward, share = _onward(shape, at.rows, k, end, rows)
-        mass = problem.share[rows] * reach * share
-        if upward is not None:
-            onward[j] = mass if upward else -mass
-        fixed[j] = 0.0 if upward else mass.sum()
+    risk = 0.5 * (problem.y[rows] - at.rows.scores[:, rows]) ** 2 * at.rows.risk_count[:, rows]
+
+    def were(gate_of_k: float) -> tuple[FloatArray, FloatArray]:
+        """The risk below the node (m,), and what ends at its terminals (J, m), were its gate so."""
+        gate, reach = at.rows.gate[:, rows], at.rows.reach[:, rows]
+        gate[k] = gate_of_k
+        for node in [k, *below]:
+            pass_on(shape, node, reach, gate[node])
+        flow = Flow(risk, gate, reach, risk)
+        arriving = np.array([share * arrival(flow, end) for end in ends])
+        return weight * (reach[below] * risk[below]).sum(axis=0), arriving
+
+    # both are linear in the node's gate
+    (later, upward), (sooner, downward) = were(1.0), were(0.0)
+    leaf = shape.is_leaf(k)
+    fixed = upward.sum(axis=1) if leaf else downward.sum(axis=1)
+    onward = np.zeros_like(upward) if leaf else upward - downward
     used = [squares(tree, end.node) for end in ends]
     roots = [auxiliaries(problem, squared) for squared in used]
     start = tree.weights[k][columns]
-    risks = [_risk(problem, shape, at.rows, child, rows) for _, child in shape.sides(k)]
     price = np.array([quadratic_price(problem, *z)[columns] for z in roots])
     l1 = penalty.rho / np.abs(start)
     return NodeObjective(
         columns=problem.columns[np.ix_(columns, rows)].astype(np.float64),
         y=problem.y[rows],
-        weight=problem.weight[rows],
-        reach=reach,
+        weight=weight,
+        reach=at.rows.reach[k, rows],
         copies=copies(shape)[k],
-        later=problem.weight[rows] * reach * (risks[0] - risks[1]),
+        later=later - sooner,
         fixed=fixed,
         onward=onward,
         cost=np.array([relaxed_cost(problem, squared) for squared in used]),
@@ -440,39 +450,9 @@ def node_objective(
         ridge=l1 + penalty.lam * ((fixed + 0.5 * onward.sum(axis=1)) @ price),
         lam=penalty.lam,
         slope=problem.slope,
-        gated=not shape.is_leaf(k),
+        gated=not leaf,
         constant=constant,
     )
-
-
-def _risk(problem: Problem, shape: Shape, state: Flow, k: int, rows: IntArray) -> FloatArray:
-    """The risk of node ``k`` and all below, for a row that is there, (m,)."""
-    if k == NONE:
-        return np.zeros(len(rows))
-    own = 0.5 * (problem.y[rows] - state.scores[k, rows]) ** 2
-    total: FloatArray = state.risk_count[k, rows] * own
-    if not shape.is_leaf(k):
-        gate = state.gate[k, rows]
-        total += gate * _risk(problem, shape, state, shape.upper[k], rows)
-        total += (1.0 - gate) * _risk(problem, shape, state, shape.lower[k], rows)
-    return total
-
-
-def _onward(
-    shape: Shape, state: Flow, k: int, end: Place, rows: IntArray
-) -> tuple[bool | None, FloatArray]:
-    """Whether the way from node ``k`` to a terminal begins upward (None: ``k`` is a leaf), and the
-    probability that a row which takes this first turn ends there, (m,)."""
-    way = shape.path(end.node)
-    way = way[way.index(k) :]
-    turns = [shape.upper[a] == b for a, b in pairwise(way)]
-    if end.side is not None:
-        turns.append(end.side)
-    share = np.ones(len(rows))
-    for node, up in list(zip(way, turns, strict=False))[1:]:
-        gate = state.gate[node, rows]
-        share = share * (gate if up else 1.0 - gate)
-    return (turns[0] if turns else None), share
 
 
 def optimise(
