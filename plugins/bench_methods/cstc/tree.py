@@ -14,7 +14,7 @@ Classifiers are numbered so that children follow their parents::
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -420,7 +420,7 @@ def node_objective(
         gate[k] = gate_of_k
         for node in [k, *below]:
             pass_on(shape, node, reach, gate[node])
-        flow = Flow(risk, gate, reach, risk)
+        flow = replace(at.rows, gate=gate, reach=reach)
         arriving = np.array([share * arrival(flow, end) for end in ends])
         return weight * (reach[below] * risk[below]).sum(axis=0), arriving
 
