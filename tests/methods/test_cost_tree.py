@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cost_tree import CostTree
-from bench_methods.cost_tree.grower import Tree
-from bench_methods.cost_tree.model import nested_prunings, without_useless
+from bench_methods.cost_tree.model import Tree, nested_prunings, without_useless
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import Examples, Task, price_list

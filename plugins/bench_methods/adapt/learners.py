@@ -1,7 +1,5 @@
 """What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

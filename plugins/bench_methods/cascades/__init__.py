@@ -68,16 +68,7 @@ from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
-from bench_core import (
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    UsageError,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, Task, UsageError, log, param, provide_learners
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 

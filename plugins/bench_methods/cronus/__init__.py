@@ -72,15 +72,7 @@ from bench_models.problem import Problem, needed, positives
 from bench_models.staged import END, Gate, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import (
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
 from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 

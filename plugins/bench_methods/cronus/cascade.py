@@ -5,8 +5,6 @@ a constant, and a threshold ``theta^k``. The soft gate is ``I^k = sigmoid(slope 
 ``p^k``, the product of the earlier gates, is the probability of reaching stage k, ``d_k`` its mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

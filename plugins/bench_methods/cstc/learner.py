@@ -12,8 +12,7 @@ from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
-from bench_methods.cstc.inputs import Inputs, inputs, label_variance
-from bench_methods.cstc.serving import finished, pruned, staged
+from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance, pruned, staged
 from bench_methods.cstc.tree import Shape, Tree, TreePenalty, initialise, optimise, stump
 
 UNIT_VARIANCE = 6.0

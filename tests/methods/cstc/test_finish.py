@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc.inputs import Inputs
-from bench_methods.cstc.serving import Finished, Predictor, finished, places, prune, routes, staged
+from bench_methods.cstc.serving import (
+    Finished,
+    Inputs,
+    Predictor,
+    finished,
+    places,
+    prune,
+    routes,
+    staged,
+)
 from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of
 from helpers.cstc_cases import SHAPES, problem, tree
 
