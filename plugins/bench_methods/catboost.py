@@ -72,6 +72,7 @@ class CatBoost(LibraryTrees):
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         row = self.loss_prices(self.tradeoff, train, prices, context)
+        # the library knows features, not sensors
         alone = bought_alone(row, prices)
         name, penalty = {
             "per-row": ("per_object_feature_penalties", alone),
@@ -105,6 +106,7 @@ class CatBoost(LibraryTrees):
     def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
         import catboost
 
+        # documents of one query have one number
         groups = rows.queries.index() if loss == "lambdarank" and rows.queries else None
         grown = catboost.CatBoost(how)
         grown.fit(catboost.Pool(rows.X, rows.y, group_id=groups))

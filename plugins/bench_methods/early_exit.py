@@ -225,9 +225,11 @@ class Lear(OnTrees):
         partial = partial_scores(chain, train)
         groups = QueryGroups.over(len(train), train.queries)
         everyone = np.ones((1, len(train)), bool)
+        # ranks of the full model
         final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         for i, own in enumerate(partial[:-1]):
+            # what costs nothing: score, rank, size of the query
             inputs = describe(own[None], groups)[0]
             bins = find_bins(inputs, 255, train.multiplicity, context.threads)
             yield boost(
@@ -258,6 +260,7 @@ def _quantiles(chain: StagedModel, train: Examples, shares: FloatArray) -> Float
 def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:
     """The smallest value with more than a share of the mass at or below it; the last at 1."""
     order = np.argsort(values, kind="stable")
+    # mass up to each value
     below = np.cumsum(mass[order])
     place = np.searchsorted(below, shares * below[-1], side="right")
     found: FloatArray = values[order][np.minimum(place, len(values) - 1)]

@@ -65,6 +65,7 @@ class ImportedModel:
             model = read_model(self._content())
         except ModelError as error:
             raise InputError(f"{self.file}: {error}") from error
+        # a binary model does no regression
         check_fits(model, context.task, context.classes, self.file)
         model = onto_columns(model, prices.features, context.feature_names, self.file)
         context.progress(1, 1)

@@ -93,6 +93,7 @@ class RandomForest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         classes = context.task in _CLASSES
+        # as is usual for forests
         usual = "sqrt" if classes else 1 / 3
         forest = (RandomForestClassifier if classes else RandomForestRegressor)(
             n_estimators=self.trees,
@@ -158,6 +159,7 @@ class ScikitLearn:
         rows = with_physical_copies(train)
         y = rows.y.astype(np.int64) if classes else rows.y
         with library_errors(self.name):
+            # trees are imported and billed by path
             if is_known(type(made).__name__):
                 recipe = replace(recipe, prepare=False)
                 with threadpool_limits(1), suppress(ModelError):  # one that is not known after all

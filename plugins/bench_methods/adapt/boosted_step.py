@@ -47,6 +47,7 @@ class JointLoss:
 
     def base(self, labels: Labels) -> FloatArray:
         """The best constants: log-odds of the ones that are kept, and of being sent."""
+        # a row counts for f1 as surely as it stays
         kept = labels.mass * (1 - self.q)
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
@@ -166,6 +167,7 @@ class AdaptGBRT(Adapt):
 
         bins, codes = binned(train, self.max_bins, context)
         coupled = float(train.weights.sum()) * price.sensor
+        # one purchase for the model pays for all N rows
         penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
         settings = Settings(
             trees=self.trees,
@@ -177,6 +179,7 @@ class AdaptGBRT(Adapt):
             order="level",
         )
         total = self.trees * (1 + (self.iterations if self.p_full != 0 else 0))
+        # trees that earlier calls have grown, for the progress
         begins = count(0, self.trees)
 
         def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
@@ -201,6 +204,7 @@ class AdaptGBRT(Adapt):
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:
     """The trees of one output as an ensemble of their own, without those that never split."""
+    # a tree of one node never split
     split = np.diff(ensemble.start) > 1
     trees = ensemble.select(np.flatnonzero((ensemble.output == output) & split))
     return replace(trees, output=0 * trees.output, base=ensemble.base[output : output + 1])

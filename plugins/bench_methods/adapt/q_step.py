@@ -64,6 +64,7 @@ class TrainingRows:
             evaluation.append(bill.evaluation_cost(prices, n))
             bits.append(bill.acquired.rows(n).bits)
         sign, found = np.where(train.y > 0, 1.0, -1.0), np.concatenate(scores)
+        # p(y | f0) of the true label
         right = np.clip(sigmoid(sign * (line(found) if line else found)), CLIP, 1 - CLIP)
         share = train.weights / train.weights.sum()
         paid = np.concatenate(bits), np.concatenate(evaluation)
@@ -85,6 +86,7 @@ class TrainingRows:
         ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
         ``cost1`` the price of f1's splits and trees.
         """
+        # the gate is paid in both cases
         sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
         stay = Acquired(kept, prices.sensors).cost(prices.sensor) + cost1
         return tau * (sent - stay)
@@ -121,6 +123,7 @@ class KullbackLeibler:
 
     def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """D per row: the gate's loss minus the entropy of q."""
+        # 0 log 0 counts as 0
         inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
         return self.gate_loss(q, g)[0] + q * np.log(inside) + (1 - q) * np.log(outside)
 
@@ -136,6 +139,7 @@ class SquaredLogOdds:
         there may be several minima the best of evenly spaced points decides. Newton's method, kept
         in a bracket of the minimum, does the rest.
         """
+        # (n,), of either sign
         p = np.broadcast_to(bias - excess, g.shape)
         side, size = np.where(p >= 0, 1.0, -1.0), np.abs(p)
         far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
@@ -182,6 +186,7 @@ def smallest_bias(
     """
     from scipy.optimize import brentq
 
+    # brentq asks again at the ends that were found here
     above = cache(lambda b: float(share @ q(b)) - p_full)
     step = _NEAR if near else 1.0
     low, high = max(0.0, near - step), near + step
@@ -191,6 +196,7 @@ def smallest_bias(
         return 0.0
     while above(high) > 0:
         low, high, step = high, high + 4 * step, 4 * step
+    # q may jump, so the mean need not meet the limit exactly
     bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
     while above(bias) > 0:  # the root that was found may lie on the other side
         bias, step = bias + step * max(1.0, bias), 2 * step

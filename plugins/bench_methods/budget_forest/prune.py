@@ -73,6 +73,7 @@ class PrunedPath(Stored):
         """One prediction per pruning, and per number of its first trees where asked for."""
         trees = self.whole.numbers.ensemble
         assert trees is not None
+        # one walk for all prunings: a row only ever goes further down
         walk = _Walk(self, features.X, 0, trees.trees)
         for pruning, tradeoff in enumerate(self.tradeoffs.tolist()):
             most = self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()
@@ -183,6 +184,7 @@ def even_tradeoffs(critical: FloatArray, lost: FloatArray, paid: FloatArray) -> 
     """
     if len(critical) < PRUNINGS:
         return critical
+    # both parts rise from 0 to 1
     way = _share(lost[0] - lost) + _share(paid)
     chosen = np.searchsorted(way, np.linspace(0, 1, PRUNINGS - 1) * way[-1])
     taken: FloatArray = critical[np.unique(np.minimum(chosen, len(critical) - 1))]
@@ -249,6 +251,7 @@ class BudgetPrune(OnTrees):
             return made.pruned(np.zeros(0, dtype=bool), prices, facts)
         if self.tradeoff is None:
             return _path(made, found, prices, facts)
+        # a node is kept up to its critical tradeoff
         kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
         objective = float(found.objective[0]) / problem.unit
         facts |= {"lambda": self.tradeoff * unit.tau, "objective": objective}
@@ -261,6 +264,7 @@ class BudgetPrune(OnTrees):
 def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
     """The prunings at the tradeoffs found, then the whole trees at 0."""
     tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
+    # leaves are never split
     rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)
     rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
     whole = made.whole(prices, facts)

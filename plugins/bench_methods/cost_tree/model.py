@@ -126,12 +126,14 @@ class Grower:
         self.codes = np.asarray(codes)
         self.progress = progress
         paid = prices.sensor[prices.sensor > 0]
+        # prices in units of the median: c + 1 knows no currency
         self.unit = float(np.median(paid)) if len(paid) else 1.0
 
     def tree(self) -> Tree:
         """The tree of all rows."""
         tree, n = Tree(), len(self.target.weight)
         nothing = np.zeros(self.prices.sensors, dtype=bool)
+        # node, its rows, sensors bought on its path, level
         stack = [(self._add(tree, np.arange(n)), np.arange(n), nothing, 0)]
         done = 0
         while stack:
@@ -143,6 +145,7 @@ class Grower:
                 continue
             feature, cut, default = choice
             code = self.codes[feature, rows]
+            # the code after the last bin stands for missing cells
             left = np.where(code == self.bins.counts[feature], default, code <= cut)
             more = bought.copy()
             more[self.prices.sensors_of(feature)] = True
@@ -174,11 +177,13 @@ class Grower:
         data = rows, target.label, target.value, target.weight
         how = float(tree.summed[node][0]), target.classes, float(self.how.min_rows)
         best_cuts(self.codes, self.bins.counts, data, how, found)
+        # gains as shares of the node's own entropy or squares
         whole = mass if target.classes else 2 * tree.loss[node]
         gain = found[0] / whole
         gain[gain < ROUNDING] = 0.0
         price = self.prices.marginal(bought) / self.unit
         worth = CRITERIA[self.how.criterion](gain) / (price + 1) ** self.how.price_power
+        # of equally good features the first
         feature = int(np.argmax(worth >= worth.max() * (1 - ROUNDING)))
         if gain[feature] == 0.0:
             return None
@@ -236,6 +241,7 @@ class PrunedTree(Stored):
         X, n = features.X, len(features)
         if X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
+        # rows go on from where the smaller pruning left them
         at, splits = np.zeros(n, np.int64), np.zeros(n)
         bits = np.zeros((n, self._bits.shape[1]), np.uint64)
         for point, leaves in enumerate(self.leaves.tolist()):
@@ -327,6 +333,7 @@ def _scores(summed: FloatArray, target: Target) -> FloatArray:
     if not target.classes:
         return summed
     prior = np.bincount(target.label, target.weight, minlength=target.classes)
+    # as many rows more as there are classes, of the training mix
     more = target.classes * prior / prior.sum()
     shares = (summed + more) / (summed.sum(axis=1, keepdims=True) + target.classes)
     shares = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
@@ -369,11 +376,13 @@ def nested_prunings(tree: Tree, kept: BoolArray) -> list[BoolArray]:
             leaves[np.array(child)[splits]] = True
         return Pruning(float(loss[leaves & ~splits].sum()), float(cost[splits].sum()), splits)
 
+    # the root alone, and everything that gains
     found = [pruned(_HUGE), pruned(0.0)]
     between = deque([(found[0], found[1])])
     while between and len(found) < MOST_POINTS:
         a, b = between.popleft()
         if a.cost < b.cost:
+            # the price at which both are equally good
             c = pruned((a.loss - b.loss) / (b.cost - a.cost))
             if a.cost + _ROUNDING < c.cost < b.cost - _ROUNDING:
                 found.append(c)

@@ -194,6 +194,7 @@ class CronusSingle(OnTrees):
     def _initialised(
         self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
     ) -> dict[Shares, Cascade]:
+        # gates must leave room for all positives
         survivors = self.keep * float(problem.share[problem.y > 0].sum())
         total, found = self.stages * (len(penalties) + self.cycles), {}
 
@@ -280,6 +281,7 @@ def best(starts: Mapping[Shares, Cascade], judge: Callable[[Cascade], float]) ->
     first, *others = starts
     if not others:
         return first
+    # NaN: no query can be judged
     values = {shares: judge(start) for shares, start in starts.items()}
     return max(values, key=lambda shares: -inf if isnan(values[shares]) else values[shares])
 
@@ -311,7 +313,9 @@ def staged(
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
+    # from labels of +-1 to log-odds
     scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
+    # trees that some live stage weighs
     used = np.flatnonzero(cascade.weights[live].any(axis=0))
     stages = []
     for place, k in enumerate(live):

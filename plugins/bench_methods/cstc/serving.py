@@ -78,6 +78,7 @@ def inputs(
 
 def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
     """Features as columns (d, n), in units of ``scale`` (d,)."""
+    # infinities stay: they are seen where scores are checked
     columns = np.nan_to_num(X.T, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return np.ascontiguousarray(columns / scale[:, None], dtype=np.float32)
 
@@ -143,6 +144,7 @@ def routes(tree: Tree, scores: FloatArray) -> dict[Place, BoolArray]:
     """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
     scores at the nodes are these (K, n)."""
     rows = {Place(0): np.ones(scores.shape[1], dtype=bool)}
+    # (K, n)
     above = scores > tree.threshold[:, None]
     for k in range(tree.shape.nodes):
         for up, child in tree.shape.sides(k):
@@ -174,6 +176,7 @@ def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> Predictor:
     """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
+    # zeros stay zeros
     support = np.flatnonzero(weights)
     part = replace(problem, columns=problem.columns[support])
     normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
@@ -212,6 +215,7 @@ def prune(
     for end in terminals(shape):
         rows = way[end]
         out[rows] = values[end][rows]
+    # of the whole tree, then without one node after the other
     best, gone = quality(out), set[int]()
     parents = shape.parents()
     for k in reversed(range(1, shape.nodes)):

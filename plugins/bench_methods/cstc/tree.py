@@ -120,6 +120,7 @@ class Shape:
 
     def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
         """The shape that is left without these nodes and all below them, and which nodes stay."""
+        # a node takes all below it along
         lost = {j for k in gone for j in self.below(k)}
         kept = [k for k in range(self.nodes) if k not in lost]
         number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
@@ -220,6 +221,7 @@ def copies(shape: Shape) -> FloatArray:
     Where ways differ in length, a terminal stands for a chain of copies of its parent, as long as
     others still see classifiers: see the departures of ``bench_methods.cstc``.
     """
+    # classifiers from the root to each node
     levels = np.array([len(shape.path(k)) for k in range(shape.nodes)])
     missing = np.array([shape.upper, shape.lower]).T == NONE
     return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
@@ -273,6 +275,7 @@ def initialise(
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
+            # what the path has bought already is cheaper
             before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
             omega = problem.weight * reach[k]
             normal = normal_equations(problem, omega, threads, centred=constant)
@@ -308,6 +311,7 @@ def solve_leaf(
     zero the others are fitted again.
     """
     weights = np.zeros(problem.trees)
+    # the boosted model itself, where every term is smooth
     weights[normal.trees] = 1.0
     if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
         iterations = 1
@@ -334,6 +338,7 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     the ``mass`` (n,) below; None where all scores are the same."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
+    # mass at or below each score
     z, below = scores[order], np.cumsum(mass[order])
     gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
     if len(gaps) == 0:
@@ -376,6 +381,7 @@ class NodeObjective(GatedObjective):
         score = weights @ self.columns + (bias if self.constant else 0.0)
         gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
         upper, lower = self.copies
+        # how often the row's risk counts
         count = 1.0 + upper * gate + lower * (1.0 - gate)
         arriving, miss = self.weight * self.reach, score - self.y
         risk = 0.5 * arriving * miss**2
