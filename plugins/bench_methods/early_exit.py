@@ -170,7 +170,9 @@ class EarlyExit(OnTrees):
         if kind in ("rank", "capacity"):
             return self.k + np.maximum(same - self.k, 0) * left, 1.0
         if kind == "score":
-            return _quantiles(chain, train, thresholds), 1.0
+            partial = partial_scores(chain, train)[:-1]
+            columns = [_quantile(own, train.weights, thresholds) for own in partial]
+            return np.array(columns).reshape(count - 1, len(thresholds)).T, 1.0
         return same, 1.0
 
 
@@ -249,12 +251,6 @@ def _spread(chain: StagedModel, train: Examples) -> float:
     (final,) = partial_scores(chain, train, slice(-1, None))
     mean = np.average(final, weights=train.weights)
     return float(np.sqrt(np.average((final - mean) ** 2, weights=train.weights))) or 1.0
-
-
-def _quantiles(chain: StagedModel, train: Examples, shares: FloatArray) -> FloatArray:
-    """The partial score below which each share of the training rows is, (P, E - 1)."""
-    columns = [_quantile(own, train.weights, shares) for own in partial_scores(chain, train)[:-1]]
-    return np.stack(columns, axis=1) if columns else np.zeros((len(shares), 0))
 
 
 def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:

@@ -237,11 +237,12 @@ class BudgetPrune(OnTrees):
         made = prunable(self.base, context, train)
         unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
         problem = build(made.trees, made.loss, valid, prices, unit, context.threads)
+        tradeoff = self.tradeoff
         with workers(context.threads) as crew:
             found = search(
                 problem,
                 crew,
-                choice=even_tradeoffs if self.tradeoff is None else self._at_one,
+                choice=even_tradeoffs if tradeoff is None else lambda *_: np.array([tradeoff]),
                 tolerance=self.tolerance,
                 passes=self.iterations,
                 progress=lambda done: context.progress(done, self.iterations),
@@ -249,16 +250,13 @@ class BudgetPrune(OnTrees):
         facts = {"gap": found.gap, "passes": found.passes}
         if made.trees.trees == 0:  # boosting found nothing to split
             return made.pruned(np.zeros(0, dtype=bool), prices, facts)
-        if self.tradeoff is None:
+        if tradeoff is None:
             return _path(made, found, prices, facts)
         # a node is kept up to its critical tradeoff
-        kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
+        kept = (found.critical > tradeoff) | (tradeoff == 0)
         objective = float(found.objective[0]) / problem.unit
-        facts |= {"lambda": self.tradeoff * unit.tau, "objective": objective}
+        facts |= {"lambda": tradeoff * unit.tau, "objective": objective}
         return made.pruned(kept, prices, {**facts, "pruned": int((~kept).sum())})
-
-    def _at_one(self, critical: FloatArray, lost: FloatArray, paid: FloatArray) -> FloatArray:
-        return np.array([self.tradeoff], dtype=np.float64)
 
 
 def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:

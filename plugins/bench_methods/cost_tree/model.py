@@ -417,7 +417,7 @@ def _best(
     """The splits, reached from the root, of the subtree of least leaf + price x split sums; the
     smaller one where two are equal."""
     total, stays = leaf.copy(), np.zeros_like(kept)
-    for u in _upwards(kept):
+    for u in np.flatnonzero(kept)[::-1].tolist():  # children before their parents
         whole = price * split[u] + total[tree.left[u]] + total[tree.right[u]]
         stays[u] = whole < total[u]
         total[u] = min(whole, total[u])
@@ -427,9 +427,3 @@ def _best(
         if reached[u]:
             reached[[tree.left[u], tree.right[u]]] = True
     return np.asarray(stays & reached)
-
-
-def _upwards(kept: BoolArray) -> list[int]:
-    """The splits, children before their parents."""
-    splits: IntArray = np.flatnonzero(kept)[::-1]
-    return [int(u) for u in splits]
