@@ -24,7 +24,7 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
-from bench_core.leaderboard.board import Board, Measure
+from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER
 from bench_core.leaderboard.ranks import least_difference
@@ -103,16 +103,6 @@ class Curve:
         return [one_line(pick.settings[0].short) for pick in picks]
 
 
-class Certainty(NamedTuple):
-    """The 95% interval of a quality, its tie tier, and the best and worst rank it may have."""
-
-    low: float
-    high: float
-    tier: int
-    first: int
-    last: int
-
-
 @dataclass(slots=True, eq=False)
 class ChartView:
     """The curves of one metric under one kind of budget.
@@ -125,9 +115,9 @@ class ChartView:
     kind: str
     whole: float
     curves: list[Curve]
-    certainty: dict[str, list[Certainty | None]] = field(default_factory=dict)
+    certainty: dict[str, list[Standing | None]] = field(default_factory=dict)
 
-    def ranking(self) -> list[tuple[Curve, Certainty | None]]:
+    def ranking(self) -> list[tuple[Curve, Standing | None]]:
         """The curves without a limit, best first, each with its certainty."""
         sign = -1 if self.metric.higher_is_better else 1
         known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
@@ -270,9 +260,8 @@ def certify(
         for place, budget in places.items():
             for row in made.get(budget, ()):
                 if not math.isnan(row.interval.low):
-                    none: list[Certainty | None] = [None] * (len(grid) + 1)
-                    certain = view.certainty.setdefault(row.learner, none)
-                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
+                    none: list[Standing | None] = [None] * (len(grid) + 1)
+                    view.certainty.setdefault(row.learner, none)[place] = row
     return replace(sure, budgets=board.budgets, standings=())
 
 
@@ -290,66 +279,52 @@ def exact(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Content:
-    """The views of each data set, the slider's places, and by data set the comparison of pairs and
-    the purchases, where the store has them."""
+class PageData(NamedTuple):
+    """All that the page shows: boards with their certainty, the views of each data set, all
+    learners (the place of one decides its colour in all charts), and what its script reads."""
 
+    boards: Sequence[Board]
     views: Mapping[str, Sequence[ChartView]]
-    shares: Sequence[float]
-    pairs: dict[str, Any]
-    bought: dict[str, Any]
-
-    @property
-    def learners(self) -> list[str]:
-        """All learners; the place of one decides its colour in all charts."""
-        names = (c.learner for found in self.views.values() for v in found for c in v.curves)
-        return list(dict.fromkeys(names))
-
-    @property
-    def few(self) -> bool:
-        """True if there is room for details of every curve."""
-        return sum(len(found[0].curves) for found in self.views.values() if found) <= FEW
+    learners: Sequence[str]
+    json: Mapping[str, Any]
 
 
-def content(
-    info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None
-) -> tuple[list[Board], Content]:
-    """The boards with their certainty, and all that the page draws.
-
-    Certainty, pairs and purchases need a store.
-    """
+def page_data(
+    info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
+) -> PageData:
+    """The data of a run. Certainty, pairs and purchases need a store."""
     of = {board.dataset: views(info, board, frame) for board in boards}
-    found = Content(of, slider(list(of.values())), {}, {})
-    sure, learners = list(boards), found.learners
-    for k, board in enumerate(boards):
-        own, name = of[board.dataset], board.dataset
+    grid = slider(list(of.values()))
+    curves = [curve for own in of.values() for view in own for curve in view.curves]
+    learners = list(dict.fromkeys(curve.learner for curve in curves))
+    few = sum(len(own[0].curves) for own in of.values() if own) <= FEW
+    sure, sets = [], []
+    for board in boards:
+        own, pairs, bought = of[board.dataset], None, None
         if store is not None and own:
-            sure[k] = certify(info, store, board, frame, own, found.shares)
-            amounts = own[0].amounts(found.shares)
-            whole = learners if found.few else followed(own[0], board.reference)
-            found.pairs[name] = pairwise(info, store, board, own[0], learners, amounts)
-            found.bought[name] = purchases(store, info.run, name, own[0], learners, amounts, whole)
-    return sure, found
-
-
-def page_data(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str, Any]:
-    """The value that the page's script reads."""
-    learners = found.learners
+            amounts = own[0].amounts(grid)
+            whole = learners if few else followed(own[0], board.reference)
+            board = certify(info, store, board, frame, own, grid)
+            pairs = pairwise(info, store, board, own[0], learners, amounts)
+            bought = purchases(store, info.run, board.dataset, own[0], learners, amounts, whole)
+        drawn = [_drawn(view, learners, grid, few, whole=few or view is own[0]) for view in own]
+        more = {"views": drawn, "pairs": pairs, "bought": bought}
+        sure.append(board)
+        sets.append({**_about(board, learners), **more})
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
-    return {
+    json = {
         "run": one_line(info.run),
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
-        "shares": found.shares,
+        "shares": grid,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
-        "sets": [_set(board, found, learners) for board in boards],
+        "sets": sets,
     }
+    return PageData(sure, of, learners, json)
 
 
-def _set(board: Board, found: Content, learners: Sequence[str]) -> dict[str, Any]:
-    own = found.views[board.dataset]
+def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:
     rows = {learners.index(row.learner): row for row in board.rows if row.learner in learners}
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
     return {
@@ -365,9 +340,6 @@ def _set(board: Board, found: Content, learners: Sequence[str]) -> dict[str, Any
             for place, row in rows.items()
             if row.area and math.isfinite(row.area.value)
         },
-        "views": [_drawn(view, found, learners, first=view is own[0]) for view in own],
-        "pairs": found.pairs.get(board.dataset),
-        "bought": found.bought.get(board.dataset),
     }
 
 
@@ -379,10 +351,10 @@ def _measure(measure: Measure | None) -> list[float | None]:
 
 
 def _drawn(
-    view: ChartView, found: Content, learners: Sequence[str], *, first: bool
+    view: ChartView, learners: Sequence[str], grid: Sequence[float], few: bool, *, whole: bool
 ) -> dict[str, Any]:
-    amounts = view.amounts(found.shares)
-    curves = [thinned(c, amounts, PARTS if found.few else 1) for c in view.curves]
+    amounts = view.amounts(grid)
+    curves = [thinned(curve, amounts, PARTS if few else 1) for curve in view.curves]
     return {
         "metric": view.metric.name,
         "higher": view.metric.higher_is_better,
@@ -391,7 +363,7 @@ def _drawn(
         "curves": [
             {
                 "l": learners.index(curve.learner),
-                **_steps(curve, whole=first or found.few),
+                **_steps(curve, whole=whole),
                 **_certainty(view.certainty.get(curve.learner, ())),
             }
             for curve in curves
@@ -415,10 +387,11 @@ def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
     return {name: made[name] for name in names if made[name] and None not in made[name]}
 
 
-def _certainty(known: Iterable[Certainty | None]) -> dict[str, list[Any]]:
+def _certainty(known: Iterable[Standing | None]) -> dict[str, list[Any]]:
     """For each place of the slider ``[low, high, tier, best rank, worst rank]``, 0 for none."""
     rows = [
-        [shown(quality, one.low), shown(quality, one.high), *one[2:]] if one else 0 for one in known
+        [*(shown(quality, end) for end in one.interval), one.tier, *one.ranks] if one else 0
+        for one in known
     ]
     return {"sure": rows} if any(rows) else {}
 

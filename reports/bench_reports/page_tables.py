@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Row
+from bench_core.leaderboard.board import SHARE, Board, Row, Standing
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.page_data import Certainty, ChartView
+from bench_reports.page_data import ChartView
 from bench_reports.terminal import explained_marks, of_few_draws, selection_line, target
 
 
@@ -77,15 +77,16 @@ def table(
     ]
 
 
-def rank_text(sure: Certainty | None, place: int) -> str:
+def rank_text(sure: Standing | None, place: int) -> str:
     """The ranks that the data leave open, or the place in the order."""
     if sure is None:
         return str(place)
-    return str(sure.first) if sure.first == sure.last else f"{sure.first}–{sure.last}"
+    first, last = sure.ranks
+    return str(first) if first == last else f"{first}–{last}"
 
 
-def _interval(sure: Certainty | None) -> str:
-    return f"{quality(sure.low)} to {quality(sure.high)}" if sure else "-"
+def _interval(sure: Standing | None) -> str:
+    return " to ".join(map(quality, sure.interval)) if sure else "-"
 
 
 def _saving(row: Row) -> str:
