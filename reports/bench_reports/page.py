@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import dataset_of
-from bench_core.errors import one_line, visible
+from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import Board, notes_of, notice
 from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
@@ -110,10 +110,11 @@ def environment() -> Any:
     """Jinja with everything escaped, control characters too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    # escaping is on for all templates, not by suffix
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
-        finalize=lambda value: type(value)(visible(value)) if isinstance(value, str) else value,
+        finalize=lambda value: type(value)(printable(value)) if isinstance(value, str) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -141,6 +142,7 @@ def linked(text: str) -> Markup:
 
     parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
     sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
+    # text at even places, addresses at odd ones
     linked = []
     for k, part in enumerate(parts):
         site, _, rest = part.partition(":")
@@ -162,6 +164,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     """Facts of the run, as pairs of a term and a description."""
     from bench_core import __version__
 
+    # a trial has a row for each point and split
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"

@@ -84,11 +84,11 @@ class Curve:
     unknown, and what each repeat takes there (``picked``, empty where settings are not shown)."""
 
     learner: str
-    budget: FloatArray
+    budget: FloatArray  # on validation, rising
     quality: FloatArray
-    cost: FloatArray
-    p95: FloatArray
-    features: FloatArray
+    cost: FloatArray  # the mean per row
+    p95: FloatArray  # what 95% of rows cost at most
+    features: FloatArray  # the mean number that a row uses
     picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
@@ -112,7 +112,7 @@ class ChartView:
     """
 
     metric: Criterion
-    kind: str
+    kind: str  # mean, p95 or cap
     whole: float
     curves: list[Curve]
     certainty: dict[str, list[Standing | None]] = field(default_factory=dict)
@@ -137,6 +137,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     own = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
     metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
+    # the first view is the board's own
     asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
     asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
     found = [
@@ -161,6 +162,7 @@ def _view(
         if len(part):
             shown = own[own["learner"] == name] if metric.name == board.metric else None
             curves.append(_curve(str(name), part, shown))
+    # without a reference the costliest curve is the measure; 1 where nothing costs anything
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return ChartView(metric, kind, whole, curves)
@@ -168,7 +170,7 @@ def _view(
 
 def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
     """The mean over repeats, with settings where their ``trials`` are given."""
-    mean, held = selection.mean_path(frontiers)
+    mean, held = selection.mean_path(frontiers)  # rows (repeats, steps) of the frontiers
     budget = np.array([exact(one) for one in mean["budget"]])
     means = (frontiers[name].to_numpy(float)[held].mean(axis=0) for name in MEASURED)
     curve = Curve(learner, budget, *means)
@@ -192,6 +194,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     curves = []
     for name, part in every.groupby("learner", sort=False, observed=True):
         at = part.groupby("cap")
+        # a mean over some repeats alone would be biased
         whole = at.size() == len(part[["fold", "seed"]].drop_duplicates())
         means = at[list(MEASURED)].mean().astype(np.float64)[whole]
         if len(means):
@@ -251,6 +254,7 @@ def certify(
     the slider, from the same draws."""
     from bench_core.leaderboard.certainty import certified
 
+    # one call for all budgets, so that all places of the slider come from the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
@@ -268,7 +272,7 @@ def certify(
 def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
     """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = view.amounts(grid)
-    if view.kind == "cap":
+    if view.kind == "cap":  # results under other caps do not exist
         caps = view.caps()
         return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
     return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
@@ -409,6 +413,7 @@ def _short(value: float) -> float:
 
 def json_text(value: object) -> str:
     """JSON without spaces, which cannot end the script element it stands in."""
+    # the page holds it in a script element: "</script>" in a name must not end that
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")
 
@@ -429,6 +434,7 @@ def pairwise(
     None without stored values.
     """
     ranked = [curve.learner for curve, _ in view.ranking()]
+    # the reference is among them, also where it is far behind
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
     names, found = _comparable(info, store, board, list(dict.fromkeys([*top, *ranked])))
     if not found:
@@ -482,6 +488,7 @@ def _comparable(
     for one in valid:
         if len(one.points):
             there.setdefault(one.learner, set()).add((one.fold, one.seed))
+    # pairs are compared unit by unit, so both need values of the same units
     every = set().union(*there.values())
     kept = [name for name in names if there.get(name) == every]
     return kept, repeats(valid, test, kept) if len(kept) > 1 else []
@@ -506,6 +513,7 @@ def _units(
         valid, test = repeat.candidates[name].valid, repeat.candidates[name].test
         paid = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
         reached = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
+        # quality (points, units) becomes its mean (points,), in order of cost
         order = np.argsort(paid, kind="stable")
         ordered = [reached[order][None]], [paid[order][None]]
         for k, budget in enumerate(budgets):
@@ -524,6 +532,7 @@ def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
     if any(part.sum() < 2 for part in inside):
         return []
     parts = [gain[part] for part in inside]
+    # normal approximation: thirds of a test set are large, and the page shows them as bars
     errors = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
     means = [part.mean() for part in parts]
     return [[round(float(m), 4), round(float(e), 4)] for m, e in zip(means, errors, strict=True)]
@@ -548,6 +557,7 @@ def purchases(
     sensors = kept[0].sensors
     price = np.array(sensors.price, dtype=np.float64)
     of, titles = groups(price)
+    # trials under other sensors (another cost file) are not comparable
     trials = {
         (one.learner, one.fold, one.seed, canonical(one.params)): one
         for one in kept
@@ -591,6 +601,7 @@ def _bought_steps(
         points = [_kept(curve.learner, pick, trials) for pick in picked]
         there = [point for point in points if point]
         if len(there) == len(points):
+            # (sensors,) of the test rows, the mean over repeats
             share = np.mean([one.share[k] for one, k in there], axis=0)
             yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0])}
 
@@ -613,6 +624,7 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
 
     every, never = share >= EVERY, share == NEVER
     some = listed(~every & ~never)
+    # "some" is neither none nor all, also after rounding
     percent = np.clip(np.rint(100 * share[some[1]]), 1, 99).astype(int)
     return {
         "g": [round(100 * float(share[of == k].mean())) for k in range(of.max() + 1)],
@@ -637,4 +649,5 @@ def _stages(one: Bought, place: int) -> dict[str, Any]:
         return {}
     price = [exact(value) for value in stages.price]
     reached = [round(100 * share) for share in stages.reached[place]]
+    # [parent, sensors, price, % of rows] by stage
     return {"stages": [*map(list, zip(stages.parent, stages.sensors, price, reached, strict=True))]}

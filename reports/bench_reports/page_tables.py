@@ -42,6 +42,7 @@ def table(
     board: Board, view: ChartView, learners: Sequence[str]
 ) -> tuple[list[PageColumn], list[TableRow]]:
     """The columns that say something on this board, and the rows: best first, baselines below."""
+    # the order of the view without a limit, which the script restores too
     own = {row.learner: row for row in board.rows}
     ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
     ranked.sort(key=lambda item: item[0].baseline)
@@ -100,7 +101,7 @@ def _saving(row: Row) -> str:
 def _marks(board: Board, row: Row) -> list[str]:
     """Marks of the row. Marks of the whole board are in its heading, an audit that all rows have
     is in its legend."""
-    same = {*board.marks, "baseline"}
+    same = {*board.marks, "baseline"}  # baselines stand below the others
     marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
     several = len({one.audit for one in board.rows}) > 1
     return marks + ([f"audit {row.audit}"] if several else [])
@@ -137,6 +138,7 @@ def saving_sentences(board: Board) -> Iterator[str]:
     def sure(row: Row) -> float:
         return row.saved.interval.low if row.saved else row.saving
 
+    # of equal costs the first by name, so that pages do not change by chance
     _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
     _, surest = max(kept, key=lambda pair: (sure(pair[1]), pair[1] is cheapest, pair[1].learner))
     yield (
