@@ -19,20 +19,7 @@ if TYPE_CHECKING:
     from bench_core.conformance import Case
 
 
-@click.command(
-    "check",
-    short_help="Check that a plugin keeps its promises; each fault says how to fix it.",
-    epilog="""\b
-Examples:
-  bench check -p my_module                 all that a module of the current folder registers
-  bench check top-k --set top-k.trees=5    a learner, at parameters that make a fit quick
-  bench check my-plugin                    all that an installed plugin registers
-
-\b
-A fit or two per check on a few hundred rows: a learner takes seconds. The checks are the functions
-of bench_core/conformance; docs/plugins.md says how a test of yours runs them.
-The exit status is 1 where a promise is broken.""",
-)
+@click.command("check")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--kind",
@@ -46,15 +33,27 @@ The exit status is 1 where a promise is broken.""",
 )
 @options.data_dir_option
 @options.few_options
-def command(
+def check_command(
     names: Sequence[str],
     kind: str | None,
     settings: Sequence[str],
     data_dir: str,
     plugins: Sequence[str],
 ) -> int:
-    """Check NAME (a learner, data set, metric, cost model, report or plugin), or all that the
-    modules of -p register."""
+    """Check that a plugin keeps its promises; each fault says how to fix it.
+
+    NAME is a learner, data set, metric, cost model, report or plugin; without one, all that the
+    modules of -p register are checked.
+
+    Examples:
+      bench check -p my_module                 all that a module of the current folder registers
+      bench check top-k --set top-k.trees=5    a learner, at parameters that make a fit quick
+      bench check my-plugin                    all that an installed plugin registers
+
+    A fit or two per check on a few hundred rows: a learner takes seconds. The checks are the
+    functions of bench_core/conformance; docs/plugins.md says how a test of yours runs them. The
+    exit status is 1 where a promise is broken.
+    """
     if not names and not plugins:
         raise UsageError("name what to check, or a module of the current folder by -p MODULE")
     from bench_core.conformance import chosen_cases

@@ -6,50 +6,57 @@ Every open leaf keeps the RAW gain of its best cut per feature (Peter et al., NI
 the charge (eq. 13) is subtracted when a choice is made, with the purchases of that moment. So a
 sensor bought in one leaf is at once refunded in all others, and nothing is ever added to a stored
 gain.
+
+A leaf's histogram lives in a ``slot``, which the larger of two siblings takes over from the parent.
+After two splits, of the root and of its smaller child::
+
+    slot 0   ROOT, kept for the next tree
+    slot 1   root, then its larger child
+    slot 2   smaller child, then ITS larger one
+    slot 3   the smaller one of these
+
+With hessians no root is kept, and the slots begin with the root's own.
 """
 
 from typing import Any
 
 import numpy as np
 
-from bench_trees.arrays import (
-    BoolArray,
-    Float64Array,
-    Int64Array,
-    UInt64Array,
-    frozen,
-    grown,
-)
+from bench_trees.arrays import BoolArray, Float64Array, Int64Array, UInt64Array, frozen, grown
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
-from bench_trees.histogram_pool import HistogramPool
 from bench_trees.kernels import growth
 from bench_trees.kernels.few_rows import search
-from bench_trees.kernels.growth import GrownTree, Nodes, Rules
-from bench_trees.kernels.histograms import SCRATCH
-from bench_trees.kernels.packed_codes import CODES_PER_WORD
-from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
-from bench_trees.kernels.splitting import Owed, Units, best_cuts
-from bench_trees.kernels.tree import (
-    COUNT,
-    DIVERGED,
-    DONE,
+from bench_trees.kernels.growth import (
     FOUND,
-    OPEN,
+    NODES,
     PAID,
-    PAY,
-    SCORE,
     SLOTS,
     TREES,
     WAITING,
     WRITTEN,
-    Buffers,
-    Descent,
-    Extent,
     Growing,
-    Newton,
+    GrownTree,
+    Nodes,
     Rows,
     UsableFeatures,
+)
+from bench_trees.kernels.histograms import SCRATCH
+from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
+from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
+from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums, best_cuts
+from bench_trees.kernels.tree import (
+    DIVERGED,
+    DONE,
+    KNOWN,
+    OPEN,
+    PAY,
+    SCORE,
+    Buffers,
+    Carried,
+    Descent,
+    Extent,
+    Newton,
     grow,
     score,
 )
@@ -63,13 +70,16 @@ CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one
 WORTH = 2_000_000
 """Cells from which on several threads score leaves: some 0.7 ms of one thread. Handing the leaves
 to two threads takes 0.12 ms."""
+FEATURES, PER_BIN = 256, 10
+"""Histograms are not kept with at least so many features and at most so many rows for each bin."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0))
 
 
 class Grower:
-    """Grows trees on the same rows, charging one ledger; all buffers are made once."""
+    """Grows trees on the same rows, charging one ledger; all buffers are made once and only ever
+    grow."""
 
     def __init__(
         self,
@@ -80,36 +90,56 @@ class Grower:
         multiplicity: Int64Array | None,
         crew: Workers,
     ) -> None:
-        self.counts = bins.counts
-        # of a stored model they are read-only, which would compile another kernel
-        self.edges = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
-        self.settings = settings
+        n, d = words.shape[1], bins.features
+        self.settings, self.crew = settings, crew
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-        self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
-        self.crew = crew
-        self.words = words
-        # row numbers in leaf order, rising within every leaf; and room to work in
-        self.rows, self.spare = np.empty((2, words.shape[1]), np.uint32)
-        self.pool = HistogramPool(words, bins, settings)
+        self.total = n if multiplicity is None else int(multiplicity.sum())
         self.account = Account(ledger, settings, self.copies)
+        # row numbers in leaf order, rising within every leaf; and room to work in
+        order, spare = np.empty((2, n), np.uint32)
+        values = np.empty((n, 1), np.int64)
+        self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
+        self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
+        self.usable = self._usable(words, bins)
+        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
-        self.state = np.zeros(7, np.int64)
-        self.nodes = Nodes(np.zeros((0, growth.COLUMNS), np.int64), np.zeros((0, 2)))
-        self.moves = np.zeros((0, MOVE), np.int64)
-        self.work = np.zeros((0, 7), np.int64)
-        self.root = np.zeros((1, 7), np.int64)
-        self.steps, self.values = np.zeros(0, np.int64), np.zeros(0)
+        integers = np.zeros((0, growth.COLUMNS), np.int64)
+        self.tree = Growing(
+            state=np.zeros(7, np.int64),
+            sizes=np.zeros(0, np.int64),
+            nodes=Nodes(integers, np.zeros((0, 2))),
+            cuts=Cuts(np.empty((0, d)), np.empty((0, d), np.int32), np.empty(0)),
+            moves=np.zeros((0, MOVE), np.int64),
+            work=np.zeros((0, 7), np.int64),
+            root=np.zeros((1, 7), np.int64),
+            steps=np.zeros(0, np.int64),
+            values=np.zeros(0),
+        )
+        self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)  # as ``Sums`` has it
         self.out = GrownTree.leaf(0)
         # of gradients and hessians: memory that was used before is several times as fast
-        self.integers = np.empty(2 * words.shape[1], np.int64)
+        self.integers = np.empty(2 * n, np.int64)
         self.units = np.ones(2)
         self.scratch = np.zeros(SCRATCH, np.int64)
         self.count_bits = bits_for(self.total)
         bits = sum_bits(self.count_bits), SUM_BITS
         self.room = np.array([room(each, self.total) for each in bits])
+
+    def _usable(self, words: UInt64Array, bins: Bins) -> UsableFeatures:
+        usable, n, d = bins.counts > 1, words.shape[1], bins.features
+        for j in np.flatnonzero(~usable):  # one value cannot be split (NaN beside it can)
+            usable[j] = bool(codes_of(words, int(j)).any())
+        features = np.flatnonzero(usable)
+        word = features // CODES_PER_WORD
+        groups = np.unique(word)
+        begins = np.searchsorted(word, np.append(groups, len(words)))
+        few_rows = d >= FEATURES and n * d <= PER_BIN * int(self.first[-1])
+        # of a stored model they are read-only, which would compile another kernel
+        edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
+        return UsableFeatures(groups, begins, features, bins.counts, edges, offset, few_rows)
 
     def grow(
         self,
@@ -126,7 +156,7 @@ class Grower:
         hessian is not finite (a diverging loss).
         """
         outputs, n = gradient.shape
-        self.pool.count_root()
+        self.count_root()
         g = frozen(gradient, np.float64).reshape(-1)
         h = NONE if hessian is None else frozen(hessian, np.float64).reshape(-1)
         scores = np.zeros(gradient.shape) if scores is None else scores
@@ -151,36 +181,51 @@ class Grower:
         residuals each time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
-            self.pool.count_root()
+            self.count_root()
         rate, squares = float(self.settings.learning_rate), np.array([residuals.squares])
         descent = Descent(rate, residuals.share, residuals.least, squares)
         trees = self._grow(residuals.fixed, descent, SQUARED, min(most, self._at_once()))
         residuals.squares = float(squares[0])
         return trees
 
+    def count_root(self) -> None:
+        """The next root's histogram has nothing to do with the last one's."""
+        self.carried.state[KNOWN] = False
+
     def _at_once(self) -> int:
         """Number of trees that one call may grow. A tree that changes what the next one owes is
         grown by itself."""
         if self.account.lazy or self.account.per_node:
             return 1
-        return max(1, CELLS // (len(self.rows) * max(1, len(self.pool.features))))
+        return max(1, CELLS // (len(self.rows.order) * max(1, len(self.usable.features))))
 
     def _grow(
         self, fixed: FixedPoint, descent: Descent, newton: Newton, most: int
     ) -> list[GrownTree]:
         """Up to so many trees."""
         self.fixed = fixed
-        self.pool.begin(fixed)
+        if self.hist.shape[1] != fixed.values.shape[1]:
+            self.hist = np.zeros((0, fixed.values.shape[1], self.hist.shape[2]), np.int64)
+            self.rows = self.rows._replace(in_order=np.empty(fixed.values.shape, np.int64))
+        self.rows = self.rows._replace(values=fixed.values)
         self.account.begin()
-        self.state[:] = 0
-        nodes = max(2 * self.leaves - 1, len(self.work))
-        self.sizes = np.empty(most, np.int64)
+        self.tree.state[:] = 0
+        nodes = max(2 * self.leaves - 1, len(self.tree.work))
+        self.tree = self.tree._replace(sizes=np.empty(most, np.int64))
         self.out = GrownTree.leaf(most * (nodes + 1))
         self._reserve(nodes)
-        self.pool.reserve(2 + self.leaves // 2, 0)  # as many as pairs, a level at a time
+        self.hist = grown(self.hist, 2 + self.leaves // 2)  # as many as pairs, a level at a time
+        s, n = self.settings, len(self.rows.order)
+        alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
+        extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone)
         rules = self._rules()
-        while (asked := self._advance(rules, descent, newton, most)) != DONE:
-            found = int(self.state[FOUND])
+        while True:
+            owed, sums = self._owed(), self._sums()
+            buffers = self.tree, self.rows, self.usable, sums, rules, owed, self.carried, newton
+            self.buffers = Buffers(*buffers, self.out)
+            asked = int(grow(self.buffers, extent, descent, self.scratch))
+            if asked == DONE:
+                break
             if asked == DIVERGED:
                 raise ValueError(
                     "gradients are not finite: the loss diverges, lower the learning rate"
@@ -192,46 +237,30 @@ class Grower:
             elif asked == SCORE:
                 self._score()
             else:
-                self.pool.reserve(int(self.state[SLOTS]) + found, 0)
+                found = int(self.tree.state[FOUND])
+                self.hist = grown(self.hist, int(self.tree.state[SLOTS]) + found)
                 self._reserve(self.count + 2 * found)
         if self.count == 1:
-            self.pool.count_root()
+            self.count_root()
         return self._grown()
-
-    def _advance(self, rules: Rules, descent: Descent, newton: Newton, trees: int) -> int:
-        """Grow as far as the kernel can by itself; return what it asks for."""
-        most, n = self.settings.max_leaves, len(self.rows)
-        self.buffers = self._buffers(newton)
-        alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
-        extent = Extent(trees, n if most is None else most, alone)
-        return int(grow(self.buffers, rules, extent, descent, self.scratch))
 
     def _score(self) -> None:
         """Score the leaves that wait, on all threads: each takes some words of the features."""
-        buffers, words = self.buffers, len(self.pool.groups)
+        tree, words = self.tree, len(self.usable.groups)
 
         def piece(start: int, stop: int) -> None:
             # each thread has its own highest gains, so that no result depends on another thread
-            tree = buffers.tree._replace(reached=np.empty(len(buffers.tree.reached)))
-            score(buffers._replace(tree=tree), start, stop, np.zeros(SCRATCH, np.int64))
+            cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
+            buffers = self.buffers._replace(tree=tree._replace(cuts=cuts))
+            score(buffers, start, stop, np.zeros(SCRATCH, np.int64))
 
         self.crew.run(piece, words, -(-words // (PIECES * self.crew.threads)))
-        nodes = self.work[: self.state[WAITING], 5:7]
-        self.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
-        self.state[[WAITING, FOUND]] = 0
+        nodes = tree.work[: tree.state[WAITING], 5:7]
+        tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
+        tree.state[[WAITING, FOUND]] = 0
 
-    def _buffers(self, newton: Newton) -> Buffers:
-        pool, values = self.pool, (self.fixed.values, self.pool.values)
-        cuts = self.nodes, pool.gain, pool.cut, pool.reached
-        room = self.moves, self.work, self.root
-        growing = Growing(self.state, self.sizes, *cuts, *room, self.steps, self.values)
-        rows = Rows(self.words, self.rows, self.spare, *values, self.copies)
-        usable = UsableFeatures(
-            pool.groups, pool.begins, pool.features, self.counts, *self.edges, pool.few_rows
-        )
-        sums, owed = pool.sums(), self._owed()
-        carried, out = pool.carried, self.out
-        return Buffers(growing, rows, usable, sums, owed, pool.limits, carried, newton, out)
+    def _sums(self) -> Sums:
+        return Sums(self.hist, self.first, self.fixed.count_bits, self.fixed.units)
 
     def _owed(self) -> Owed:
         account = self.account
@@ -239,33 +268,41 @@ class Grower:
 
     def _rules(self) -> Rules:
         s = self.settings
-        depth = -1 if s.max_depth is None else s.max_depth
-        above, always = s.charge == "tree", s.stop == "raw" or s.charge == "node"
-        every, level = self._any_order(), s.order == "level"
-        return Rules(depth, s.min_rows, float(s.l2), level, every, above, always)
+        return Rules(
+            max_depth=-1 if s.max_depth is None else s.max_depth,
+            min_rows=int(s.min_rows),
+            min_hessian=float(s.min_hessian) if s.second_order else 0.0,
+            l2=float(s.l2),
+            level=s.order == "level",
+            every=self._any_order(),
+            above_floor=s.charge == "tree",
+            always=s.stop == "raw" or s.charge == "node",
+        )
 
     @property
     def count(self) -> int:
         """Number of nodes."""
-        return int(self.state[COUNT])
+        return int(self.tree.state[NODES])
 
     def _reserve(self, nodes: int) -> None:
-        if nodes > len(self.work):
-            self._reserve_nodes(nodes)
-        needed = int(self.state[WRITTEN] + self.state[TREES]) + len(self.work) + 1
+        """Room for so many nodes, and for the tree among those that are done."""
+        tree = self.tree
+        if nodes > len(tree.work):
+            self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes))
+            self.tree = tree._replace(
+                nodes=Nodes(*(grown(array, nodes) for array in tree.nodes)),
+                cuts=Cuts(*(grown(array, nodes) for array in tree.cuts)),
+                moves=grown(tree.moves, nodes),
+                work=grown(tree.work, nodes),
+                steps=grown(tree.steps, nodes),
+                values=grown(tree.values, nodes),
+            )
+        needed = int(tree.state[WRITTEN] + tree.state[TREES]) + len(self.tree.work) + 1
         if needed > len(self.out.feature):
             longer = GrownTree.leaf(needed)
             for old, new in zip(self.out, longer, strict=True):
                 new[: len(old)] = old
             self.out = longer
-
-    def _reserve_nodes(self, nodes: int) -> None:
-        integers, scores = self.nodes
-        self.nodes = Nodes(grown(integers, nodes), grown(scores, nodes))
-        self.moves = grown(self.moves, nodes)
-        self.work = grown(self.work, nodes)
-        self.steps, self.values = grown(self.steps, nodes), grown(self.values, nodes)
-        self.pool.reserve(0, nodes)
 
     def _any_order(self) -> bool:
         """True if best-first growth makes the same splits in any order: there is room for all of
@@ -280,58 +317,56 @@ class Grower:
 
     def _pay(self) -> None:
         """Pay the splits that were found."""
-        account = self.account
-        moves = self.moves[: self.state[FOUND]]
+        account, state = self.account, self.tree.state
+        moves = self.tree.moves[: state[FOUND]]
         owed, refunded = account.coupled_owed, False
         for node, begin, end, feature in moves[:, :4].tolist():
-            refunded |= account.pay(node, feature, self.rows[begin:end])
+            refunded |= account.pay(node, feature, self.rows.order[begin:end])
         if refunded:
             self._reconsider(account.coupled_owed < owed)
-        self.state[PAID] = True
+        state[PAID] = True
 
     def _open_accounts(self) -> None:
         """Open those of the children that the splits have made."""
-        moves = self.moves[: self.state[FOUND]]
-        first = self.count - 2 * len(moves)
-        for move, (node, middle) in enumerate(moves[:, [NODE, MIDDLE]].tolist()):
-            self._divide_account(node, first + 2 * move, middle)
+        table, order = self.tree.nodes.integers, self.rows.order
+        moves = self.tree.moves[: self.tree.state[FOUND]]
+        left = self.count - 2 * len(moves)
+        for parent, middle in moves[:, [NODE, MIDDLE]].tolist():
+            begin, end = table[parent, [growth.BEGIN, growth.END]].tolist()
+            small, large, rows = left, left + 1, order[begin:middle]
+            if middle - begin > end - middle:
+                small, large, rows = left + 1, left, order[middle:end]
+            counts = int(table[parent, growth.COUNT]), int(table[small, growth.COUNT])
+            self.account.divide(parent, small, large, counts, rows)
+            left += 2
 
     def _reconsider(self, cheaper: BoolArray) -> None:
         """Open leaves choose again now that some features (d,) owe less, whose gains may have been
         left out."""
-        table = self.nodes.integers[: self.count]
+        tree, usable = self.tree, self.usable
+        table = tree.nodes.integers[: self.count]
         scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
         nodes = np.flatnonzero(scored)
         table[nodes, growth.STATE] = growth.SCORED
         pairs = np.full((len(nodes), 7), -1)  # each by itself, as ``best_cuts`` reads it
         pairs[:, 2], pairs[:, 5] = table[nodes, growth.SLOT], nodes
-        pool, features = self.pool, self.pool.features[cheaper[self.pool.features]]
-        sums, reached = pool.sums(), np.full(len(pool.gain), -np.inf)
-        how = pool.limits, self._owed(), pool.gain, pool.cut, reached
-        if pool.few_rows:
-            rows, words = self.buffers.rows, np.unique(features // CODES_PER_WORD)
-            search(rows.words, rows.rows, rows.values, self.nodes, pairs, words, sums, *how)
+        features = usable.features[cheaper[usable.features]]
+        cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
+        how = self._rules(), self._owed(), cuts
+        if usable.few_rows:
+            words = np.unique(features // CODES_PER_WORD)
+            search(self.rows, tree.nodes, pairs, words, self._sums(), *how)
         else:
-            units = Units(sums.count_bits, *sums.units.tolist())
-            best_cuts(sums.hist, pairs, features, sums.first, units, *how)
-
-    def _divide_account(self, parent: int, left: int, middle: int) -> None:
-        table = self.nodes.integers
-        begin, end = (int(table[parent, column]) for column in (growth.BEGIN, growth.END))
-        smaller_left = middle - begin <= end - middle
-        small, large = (left, left + 1) if smaller_left else (left + 1, left)
-        rows = self.rows[begin:middle] if smaller_left else self.rows[middle:end]
-        counts = (int(table[parent, growth.COUNT]), int(table[small, growth.COUNT]))
-        self.account.divide(parent, small, large, counts, rows)
+            best_cuts(self._sums(), pairs, features, *how)
 
     def _grown(self) -> list[GrownTree]:
         """The trees that are done; they buy what is free."""
-        o, trees, node, leaf = self.out, [], 0, 0
-        written = int(self.state[WRITTEN])
+        o, trees, node, leaf, state = self.out, [], 0, 0, self.tree.state
+        written = int(state[WRITTEN])
         if 2 * written < len(o.feature):  # what is kept is not mostly room
             kept: list[Any] = [array[: written + 1].copy() for array in o]
             o = GrownTree(*kept)
-        for count in self.sizes[: self.state[TREES]].tolist():
+        for count in self.tree.sizes[: state[TREES]].tolist():
             a, b = slice(node, node + count), slice(leaf, leaf + (count + 1) // 2)
             splits = o.feature[a], o.threshold[a], o.missing_left[a], o.left[a], o.right[a]
             trees.append(GrownTree(*splits, o.value[a], o.leaves[b], o.ends[b], o.spans[b]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
@@ -14,8 +15,6 @@ from bench_core.terminal.tables import GAP, Table
 from bench_core.terminal.wording import TINY, cost, quality, times
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from bench_core.leaderboard.ranks import Ranked
 
 PERCENT = f"{SHARE:.0%}"
@@ -31,102 +30,97 @@ LINES = 9
 LABEL = 14
 LEAST_WIDTH = 60
 
-Column = tuple[str, list[str]]
+Columns = Mapping[str, Callable[[Row], str]]
+"""By title the cell of a row."""
 
 
 def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
     """The rows without columns that say nothing, and the names that had to be shortened."""
-    columns = [
-        ("rank", [_ranks(row) for row in board.rows]),
-        (heading_of(board), [starred(quality(r.best.quality), r.standing) for r in board.rows]),
-        ("±", [half(row.standing) for row in board.rows]),
-        ("cost", [cost(row.best.cost) for row in board.rows]),
-        (f"{PERCENT} cost", [cost(row.cheap.cost) if row.cheap else "-" for row in board.rows]),
-        ("kept", [_kept(board, row) for row in board.rows]),
-        ("saving", [_saving(row) for row in board.rows]),
-        ("95%", [_interval(row) for row in board.rows]),
-    ]
-    return _narrow(board, [c for c in columns if any(cell.strip() != "-" for cell in c[1])], width)
+    columns: Columns = {
+        "rank": lambda row: _ranks(row.standing),
+        board.metric if len(board.metric) <= _TITLE else "quality": lambda row: starred(
+            quality(row.best.quality), row.standing
+        ),
+        "±": lambda row: half(row.standing),
+        "cost": lambda row: cost(row.best.cost),
+        f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
+        "kept": lambda row: _kept(board, row),
+        "saving": _saving,
+        "95%": _interval,
+    }
+    said = {
+        title: cell
+        for title, cell in columns.items()
+        if any(cell(row).strip() != "-" for row in board.rows)
+    }
+    return _narrow(board, said, width)
 
 
 def budget_table(board: Board, width: int) -> Table | None:
     """Quality within each budget; with half the width of its interval where there is room."""
     if not board.budgets:
         return None
+    known = [_standings(board, k) for k in range(len(board.budgets))]
     for with_half in (True, False):
-        columns = [
-            (_within(k, board), [_cell(board, k, row, with_half) for row in board.rows])
+        columns = {
+            _within(board, k): partial(_cell, k, known[k], with_half)
             for k in range(len(board.budgets))
-        ]
+        }
         made, _ = _narrow(board, columns, width)
-        names = max(len(row[0]) for row in made.rows)
-        if names + sum(GAP + _width(column) for column in columns) <= width:
+        if sum(_widths(made.titles, made.rows)) + GAP * len(columns) <= width:
             break
-    best = frozenset(
-        (i, k + 1)
-        for k in range(len(board.budgets))
-        for i, row in enumerate(board.rows)
-        if (standing := _at(board, k, row)) and standing == _top(board, k)
-    )
-    return replace(made, title=about_budgets(board), bold_cells=best)
-
-
-def about_budgets(board: Board) -> str:
-    """The title of the table of budgets."""
-    return f"{board.metric} within a cost per row of:"
+    sign = -1 if board.higher_is_better else 1
+    bold = set()
+    for k, at in enumerate(known):
+        there = [one for one in at.values() if one.tier]
+        best = min(there, key=lambda one: sign * one.quality, default=None)
+        bold |= {
+            (i, k + 1) for i, row in enumerate(board.rows) if best and at.get(row.learner) == best
+        }
+    return replace(made, title=_about_budgets(board), bold_cells=frozenset(bold))
 
 
 def plain_tables(board: Board) -> Iterator[Table]:
     """Every figure of a board, one row a line, with the data set in front."""
-    rows = board.rows
-    columns: list[Column] = [
-        ("data set", [board.dataset] * len(rows)),
-        ("learner", [one_line(row.learner) for row in rows]),
-        ("tier", [_tier(row.standing) for row in rows]),
-        ("rank", [_ranks(row) for row in rows]),
-        (board.metric, [quality(row.best.quality) for row in rows]),
-        ("95% from", [quality(_edges(row.standing)[0]) for row in rows]),
-        ("to", [quality(_edges(row.standing)[1]) for row in rows]),
-        ("cost", [cost(row.best.cost) for row in rows]),
-        (f"{PERCENT} {board.metric}", [_cheap(row, lambda c: quality(c.quality)) for row in rows]),
-        (f"{PERCENT} cost", [_cheap(row, lambda c: cost(c.cost)) for row in rows]),
-        ("saving", [times(row.saving) for row in rows]),
-        ("saving 95%", [_interval(row) for row in rows]),
-        ("saving 99%", [_interval(row, wide=True) for row in rows]),
-        ("saving tier", [str(row.saved.tier) if row.saved else "-" for row in rows]),
-        ("area", [_measure(row, "area") for row in rows]),
-        ("± area", [_measure(row, "area", half=True) for row in rows]),
-        ("regret", [_measure(row, "regret") for row in rows]),
-        ("± regret", [_measure(row, "regret", half=True) for row in rows]),
-        *(_gaps(rows) if board.optimum else ()),
-        ("audit", [row.audit for row in rows]),
-        ("marks", [", ".join(board.marks_of(row)) or "-" for row in rows]),
-    ]
-    yield _plain(columns, "")
+    names: Columns = {
+        "data set": lambda row: board.dataset,
+        "learner": lambda row: one_line(row.learner),
+    }
+    gaps: Columns = {
+        "to optimum": lambda row: _measure(row, "gap"),
+        "± to optimum": lambda row: _measure(row, "gap", half=True),
+    }
+    columns: Columns = {
+        **names,
+        "tier": lambda row: _tier(row.standing),
+        "rank": lambda row: _ranks(row.standing),
+        board.metric: lambda row: quality(row.best.quality),
+        "95% from": lambda row: quality(row.standing.interval.low) if row.standing else "-",
+        "to": lambda row: quality(row.standing.interval.high) if row.standing else "-",
+        "cost": lambda row: cost(row.best.cost),
+        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality) if row.cheap else "-",
+        f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
+        "saving": lambda row: times(row.saving),
+        "saving 95%": _interval,
+        "saving 99%": lambda row: _interval(row, wide=True),
+        "saving tier": lambda row: str(row.saved.tier) if row.saved else "-",
+        "area": lambda row: _measure(row, "area"),
+        "± area": lambda row: _measure(row, "area", half=True),
+        "regret": lambda row: _measure(row, "regret"),
+        "± regret": lambda row: _measure(row, "regret", half=True),
+        **(gaps if board.optimum else {}),
+        "audit": lambda row: row.audit,
+        "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
+    }
+    yield _table(columns, board.rows)
     if board.budgets:
-        columns = columns[:2]
+        within: dict[str, Callable[[Row], str]] = {**names}
         for k in range(len(board.budgets)):
-            at = [_at(board, k, row) for row in rows]
-            name = _within(k, board)
-            picks = [row.within[k] for row in rows]
-            columns += [
-                (name, [quality(pick.quality) if pick else "-" for pick in picks]),
-                (f"± {name}", [half(one) for one in at]),
-                (f"tier {name}", [_tier(one) for one in at]),
-            ]
-        yield _plain(columns, about_budgets(board))
-
-
-def _gaps(rows: Sequence[Row]) -> Iterator[Column]:
-    yield "to optimum", [_measure(row, "gap") for row in rows]
-    yield "± to optimum", [_measure(row, "gap", half=True) for row in rows]
-
-
-def _plain(columns: Sequence[Column], title: str) -> Table:
-    titles = [name for name, _ in columns]
-    words = {"data set", "learner", "audit", "marks"}
-    rows = list(zip(*(cells for _, cells in columns), strict=True))
-    return Table(titles, rows, "learner", [t for t in titles if t not in words], title=title)
+            at, name = _standings(board, k), _within(board, k)
+            within[name] = partial(_reached, k)
+            within[f"± {name}"] = partial(_of_standing, half, at)
+            within[f"tier {name}"] = partial(_of_standing, _tier, at)
+        yield replace(_table(within, board.rows), title=_about_budgets(board))
 
 
 def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:
@@ -144,8 +138,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
         ]
         for one in ranked
     ]
-    short = shortened([row[0] for row in rows], _room(titles[1:], rows, width))
-    return Table(titles, [[short[r[0]], *r[1:]] for r in rows], "learner", titles[1:])
+    return _shortened(Table(titles, rows, "learner", titles[1:]), width)[0]
 
 
 def shortened(names: Sequence[str], room: int) -> dict[str, str]:
@@ -163,59 +156,65 @@ def shortened(names: Sequence[str], room: int) -> dict[str, str]:
     return found
 
 
-def heading_of(board: Board) -> str:
-    """The metric's name, or "quality" for a long one."""
-    return board.metric if len(board.metric) <= _TITLE else "quality"
+def _shortened(table: Table, width: int) -> tuple[Table, dict[str, str]]:
+    """The table with names in the room that other columns leave, and what was shortened."""
+    room = max(LEAST_NAME, width - sum(GAP + w for w in _widths(table.titles, table.rows)[1:]))
+    short = shortened([row[0] for row in table.rows], room)
+    rows = [[short[row[0]], *row[1:]] for row in table.rows]
+    return replace(table, rows=rows), {s: name for name, s in short.items() if s != name}
 
 
-def _narrow(board: Board, columns: Sequence[Column], width: int) -> tuple[Table, dict[str, str]]:
-    titles = ["learner", *(title for title, _ in columns)]
-    cells = list(zip(*(cells for _, cells in columns), strict=True))
-    names = [one_line(row.learner) for row in board.rows]
-    short = shortened(names, _room(titles[1:], [["", *row] for row in cells], width))
-    rows = [[short[name], *row] for name, row in zip(names, cells, strict=True)]
+def _widths(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    columns = zip(titles, zip(*rows, strict=True), strict=True)
+    return [max(map(len, [*title.split(), *cells])) for title, cells in columns]
+
+
+def _table(columns: Columns, rows: Sequence[Row]) -> Table:
+    words = {"data set", "learner", "audit", "marks"}
+    cells = [[cell(row) for cell in columns.values()] for row in rows]
+    return Table([*columns], cells, "learner", [title for title in columns if title not in words])
+
+
+def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str, str]]:
+    made = _table({"learner": lambda row: one_line(row.learner), **columns}, board.rows)
     methods = sum(not row.baseline for row in board.rows)
-    rule = methods if 0 < methods < len(rows) else None
+    rule = methods if 0 < methods < len(board.rows) else None
     styles = ["dim" if row.baseline else "" for row in board.rows]
-    made = Table(titles, rows, "learner", titles[1:], row_styles=styles, rule=rule)
-    return made, {s: name for name, s in short.items() if s != name}
+    return _shortened(replace(made, row_styles=styles, rule=rule), width)
 
 
-def _room(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
-    """The width that other columns leave for names."""
-    columns = zip(titles, zip(*(row[1:] for row in rows), strict=True), strict=True)
-    return max(LEAST_NAME, width - sum(GAP + _width((t, list(c))) for t, c in columns))
+def _standings(board: Board, k: int) -> dict[str, Standing]:
+    """The learners' standings at a budget, where they are known."""
+    return {one.learner: one for one in board.standings[k].rows} if board.standings else {}
 
 
-def _width(column: Column) -> int:
-    title, cells = column
-    return max(map(len, [*title.split(), *cells]))
-
-
-def _at(board: Board, k: int, row: Row) -> Standing | None:
-    """The row's standing at a budget."""
-    found = board.standings[k].rows if board.standings else ()
-    return next((one for one in found if one.learner == row.learner), None)
-
-
-def _top(board: Board, k: int) -> Standing | None:
-    there = [one for one in board.standings[k].rows if one.tier] if board.standings else []
-    sign = -1 if board.higher_is_better else 1
-    return min(there, key=lambda one: sign * one.quality, default=None)
-
-
-def _within(k: int, board: Board) -> str:
+def _within(board: Board, k: int) -> str:
     budget = board.budgets[k]
     return f"<= {budget}" if budget.kind == "mean" else str(budget)
 
 
-def _cell(board: Board, k: int, row: Row, with_half: bool) -> str:
+def _about_budgets(board: Board) -> str:
+    return f"{board.metric} within a cost per row of:"
+
+
+def _reached(k: int, row: Row) -> str:
+    pick = row.within[k] if row.within else None
+    return quality(pick.quality) if pick else "-"
+
+
+def _of_standing(
+    text: Callable[[Standing | None], str], known: Mapping[str, Standing], row: Row
+) -> str:
+    return text(known.get(row.learner))
+
+
+def _cell(k: int, known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
     """The quality within a budget, with half its interval if asked for and known."""
-    standing = _at(board, k, row)
+    standing = known.get(row.learner)
     half = _half_width(standing)
     if standing is None or not with_half or math.isnan(half):
-        pick = row.within[k] if row.within else None
-        return starred(quality(pick.quality), standing) if pick else "-"
+        reached = _reached(k, row)
+        return reached if reached == "-" else starred(reached, standing)
     value = standing.quality
     if abs(value) < TINY:
         return starred(f"{quality(value)}±{_small(half)}", standing)
@@ -232,8 +231,24 @@ def starred(text: str, standing: Standing | None) -> str:
     return f"{text}{'*' if standing.tier == 1 else ' '}"
 
 
-def _ranks(row: Row) -> str:
-    one = row.standing
+def half(standing: Standing | None) -> str:
+    """Half the 95% interval."""
+    return _small(_half_width(standing))
+
+
+def _half_width(standing: Standing | None) -> float:
+    return (standing.interval.high - standing.interval.low) / 2 if standing else math.nan
+
+
+def _small(half: float) -> str:
+    if math.isnan(half):
+        return "-"
+    if 0 < half < LEAST_HALF:
+        return f"{half:.0e}"
+    return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
+
+
+def _ranks(one: Standing | None) -> str:
     return "-" if one is None or math.isnan(one.interval.low) else _span(one.ranks)
 
 
@@ -243,28 +258,6 @@ def _span(ranks: tuple[int, int]) -> str:
 
 def _tier(standing: Standing | None) -> str:
     return str(standing.tier) if standing and standing.tier else "-"
-
-
-def _edges(standing: Standing | None) -> tuple[float, float]:
-    return standing.interval if standing else (math.nan, math.nan)
-
-
-def _half_width(standing: Standing | None) -> float:
-    low, high = _edges(standing)
-    return (high - low) / 2
-
-
-def half(standing: Standing | None) -> str:
-    """Half the 95% interval."""
-    return _small(_half_width(standing))
-
-
-def _small(half: float) -> str:
-    if math.isnan(half):
-        return "-"
-    if 0 < half < LEAST_HALF:
-        return f"{half:.0e}"
-    return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
 
 
 def _kept(board: Board, row: Row) -> str:
@@ -278,25 +271,15 @@ def _kept(board: Board, row: Row) -> str:
 
 
 def _saving(row: Row) -> str:
-    lead = row.saved is not None and row.saved.tier == 1
-    lost = row.saved is not None and row.saved.lost
+    lost, lead = (row.saved.lost, row.saved.tier == 1) if row.saved else (False, False)
     return times(row.saving) + ("!" if lost else "*" if lead else " ")
 
 
 def _interval(row: Row, *, wide: bool = False) -> str:
     if row.saved is None:
         return "-"
-    return "-".join(map(_factor, row.saved.wide if wide else row.saved.interval))
-
-
-def _factor(value: float) -> str:
-    if value > 1e5:
-        return "free"
-    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
-
-
-def _cheap(row: Row, word: Callable[..., str]) -> str:
-    return word(row.cheap) if row.cheap else "-"
+    ends = row.saved.wide if wide else row.saved.interval
+    return "-".join("free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else f"{x:.1f}" for x in ends)
 
 
 def _measure(row: Row, name: str, *, half: bool = False) -> str:
@@ -305,12 +288,6 @@ def _measure(row: Row, name: str, *, half: bool = False) -> str:
         return "-"
     low, high = found.interval
     return _small((high - low) / 2) if half else quality(found.value)
-
-
-def name_lines(short: Mapping[str, str]) -> list[str]:
-    """The legend of shortened names."""
-    pairs = ", ".join(f"{cut} is {name}" for cut, name in short.items())
-    return [f"names: {pairs}"] if pairs else []
 
 
 def curve_lines(board: Board, width: int) -> list[str]:
@@ -326,7 +303,13 @@ def curve_lines(board: Board, width: int) -> list[str]:
         return []
     areas = max(len(_measure(row, "area")) for row in rows)
     columns = width - 9 - 4 - LABEL - 1 - areas
-    values = np.stack([_read(row, np.geomspace(*board.costs, columns)) for row in rows])
+    values = np.full((len(rows), columns), np.nan)
+    for k, row in enumerate(rows):
+        budgets = [point.budget for point in row.curve]
+        costs = np.geomspace(*board.costs, columns) * (1 + 1e-9)
+        at = np.searchsorted(budgets, costs, "right") - 1
+        reached = np.array([point.pick.quality for point in row.curve])
+        values[k] = np.where(at < 0, np.nan, reached[at])
     there = ~np.isnan(values)
     if not there.any() or np.ptp(values[there]) == 0:
         return []
@@ -334,31 +317,20 @@ def curve_lines(board: Board, width: int) -> list[str]:
     if not board.higher_is_better:
         top, bottom = bottom, top
     cells = np.full((LINES, columns), " ")
+    short, labels = shortened([row.learner for row in rows], LABEL), [""] * LINES
     for k in reversed(range(len(rows))):
         height = np.round((top - values[k, there[k]]) / (top - bottom) * (LINES - 1))
-        cells[height.astype(int), there[k]] = chr(ord("a") + k)
-    labels = _labels(rows, areas)
-    lines = [f"{board.metric} within a mean cost; the area is its mean over these costs"]
-    for i in range(LINES):
-        edge = quality(top) if i == 0 else quality(bottom) if i == LINES - 1 else ""
-        label = labels[i] if i < len(labels) else ""
-        lines.append(f"{edge:>7} |{''.join(cells[i])}  {label}".rstrip())
+        letter = chr(ord("a") + k)
+        cells[height.astype(int), there[k]] = letter
+        name, area = short[rows[k].learner], _measure(rows[k], "area")
+        labels[k] = f"{letter} {name:<{LABEL}} {area:>{areas}}"
+    edges = [quality(top), *[""] * (LINES - 2), quality(bottom)]
     left, right = (cost(value) for value in board.costs)
-    lines.append(f"{'':8}{left}{right:>{columns - len(left) + 1}}")
-    return lines
-
-
-def _labels(rows: Sequence[Row], width: int) -> list[str]:
-    short = shortened([row.learner for row in rows], LABEL)
     return [
-        f"{chr(ord('a') + k)} {short[row.learner]:<{LABEL}} {_measure(row, 'area'):>{width}}"
-        for k, row in enumerate(rows)
+        f"{board.metric} within a mean cost; the area is its mean over these costs",
+        *(
+            f"{edge:>7} |{''.join(line)}  {label}".rstrip()
+            for edge, line, label in zip(edges, cells, labels, strict=True)
+        ),
+        f"{'':8}{left}{right:>{columns - len(left) + 1}}",
     ]
-
-
-def _read(row: Row, costs: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    at = np.searchsorted([point.budget for point in row.curve], costs * (1 + 1e-9), "right") - 1
-    reached = np.array([point.pick.quality for point in row.curve])
-    return np.where(at < 0, math.nan, reached[at])

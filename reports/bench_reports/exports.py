@@ -16,6 +16,7 @@ from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.invocation import command
+from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import write_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from bench_core.leaderboard.board import Row
     from bench_core.protocols import Section
-    from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
 TITLES = (
@@ -49,13 +49,11 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
     for row, found in summary.lines():
         role = "reference" if row.reference else "baseline" if row.baseline else ""
         for at, one in zip(summary.standings, found, strict=True):
-            kind, budget = _budget(at.budget)
-            numbers = one.quality, *one.interval, one.cost
+            budget, kind = at.budget or Budget(math.nan, "")
             texts = board.dataset, board.metric, board.unit, row.learner, role, kind
             yield [
                 *(no_formula(one_line(text)) for text in texts),
-                _number(budget),
-                *map(_number, numbers),
+                *map(_number, (budget, one.quality, *one.interval, one.cost)),
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
                 *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
@@ -64,15 +62,10 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
 
 def _of_the_curve(row: Row) -> Iterator[float]:
     """Saving, area and regret with their intervals, which no single budget has."""
-    saved = row.saved
-    yield from (row.saving, *(saved.interval if saved else UNKNOWN))
-    yield from saved.wide if saved else UNKNOWN
+    ends = (*row.saved.interval, *row.saved.wide) if row.saved else (*UNKNOWN, *UNKNOWN)
+    yield from (row.saving, *ends)
     for one in (row.area, row.regret):
         yield from (one.value, *one.interval) if one else (math.nan, *UNKNOWN)
-
-
-def _budget(budget: Budget | None) -> tuple[str, float]:
-    return ("", math.nan) if budget is None else (budget.kind, budget.amount)
 
 
 def _number(value: float) -> str:

@@ -1,32 +1,291 @@
-"""The data that the page's script draws from, as plain JSON."""
+"""The data that the page's script draws from, as plain JSON.
+
+A data set has views: a metric and a kind of budget. The x axis of a view is the budget (on
+validation), and a curve is a step function of it: the test result of the point that a learner takes
+within the budget. All data sets share the places of the slider: ``shares`` of the cost of the
+reference's best point, and a last place without a limit.
+
+With a store come the certainty at each place of the slider, the comparison of each pair of learners
+by query or row, and the purchases at the steps of the curves.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from bench_core._io.digests import canonical
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
+from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Measure
+from bench_core.leaderboard.board import Pick as Choice
+from bench_core.leaderboard.bought_sensors import EVERY, NEVER
 from bench_core.leaderboard.ranks import least_difference
-from bench_core.terminal.wording import cost, quality
-from bench_reports.curves import Certainty, Curve, View, certify, slider, thinned, views
-from bench_reports.pairwise import pairwise
-from bench_reports.purchases import followed, purchases
+from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget
+from bench_core.results.operating_points import Criterion, criterion
+from bench_core.statistics.bootstrap_data import Repeat, repeats
+from bench_core.statistics.point_selection import at_budget
+from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import RunInfo
+    from bench_core.results.records import Bought, RunInfo
     from bench_core.results.store import Store
 
-FEW = 80
-"""So many curves have finer steps than the slider, and all of their purchases are shown."""
+COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
+"""The column that bounds each kind of budget; caps have rows of their own."""
 
-PARTS = 4
-"""Steps of a curve between two places of the slider, where curves are few."""
+MEASURED = ("test_quality", "total_cost", "cost_p95", "features_used")
+
+PLACES, FEWEST = 40, 16
+"""Places of the slider: 40, or 16 where very many curves share the page."""
+
+# Renard's series R20, the preferred numbers between 1 and 10
+_R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
+_LEAST, _MOST = 1e-3, 20.0
+
+FEW, PARTS = 80, 4
+"""So many curves have finer steps than the slider, ``PARTS`` between two of its places, and all of
+their purchases are shown."""
+
+COMPARED = 8
+"""Learners that are compared by thirds and within budgets: the best ones and the reference."""
+
+ALIKE = 1e-6
+GROUPS, MOST_STAGES, BEST, NAMED = 5, 40, 6, 6
+"""Groups of sensors by price, stages that are shown, learners whose purchases are shown along
+budgets where curves are many, and sensors that are named of those bought for every row, for some
+and never."""
+
+Trials = Mapping[tuple[str, int, int, str], "Bought"]
+
+
+class Pick(NamedTuple):
+    """The point that one repeat takes at a step of a curve; ``params`` and ``point`` are JSON."""
+
+    fold: int
+    seed: int
+    params: str
+    point: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """The steps (p,) of one learner: means over repeats on test at each ``budget``, NaN where
+    unknown, and what each repeat takes there (``picked``, empty where settings are not shown)."""
+
+    learner: str
+    budget: FloatArray
+    quality: FloatArray
+    cost: FloatArray
+    p95: FloatArray
+    features: FloatArray
+    picked: tuple[tuple[Pick, ...], ...] = ()
+    varied: frozenset[str] = frozenset()
+
+    def held(self, budget: float) -> int:
+        """The step that a budget pays for, -1 for none."""
+        return int(np.searchsorted(self.budget, budget, "right")) - 1
+
+    def settings(self) -> list[str]:
+        """The setting that most repeats take at each step, in words."""
+        steps = (tuple((one.point, one.params) for one in step) for step in self.picked)
+        picks = (Choice(math.nan, math.nan, math.nan, own, self.varied) for own in steps)
+        return [one_line(pick.settings[0].short) for pick in picks]
+
+
+class Certainty(NamedTuple):
+    """The 95% interval of a quality, its tie tier, and the best and worst rank it may have."""
+
+    low: float
+    high: float
+    tier: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """The curves of one metric under one kind of budget.
+
+    ``whole`` is the cost of the reference's best point (of the costliest curve without one).
+    ``certainty`` holds for each learner one entry per place of the slider.
+    """
+
+    metric: Criterion
+    kind: str
+    whole: float
+    curves: list[Curve]
+    certainty: dict[str, list[Certainty | None]] = field(default_factory=dict)
+
+    def ranking(self) -> list[tuple[Curve, Certainty | None]]:
+        """The curves without a limit, best first, each with its certainty."""
+        sign = -1 if self.metric.higher_is_better else 1
+        known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
+        return sorted(known, key=lambda pair: (sign * pair[0].quality[-1], pair[0].cost[-1]))
+
+    def caps(self) -> FloatArray:
+        """The caps that were measured, of a view of caps."""
+        return np.unique(np.concatenate([curve.budget for curve in self.curves]))
+
+    def amounts(self, shares: Iterable[float]) -> list[float]:
+        """The budgets at the places of the slider that have a limit."""
+        return [share * self.whole for share in shares]
+
+
+def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
+    """The views of one data set that have a curve, its primary metric by mean cost first."""
+    own = frame[frame["dataset"] == board.dataset]
+    uses = uses_of(info, board.dataset)
+    metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
+    asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
+    asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
+    found = [
+        _view(info, board, own, criterion(info, name), kind)
+        for name, kind in asked
+        if name in own.columns and own[name].notna().any()
+    ]
+    if found and (caps := selection.caps_of(own)):
+        primary = criterion(info, board.metric)
+        found.insert(1, View(primary, "cap", found[0].whole, _capped(own, primary, caps)))
+    return [view for view in found if view.curves]
+
+
+def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> View:
+    points = selection.operating_points(own, metric.name, COST_OF[kind])
+    frontiers = selection.curve(points, metric.higher_is_better)
+    curves = []
+    for name in points["learner"].unique():
+        part = frontiers[frontiers["learner"] == name]
+        if len(part):
+            shown = own[own["learner"] == name] if metric.name == board.metric else None
+            curves.append(_curve(str(name), part, shown))
+    costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
+    whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
+    return View(metric, kind, whole, curves)
+
+
+def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
+    """The mean over repeats, with settings where their ``trials`` are given."""
+    mean, held = selection.mean_path(frontiers)
+    budget = np.array([exact(one) for one in mean["budget"]])
+    means = (frontiers[name].to_numpy(float)[held].mean(axis=0) for name in MEASURED)
+    curve = Curve(learner, budget, *means)
+    if trials is None:
+        return curve
+    picks = [*map(Pick, *(frontiers[name].tolist() for name in Pick._fields))]
+    picked = tuple(tuple(picks[row] for row in rows) for rows in held.T)
+    return replace(curve, picked=picked, varied=varied_parameters(trials))
+
+
+def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list[Curve]:
+    """A curve for each learner from the rows under caps, where all of its repeats have some."""
+    import pandas as pd
+
+    every = pd.concat(
+        selection.points_within(
+            own, metric.name, metric.higher_is_better, Budget(cap, "cap")
+        ).assign(cap=cap)
+        for cap in caps
+    )
+    curves = []
+    for name, part in every.groupby("learner", sort=False, observed=True):
+        at = part.groupby("cap")
+        whole = at.size() == len(part[["fold", "seed"]].drop_duplicates())
+        means = at[list(MEASURED)].mean().astype(np.float64)[whole]
+        if len(means):
+            columns = (means[column].to_numpy() for column in MEASURED)
+            curves.append(Curve(str(name), means.index.to_numpy(np.float64), *columns))
+    return curves
+
+
+def slider(found: Sequence[Sequence[View]]) -> list[float]:
+    """The places of the slider: ``shares`` over the first views, and the caps that were measured
+    (a little above, as an amount may be rounded)."""
+    capped = [view for own in found for view in own if view.kind == "cap"]
+    caps = {cap / view.whole * (1 + 1e-9) for view in capped for cap in view.caps()}
+    return sorted({*shares([own[0] for own in found if own]), *map(float, caps)})
+
+
+def shares(firsts: Sequence[View]) -> list[float]:
+    """Preferred numbers over the span of the curves, fewer of them the more curves there are."""
+    spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
+    starts = [span[span > 0][0] for span in spans if (span > 0).any()]
+    least = min(max(min(starts, default=1.0), _LEAST), 0.5)
+    most = min(max(max((float(span[-1]) for span in spans), default=1.0), 1.0), _MOST)
+    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    found = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
+    found = [share for share in found if least * 0.999 <= share <= most * 1.001]
+    # every place costs a bootstrap of all learners and a column of intervals in the page
+    steps = min(max(6000 // max(len(spans), 1), FEWEST), PLACES)
+    return found[:: math.ceil(len(found) / steps)] if found else [1.0]
+
+
+def thinned(curve: Curve, amounts: Sequence[float], parts: int) -> Curve:
+    """The curve's steps that are held at some of the ``amounts``, or between two of them at one of
+    so many equal ``parts``, and the last."""
+    places = np.arange(parts * (len(amounts) - 1) + 1) / parts
+    between = np.exp(np.interp(places, np.arange(len(amounts)), np.log(amounts)))
+    # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
+    # amounts       |               |            |           0.5, 2.5 and 5.0
+    # kept                      2.0         3.1         99.0 with one part
+    budgets = [*amounts, *between, np.inf]
+    kept = np.unique(np.searchsorted(curve.budget, budgets, "right") - 1)
+    kept = kept[kept >= 0]
+    columns = ("budget", "quality", "cost", "p95", "features")
+    arrays = {name: getattr(curve, name)[kept] for name in columns}
+    picked = tuple(curve.picked[k] for k in kept) if curve.picked else ()
+    return replace(curve, **arrays, picked=picked)
+
+
+def certify(
+    info: RunInfo,
+    store: Store,
+    board: Board,
+    frame: pd.DataFrame,
+    found: Sequence[View],
+    grid: Sequence[float],
+) -> Board:
+    """The board with its certainty. The views of its metric get a ``certainty`` at each place of
+    the slider, from the same draws."""
+    from bench_core.leaderboard.certainty import certified
+
+    own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
+    budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
+    sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
+    made = {at.budget: at.rows for at in sure.standings}
+    made[None] = tuple(row.standing for row in sure.rows if row.standing)
+    for view, places in own:
+        for place, budget in places.items():
+            for row in made.get(budget, ()):
+                if not math.isnan(row.interval.low):
+                    none: list[Certainty | None] = [None] * (len(grid) + 1)
+                    certain = view.certainty.setdefault(row.learner, none)
+                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
+    return replace(sure, budgets=board.budgets, standings=())
+
+
+def _places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
+    """Places of the slider and their budgets: all, or those of the caps that were measured."""
+    amounts = view.amounts(grid)
+    if view.kind == "cap":
+        caps = view.caps()
+        return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
+    return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
+
+
+def exact(value: float) -> float:
+    """A budget to six digits, enough to tell on which side of another one it is."""
+    return float(f"{value:.6g}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,18 +319,15 @@ def content(
     """
     of = {board.dataset: views(info, board, frame) for board in boards}
     found = Content(of, slider(list(of.values())), {}, {})
-    sure = list(boards)
+    sure, learners = list(boards), found.learners
     for k, board in enumerate(boards):
-        own = of[board.dataset]
-        if store is None or not own:
-            continue
-        sure[k] = certify(info, store, board, frame, own, found.shares)
-        amounts = own[0].amounts(found.shares)
-        found.pairs[board.dataset] = pairwise(info, store, board, own[0], found.learners, amounts)
-        names = found.learners if found.few else followed(own[0], board.reference, amounts)
-        found.bought[board.dataset] = purchases(
-            store, info.run, board.dataset, own[0], found.learners, amounts, names
-        )
+        own, name = of[board.dataset], board.dataset
+        if store is not None and own:
+            sure[k] = certify(info, store, board, frame, own, found.shares)
+            amounts = own[0].amounts(found.shares)
+            whole = learners if found.few else followed(own[0], board.reference)
+            found.pairs[name] = pairwise(info, store, board, own[0], learners, amounts)
+            found.bought[name] = purchases(store, info.run, name, own[0], learners, amounts, whole)
     return sure, found
 
 
@@ -107,7 +363,7 @@ def _set(board: Board, found: Content, learners: Sequence[str]) -> dict[str, Any
             for place, row in rows.items()
             if row.area and math.isfinite(row.area.value)
         },
-        "views": [_view(view, found, learners, first=view is own[0]) for view in own],
+        "views": [_drawn(view, found, learners, first=view is own[0]) for view in own],
         "pairs": found.pairs.get(board.dataset),
         "bought": found.bought.get(board.dataset),
     }
@@ -120,7 +376,7 @@ def _measure(measure: Measure | None) -> list[float | None]:
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
 
 
-def _view(view: View, found: Content, learners: Sequence[str], *, first: bool) -> dict[str, Any]:
+def _drawn(view: View, found: Content, learners: Sequence[str], *, first: bool) -> dict[str, Any]:
     amounts = view.amounts(found.shares)
     curves = [thinned(c, amounts, PARTS if found.few else 1) for c in view.curves]
     return {
@@ -178,3 +434,230 @@ def json_text(value: object) -> str:
     """JSON without spaces, which cannot end the script element it stands in."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")
+
+
+def pairwise(
+    info: RunInfo,
+    store: Store,
+    board: Board,
+    view: View,
+    learners: Sequence[str],
+    amounts: Sequence[float],
+) -> dict[str, Any] | None:
+    """The share of units, in percent, on which each learner of a pair is better, both at their best
+    (``best``: for each learner a row with all behind it).
+
+    Of the first ``COMPARED`` learners the same for each pair at each amount (``within``), and the
+    mean difference in each third of the units with its 95% error (``thirds``, by pair and kind).
+    None without stored values.
+    """
+    ranked = [curve.learner for curve, _ in view.ranking()]
+    top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
+    names, found = _comparable(info, store, board, list(dict.fromkeys([*top, *ranked])))
+    if not found:
+        return None
+    higher = view.metric.higher_is_better
+    best = {name: _units(found, name, [math.inf], higher) for name in names}
+    quality = [best[name][0][0] for name in names]
+    first = sum(name in top for name in names)
+    within = [_units(found, name, amounts, higher)[0] for name in names[:first]]
+    # thirds by size and by price: a method may win on large queries or on expensive ones alone
+    payer = board.reference if board.reference in names else names[0]
+    kinds = {
+        "rows of a query": np.concatenate([one.candidates[names[0]].test.rows for one in found]),
+        f"what {payer} pays": best[payer][1][0],
+    }
+    uses = uses_of(info, board.dataset)
+    queries = bool(uses) and any((uses[0].get("queries") or {}).values())
+    return {
+        "units": "queries" if queries else "rows",
+        "learners": [learners.index(name) for name in names],
+        "best": [
+            _shares((one - other for other in quality[k + 1 :]), higher)
+            for k, one in enumerate(quality)
+        ],
+        "first": first,
+        "within": [
+            _shares((x - y for x, y in zip(a, b, strict=True)), higher)
+            for a, b in combinations(within, 2)
+        ],
+        "kinds": [*kinds],
+        "thirds": [
+            [_thirds(a - b, by) for by in kinds.values()]
+            for a, b in combinations(quality[:first], 2)
+        ],
+    }
+
+
+def _comparable(
+    info: RunInfo, store: Store, board: Board, names: Sequence[str]
+) -> tuple[list[str], list[Repeat]]:
+    """The learners with values in every repeat, and these repeats; none of fewer than two."""
+    valid, test = (
+        [
+            one
+            for name in names
+            for one in store.values(info.run, split=split, dataset=board.dataset, learner=name)
+        ]
+        for split in ("valid", "test")
+    )
+    there: dict[str, set[tuple[int, int]]] = {}
+    for one in valid:
+        if len(one.points):
+            there.setdefault(one.learner, set()).add((one.fold, one.seed))
+    every = set().union(*there.values())
+    kept = [name for name in names if there.get(name) == every]
+    return kept, repeats(valid, test, kept) if len(kept) > 1 else []
+
+
+def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
+    """On how many percent of the units the first of two is better and worse, by gain; 0 where that
+    is not known."""
+    sign = 1 if higher else -1
+    parts = [((sign * gain > ALIKE).mean(), (sign * gain < -ALIKE).mean()) for gain in gains]
+    return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
+
+
+def _units(
+    found: Sequence[Repeat], name: str, budgets: Sequence[float], higher: bool
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
+    it on validation; NaN where it has none."""
+    quality: list[list[FloatArray]] = [[] for _ in budgets]
+    cost: list[list[FloatArray]] = [[] for _ in budgets]
+    for repeat in found:
+        valid, test = repeat.candidates[name].valid, repeat.candidates[name].test
+        paid = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
+        reached = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
+        order = np.argsort(paid, kind="stable")
+        ordered = [reached[order][None]], [paid[order][None]]
+        for k, budget in enumerate(budgets):
+            at = int(at_budget(budget, higher)(*ordered)[0].point[0])
+            for values, kept in ((test.quality, quality[k]), (test.cost, cost[k])):
+                none = np.full(len(test.weights), np.nan)
+                kept.append(values[order[at]].astype(np.float64) if at >= 0 else none)
+    return [*map(np.concatenate, quality)], [*map(np.concatenate, cost)]
+
+
+def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
+    """The mean gain and its 95% error where ``by`` is least, in the middle and most; nothing where
+    units do not fall into three parts."""
+    low, high = np.quantile(by, [1 / 3, 2 / 3])
+    inside = (by <= low, (by > low) & (by <= high), by > high)
+    if any(part.sum() < 2 for part in inside):
+        return []
+    parts = [gain[part] for part in inside]
+    errors = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
+    means = [part.mean() for part in parts]
+    return [[round(float(m), 4), round(float(e), 4)] for m, e in zip(means, errors, strict=True)]
+
+
+def purchases(
+    store: Store,
+    run: str,
+    dataset: str,
+    view: View,
+    learners: Sequence[str],
+    amounts: Sequence[float],
+    whole: Collection[str],
+) -> dict[str, Any] | None:
+    """The purchases on one data set, None where the store has none.
+
+    Of learners that are not in ``whole`` only the last step is shown.
+    """
+    kept = store.bought(run, dataset=dataset)
+    if not kept or not len(kept[0].sensors.price):
+        return None
+    sensors = kept[0].sensors
+    price = np.array(sensors.price, dtype=np.float64)
+    of, titles = groups(price)
+    trials = {
+        (one.learner, one.fold, one.seed, canonical(one.params)): one
+        for one in kept
+        if one.sensors == sensors
+    }
+    found = {}
+    for curve in view.curves:
+        if steps := list(_bought_steps(thinned(curve, amounts, 1), trials, price, of)):
+            own = steps if curve.learner in whole else steps[-1:]
+            found[learners.index(curve.learner)] = own
+    names = [one_line(str(name))[:60] for name in sensors.names]
+    return {"groups": titles, "names": names, "of": found} if found else None
+
+
+def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
+    """The group (s,) of each sensor and the groups' titles: one for each price, or five of about as
+    many sensors."""
+    edges = np.unique(price)
+    if len(edges) > GROUPS:
+        parts = np.linspace(0, 1, GROUPS + 1)[1:]
+        edges = np.unique(np.quantile(price, parts, method="inverted_cdf"))
+    of = np.searchsorted(edges, price)
+    titles = []
+    for k in range(len(edges)):
+        least, most = (cost(float(edge)) for edge in (price[of == k].min(), price[of == k].max()))
+        prices = least if least == most else f"{least} to {most}"
+        titles.append(f"cost {prices} ({count(int((of == k).sum()), 'sensor')})")
+    return of, titles
+
+
+def followed(view: View, reference: str) -> set[str]:
+    """The learners whose purchases are shown at all budgets, if there are many."""
+    return {reference, *(curve.learner for curve, _ in view.ranking()[:BEST])}
+
+
+def _bought_steps(
+    curve: Curve, trials: Trials, price: FloatArray, of: IntArray
+) -> Iterator[dict[str, Any]]:
+    """The steps of a curve whose purchases are kept for every repeat."""
+    for budget, picked in zip(curve.budget, curve.picked, strict=False):
+        points = [_kept(curve.learner, pick, trials) for pick in picked]
+        there = [point for point in points if point]
+        if len(there) == len(points):
+            share = np.mean([one.share[k] for one, k in there], axis=0)
+            yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0])}
+
+
+def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:
+    """The purchases at one step, for example::
+
+        {"g": [100, 40],                    percentage of rows that buy, by group of sensors
+         "every": [1, [0]],                 bought for every row: how many, and the first of them
+         "some": [2, [2, 1], [40, 99]],     bought for some rows, with percentages
+         "never": [0, []], "saved": 0}      never bought, and what these would cost
+
+    The sensors that cost most per row come first.
+    """
+    order = np.lexsort((-price, -share, -share * price))
+
+    def listed(inside: BoolArray) -> list[Any]:
+        own = order[inside[order]]
+        return [len(own), own[:NAMED].tolist()]
+
+    every, never = share >= EVERY, share == NEVER
+    some = listed(~every & ~never)
+    percent = np.clip(np.rint(100 * share[some[1]]), 1, 99).astype(int)
+    return {
+        "g": [round(100 * float(share[of == k].mean())) for k in range(of.max() + 1)],
+        "every": listed(every),
+        "some": [*some, percent.tolist()],
+        "never": listed(never),
+        "saved": exact(float(price[never].sum())),
+    }
+
+
+def _kept(learner: str, pick: Pick, trials: Trials) -> tuple[Bought, int] | None:
+    params, point = (json.loads(text or "{}") for text in (pick.params, pick.point))
+    one = trials.get((learner, pick.fold, pick.seed, canonical(params)))
+    return (one, one.settings.index(point)) if one and point in one.settings else None
+
+
+def _stages(one: Bought, place: int) -> dict[str, Any]:
+    """The tree of stages: of each its parent, the sensors that the way there may buy and what they
+    cost, and the percentage of rows that reach it."""
+    stages = one.stages
+    if stages is None or place not in stages.reached or not 1 < len(stages.parent) <= MOST_STAGES:
+        return {}
+    price = [exact(value) for value in stages.price]
+    reached = [round(100 * share) for share in stages.reached[place]]
+    return {"stages": [*map(list, zip(stages.parent, stages.sensors, price, reached, strict=True))]}

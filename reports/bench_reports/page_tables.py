@@ -11,7 +11,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.curves import Certainty, View
+from bench_reports.page_data import Certainty, View
 from bench_reports.terminal import explained_marks, of_few_draws, selection_line, target
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.methods import paragraph
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import cost, quality, times
+from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,33 +50,33 @@ def markdown(
 
 
 def _markdown_table(summary: Summary) -> Iterator[str]:
-    board = summary.board
+    board, best = summary.board, summary.best()
     yield f"## {md(title(summary))}"
     yield ""
-    rows = list(summary.lines())
+    rows = [
+        [
+            f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner),
+            *(_md_cell(one, top) for one, top in zip(found, best, strict=True)),
+            cost(found[-1].cost),
+            *_saving(summary, row),
+        ]
+        for row, found in summary.lines()
+    ]
     if rows:
-        titles = ["learner", *columns(summary), "cost", *(["saving"] if summary.saves else [])]
-        yield _md_row(titles)
-        yield _md_row(["---", *("---:" for _ in titles[1:])])
-    best = summary.best()
-    for row, found in rows:
-        cells = [_md_cell(one, top) for one, top in zip(found, best, strict=True)]
-        name = f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner)
-        yield _md_row([name, *cells, cost(found[-1].cost), *_saving(summary, row)])
+        titles = columns(summary)
+        for cells in (titles, ["---", *("---:" for _ in titles[1:])], *rows):
+            yield f"| {' | '.join(cells)} |"
     yield ""
     about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
     yield md(" ".join([about + how + CHOSEN, *_about_saving(summary)]))
-    for note in summary.notes():
-        yield f"- {md(note)}"
+    yield from (f"- {md(note)}" for note in summary.notes())
 
 
 def _saving(summary: Summary, row: Row) -> list[str]:
     """A cell with the saving and its 95% interval, where some learner has one."""
-    if not summary.saves:
-        return []
-    if row.saved is None:
-        return [times(row.saving)]
+    if not summary.saves or row.saved is None:
+        return [times(row.saving)] if summary.saves else []
     low, high = map(times, row.saved.interval)
     return [f"{times(row.saving)} [{low}, {high}]"]
 
@@ -89,10 +90,6 @@ def _about_saving(summary: Summary) -> list[str]:
         f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
         f"the learner pays for it, between two points in proportion{mean}, with its 95% interval."
     ]
-
-
-def _md_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _md_cell(one: Standing, best: float) -> str:
@@ -118,32 +115,33 @@ def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
 
 
 def _latex_table(summary: Summary) -> Iterator[str]:
-    board, lines, numbers = summary.board, list(summary.lines()), len(summary.standings)
-    saving = ["saving"] if summary.saves else []
-    head = []
-    if numbers > 1:
+    board, titles, best = summary.board, columns(summary), summary.best()
+    head: list[str] = []
+    body: list[str] = []
+    numbers = len(summary.standings)
+    if numbers > 1:  # the budgets have a title in common; the last column has no limit
         over = tex(f"{board.metric} within a cost per row of")
-        head = [
-            f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}} & &{' &' * summary.saves} \\\\",
-            f"    \\cmidrule(lr){{2-{numbers}}}",
-        ]
-    head.append(_tex_row(["learner", *map(tex, columns(summary)), "cost", *saving]))
-    best, body = summary.best(), []
-    for k, (row, found) in enumerate(lines):
-        if row.baseline and k and not lines[k - 1][0].baseline:
+        rest = " &" * (len(titles) - numbers)
+        head.append(f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}}{rest} \\\\")
+        head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
+    head.append(_tex_row(map(tex, titles)))
+    methods = True
+    for row, found in summary.lines():
+        if row.baseline and methods and body:
             body.append("    \\midrule")
-        cells = [_tex_cell(one, top) for one, top in zip(found, best, strict=True)]
+        methods = not row.baseline
+        cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
         saved = map(tex, _saving(summary, row))
         body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
-    shape = f"l*{{{numbers + 1 + summary.saves}}}{{r}}"
+    shape = f"l*{{{len(titles) - 1}}}{{r}}"
     yield from _booktabs(caption(summary), board.dataset, shape, head, body, "4pt")
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
     """A table of text and signed numbers, as ``booktabs`` sets it."""
     shape = "".join("lr"[title in table.right] for title in table.titles)
-    head = [_tex_row([tex(title) for title in table.titles])]
-    body = [_tex_row([_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row]) for row in table.rows]
+    head = [_tex_row(map(tex, table.titles))]
+    body = [_tex_row(_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row) for row in table.rows]
     yield from _booktabs(caption, label, shape, head, body)
 
 
@@ -164,7 +162,7 @@ def _booktabs(
     yield from ("  \\end{tabular}", "\\end{table}")
 
 
-def _tex_row(cells: Sequence[str]) -> str:
+def _tex_row(cells: Iterable[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
@@ -184,28 +182,30 @@ def caption(summary: Summary) -> str:
     better = "higher" if board.higher_is_better else "lower"
     budgets = [at.budget for at in summary.standings if at.budget is not None]
     means = all(budget.kind == "mean" for budget in budgets)
-    known = [str(budget) if means else budget.words for budget in budgets]
+    known = ", ".join(str(budget) if means else budget.words for budget in budgets)
     a = "a mean cost" if means else "a cost"
-    within = f" within {a} per row of {', '.join(known)}{_in_unit(board.unit)}" if known else ""
-    parts = [f"{title(summary)}: {board.metric} on test ({better} is better){within}."]
-    parts += ["Bold: the best; underlined: not told apart from it; small: to the ends of the 95%"]
-    parts += [f"interval; -: not affordable. {CHOSEN}"]
-    baselines = any(row.baseline for row in board.rows)
-    parts += _about_saving(summary)
-    parts += ["Below the rule: trivial baselines."] if baselines else []
+    within = f" within {a} per row of {known}{_in_unit(board.unit)}" if known else ""
+    parts = [
+        f"{title(summary)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
+        "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "
+        f"affordable. {CHOSEN}",
+        *_about_saving(summary),
+    ]
+    if any(row.baseline for row in board.rows):
+        parts.append("Below the rule: trivial baselines.")
     return " ".join([*parts, *(f"{note}." for note in summary.notes())])
 
 
 def title(summary: Summary) -> str:
     """The data set, its marks and its facts."""
     board = summary.board
-    marks = "".join(f" [{mark}]" for mark in board.marks)
-    return one_line(f"{board.dataset}{marks} ({', '.join(board.facts)})")
+    return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
 
 
 def columns(summary: Summary) -> list[str]:
-    """The budgets as headings."""
-    return [str(at.budget) if at.budget is not None else "any" for at in summary.standings]
+    """The titles of a table: learner, budgets, cost, and the saving if there is one."""
+    budgets = [str(at.budget) if at.budget is not None else "any" for at in summary.standings]
+    return ["learner", *budgets, "cost", *(["saving"] if summary.saves else [])]
 
 
 def _in_unit(unit: str) -> str:

@@ -17,6 +17,7 @@ from bench_core.errors import UsageError, one_line
 from bench_core.leaderboard.board import Board, Row
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import write_bytes
+from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +68,7 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
         looks = {name: k for k, name in enumerate(dict.fromkeys(row.learner for row in rows))}
         panels = figure.subplots(len(made), squeeze=False)[:, 0]
         for axes, board in zip(panels, made, strict=True):
-            _panel(axes, board, looks, _bands(run, store, board, frame))
+            _panel(axes, board, looks, *_bands(run, store, board, frame))
         figure.suptitle(one_line(run.title or run.run), fontsize=9)
         suffix = (output or Path("-.svg")).suffix.lower().removeprefix(".")
         content = BytesIO()
@@ -81,46 +82,33 @@ _NO_DATES: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
 }
 
-Bands = dict[str, tuple[FloatArray, FloatArray]]
-"""By learner the low and the high edge at each of the budgets, NaN where there is no interval."""
+Bands = dict[str, FloatArray]
+"""By learner the ends (budgets, 2) of the intervals, NaN where there is none."""
 
 
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
 ) -> tuple[FloatArray, Bands]:
-    """Evenly spaced budgets, and the intervals of the learners that are no baselines there."""
+    """Budgets at which some curve steps, evenly thinned out, and the intervals of the learners that
+    are no baselines there."""
     from bench_core.leaderboard.standings import standings
 
-    places = _places(board)
-    if store is None or not len(places):
+    paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
+    kept = np.linspace(0, max(len(paid) - 1, 0), min(len(paid), BAND_PLACES))
+    places = np.array(sorted(paid))[kept.round().astype(int)]
+    if store is None or not paid:
         return places, {}
     budgets = [Budget(float(place)) for place in places]
     found = standings(run, store, board.dataset, frame, budgets, resamples=1000)
     by_place = [{one.learner: one.interval for one in at.rows} for at in found]
-    edges = {
-        row.learner: np.array([at[row.learner] for at in by_place], dtype=float)
-        for row in board.rows
-        if not row.baseline
-    }
-    return places, {
-        name: (values[:, 0], values[:, 1])
-        for name, values in edges.items()
-        if np.isfinite(values).any()
-    }
-
-
-def _places(board: Board) -> FloatArray:
-    """Budgets at which some curve steps, evenly thinned out; the first and the last are kept."""
-    paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
-    every = np.array(sorted(paid))
-    kept = np.linspace(0, max(len(every) - 1, 0), min(len(every), BAND_PLACES))
-    return np.asarray(every[kept.round().astype(int)])
+    names = [row.learner for row in board.rows if not row.baseline]
+    ends = {name: np.array([at[name] for at in by_place], dtype=float) for name in names}
+    return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
 
 def _panel(
-    axes: Axes, board: Board, looks: dict[str, int], bands: tuple[FloatArray, Bands]
+    axes: Axes, board: Board, looks: dict[str, int], places: FloatArray, bands: Bands
 ) -> None:
-    places, edges = bands
     end = float(places[-1]) if len(places) else 1.0
     if len(places) and end > WIDE * places[0]:
         axes.set_xscale("log")
@@ -130,26 +118,27 @@ def _panel(
         if row.curve:
             colour, dash = _look(row, looks)
             name = _safe(one_line(row.learner))
-            if row.learner in edges:
-                low, high = edges[row.learner]
+            if row.learner in bands:
+                low, high = bands[row.learner].T
                 axes.fill_between(places, low, high, step="post", color=colour, alpha=0.13, lw=0)
-            x, y = _steps(row, end)
+            x = [point.budget for point in row.curve]
+            y = [point.pick.quality for point in row.curve]
+            x, y = [*x, max(end, x[-1])], [*y, y[-1]]  # the last step to the end of the axis
             shown = "_" if row.baseline else name  # one entry of the legend for all baselines
             axes.plot(x, y, dash, drawstyle="steps-post", color=colour, label=shown, lw=1.2)
-            labels.append((float(y[-1]), name, colour))
+            labels.append((y[-1], name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = "" if board.unit in ("", "cost", "cost units") else f" in {one_line(board.unit)}"
     axes.set_xlabel(_safe(f"budget: mean cost per row{unit}"))
     axes.set_ylabel(_safe(f"{board.metric} on test ({better} is better)"))
-    marks = "".join(f" [{mark}]" for mark in board.marks)
-    axes.set_title(_safe(one_line(f"{board.dataset}{marks}")), loc="left", fontsize=9)
-    if edges:
+    axes.set_title(_safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
+    if bands:
         axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label="95% interval")
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
     below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 6}
     axes.legend(fontsize=6.5, frameon=False, **below)
-    _label_ends(axes, labels)
+    _label_ends(axes, sorted(labels))
 
 
 def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
@@ -161,18 +150,10 @@ def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
     return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
 
 
-def _steps(row: Row, end: float) -> tuple[FloatArray, FloatArray]:
-    """Budgets and quality of the steps, the last one drawn to the end of the axis."""
-    x = [point.budget for point in row.curve]
-    y = [point.pick.quality for point in row.curve]
-    return np.array([*x, max(end, x[-1])]), np.array([*y, y[-1]])
-
-
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) / 24
-    labels = sorted(labels)
     at = np.array([y for y, _, _ in labels])
     for k in range(1, len(at)):
         at[k] = max(at[k], at[k - 1] + gap)

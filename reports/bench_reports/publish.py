@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -55,13 +56,16 @@ def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[
     state: dict[str, Figures] = {}
     for info, frame in found:
         for name in FILES.values():
-            write_report(registry, store, info.run, folder / place(info) / name)
+            write_report(registry, store, info.run, folder / place(info.run) / name)
         state[info.run] = figures(info, frame)
     changed = ["first publication"] if before is None else list(changes(before, state))
     write_text(folder / "index.html", index([info for info, _ in found], state, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
-    for gone in sorted(set(before or {}) - set(state)):
-        _take_off(folder, gone)
+    for gone in set(before or {}) - set(state):
+        for name in FILES.values():
+            (folder / place(gone) / name).unlink(missing_ok=True)
+        with suppress(OSError):  # something else is in it
+            (folder / place(gone)).rmdir()
     options.note(f"published {count(len(found), 'run')} in {folder}")
     for line in changed:
         options.note(line)
@@ -73,21 +77,17 @@ def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.Data
     from bench_core.results.store import Store
 
     kept = Store(store)
-    names = [kept.resolve(run) for run in runs]
-    known = [info.run for info in kept.runs() if not runs and info.counts.get("ok")]
-    if not names and not known:
+    known = [info.run for info in kept.runs() if info.counts.get("ok")]
+    names = [kept.resolve(run) for run in runs] if runs else known
+    if not names:
         raise UsageError(f"{store}: no run has results yet; `bench run` makes them")
-    for name in dict.fromkeys([*names, *known]):
+    for name in dict.fromkeys(names):
         yield finished(store, name)
 
 
-def place(info: RunInfo) -> str:
+def place(run: str) -> str:
     """The folder of a run in the site."""
-    return f"runs/{_slug(info.run)}"
-
-
-def _slug(run: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", run)
+    return "runs/" + re.sub(r"[^\w.+-]", "_", run)
 
 
 def read_state(folder: Path) -> dict[str, Figures] | None:
@@ -101,8 +101,7 @@ def read_state(folder: Path) -> dict[str, Figures] | None:
             raise InputError(f"{folder}: not empty, and no site of `bench publish`; name another")
         return None
     try:
-        state: dict[str, Figures] = json.loads(path.read_text(encoding="utf-8"))
-        return {run: {**found} for run, found in state.items()}
+        return {run: {**found} for run, found in json.loads(path.read_text("utf-8")).items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: damaged ({error}); remove it to publish again") from error
 
@@ -125,54 +124,35 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
         if run not in before or run not in now:
             yield f"{run}: {'new' if run in now else 'taken off'}"
             continue
-        old, new = before[run], now[run]
-        for key in sorted({*old, *new}):
-            if key not in old or key not in new:
-                yield f"{run}: {key}: {'new' if key in new else 'no longer there'}"
-            elif list(old[key]) != list(new[key]):
-                (q0, c0), (q1, c1) = old[key], new[key]
-                yield f"{run}: {key}: {q0:g} at cost {c0:g}, now {q1:g} at {c1:g}"
+        for key in sorted({*before[run], *now[run]}):
+            old, new = before[run].get(key), now[run].get(key)
+            if old is None or new is None:
+                yield f"{run}: {key}: {'new' if new else 'no longer there'}"
+            elif old != new:
+                yield f"{run}: {key}: {old[0]:g} at cost {old[1]:g}, now {new[0]:g} at {new[1]:g}"
 
 
-def index(
-    runs: Sequence[RunInfo],
-    state: Mapping[str, Figures],
-    changed: Sequence[str],
-) -> str:
+def index(runs: Sequence[RunInfo], state: Mapping[str, Figures], changed: Sequence[str]) -> str:
     """The first page of the site: one line for each run, and what changed."""
     from bench_reports.page import environment, source
 
-    return str(
-        environment()
-        .get_template("publish.html")
-        .render(
-            runs=[_line(info, state[info.run]) for info in runs],
-            changed=list(map(one_line, changed)),
-            style=source("page.css"),
-        )
-    )
+    lines = [
+        {
+            "name": one_line(info.title or info.run),
+            "run": one_line(info.run),
+            "begun": info.created_at[:10],
+            "datasets": _names(str(use["name"]) for use in info.datasets),
+            "learners": _names(key.partition(" / ")[2] for key in state[info.run]),
+            "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
+            "stand_in": info.stand_in,
+            "files": {word: f"{place(info.run)}/{file}" for word, file in FILES.items()},
+        }
+        for info in runs
+    ]
+    page = environment().get_template("publish.html")
+    text: str = page.render(runs=lines, changed=[*map(one_line, changed)], style=source("page.css"))
+    return text
 
 
-def _line(info: RunInfo, found: Figures) -> dict[str, Any]:
-    """The line of the index for a run."""
-    learners = dict.fromkeys(key.partition(" / ")[2] for key in found)
-    datasets = dict.fromkeys(str(use["name"]) for use in info.datasets)
-    return {
-        "name": one_line(info.title or info.run),
-        "run": one_line(info.run),
-        "begun": info.created_at[:10],
-        "datasets": one_line(", ".join(datasets)),
-        "learners": one_line(", ".join(learners)),
-        "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
-        "stand_in": info.stand_in,
-        "files": {word: f"{place(info)}/{file}" for word, file in FILES.items()},
-    }
-
-
-def _take_off(folder: Path, run: str) -> None:
-    """Remove the files of a run, and its folder if nothing else is in it."""
-    own = folder / "runs" / _slug(run)
-    for name in FILES.values():
-        (own / name).unlink(missing_ok=True)
-    if own.is_dir() and not any(own.iterdir()):
-        own.rmdir()
+def _names(given: Iterable[str]) -> str:
+    return one_line(", ".join(dict.fromkeys(given)))

@@ -20,7 +20,6 @@ from bench_reports.board_tables import (
     budget_table,
     curve_lines,
     main_table,
-    name_lines,
     plain_tables,
     rank_table,
 )
@@ -32,6 +31,12 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+
+
+RANKS = (
+    "mean: over data sets; rank: what Nemenyi's test leaves; *: statistically tied for best. "
+    "Only learners with a result on every data set."
+)
 
 
 def write(
@@ -98,9 +103,10 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
     yield from ((line, "bold") for line in heading(info))
-    for index, board in enumerate(boards):
+    legends = [legend(board) if any(b.rows for b in boards) else [] for board in boards]
+    for board, own, following in zip(boards, legends, [*legends[1:], None], strict=True):
         yield "", ""
-        yield board_title(board), "bold"
+        yield one_line(f"{board.dataset}{marked(board)}: {', '.join(board.facts)}"), "bold"
         if board.stand_in:
             yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
         if board.rows:
@@ -111,37 +117,35 @@ def _parts(
         if verbose:
             yield from ((line, "") for line in setting_lines(board))
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
-        yield from ((line, "dim") for line in _legend_due(boards, index))
-    yield from _over_datasets(boards, width)
-    yield from ((line, "") for line in section_lines(sections))
+        if own != following:  # below the last of the boards in a row that share it
+            yield from ((line, "dim") for line in own)
+    names, ranked = over_datasets(boards)
+    if ranked:
+        by = "by area (without a reference by best quality)"
+        yield "", ""
+        yield f"ranks on {len(names)} data sets, {by}", "bold"
+        made = rank_table(ranked, names, width)
+        yield made
+        if made.titles[3] != names[0]:
+            yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
+        yield RANKS, "dim"
+    if sections:
+        yield "", ""
+    for one in sections:  # a summary, and the command that shows more
+        yield one_line(f"{one.name}: {one.summary}{one.hint and f'; {one.hint}'}"), ""
 
 
 def _narrow(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
     """A board for a terminal: what does not fit into columns is in lines below."""
     made, short = main_table(board, width)
     yield made
-    yield from ((line, "dim") for line in (*name_lines(short), *mark_lines(board)))
+    if short:
+        yield f"names: {', '.join(f'{cut} is {name}' for cut, name in short.items())}", "dim"
+    yield from ((line, "dim") for line in mark_lines(board))
     if (lines := curve_lines(board, width)) and not os.environ.get("BENCH_NO_CURVE"):
         yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
     if budgets := budget_table(board, width):
         yield budgets
-
-
-def _over_datasets(boards: Sequence[Board], width: int) -> Iterator[tuple[str, str] | Table]:
-    names, ranked = over_datasets(boards)
-    if not ranked:
-        return
-    yield "", ""
-    yield f"ranks on {len(names)} data sets, by area (without a reference by best quality)", "bold"
-    made = rank_table(ranked, names, width)
-    yield made
-    if made.titles[3] != names[0]:
-        yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
-    yield (
-        "mean: over data sets; rank: what Nemenyi's test leaves; *: statistically tied for best. "
-        "Only learners with a result on every data set.",
-        "dim",
-    )
 
 
 def mark_lines(board: Board) -> list[str]:
@@ -168,10 +172,9 @@ def run_line(info: RunInfo) -> str:
     return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
 
 
-def board_title(board: Board) -> str:
-    """The data set, what it is, and the marks that go with its numbers."""
-    marks = "".join(f" [{mark}]" for mark in board.marks)
-    return one_line(f"{board.dataset}{marks}: {', '.join(board.facts)}")
+def marked(board: Board) -> str:
+    """The marks that go with a board's numbers, behind its name."""
+    return "".join(f" [{mark}]" for mark in board.marks)
 
 
 def search_lines(board: Board) -> list[str]:
@@ -207,25 +210,14 @@ def setting_lines(board: Board) -> list[str]:
     return [one_line(line) for line in lines]
 
 
-def section_lines(sections: Sequence[Section]) -> list[str]:
-    """A line for each section: its summary, and the command that shows more."""
-    lines = [f"{s.name}: {s.summary}{s.hint and f'; {s.hint}'}" for s in sections]
-    return ["", *map(one_line, lines)] if lines else []
-
-
-def _legend_due(boards: Sequence[Board], index: int) -> list[str]:
-    """The legend below the last of the boards in a row that share it."""
-    if not any(board.rows for board in boards):
-        return []
-    own = legend(boards[index])
-    last = index + 1 == len(boards) or legend(boards[index + 1]) != own
-    return own if last else []
-
-
 def legend(board: Board) -> list[str]:
     """The columns and the order explained, a line for each subject."""
-    saving, certainty = _saving_lines(board), _certainty_lines(board)
-    return [selection_line(board), *saving, *certainty, *explained_marks(board)]
+    return [
+        selection_line(board),
+        *_saving_lines(board),
+        *_certainty_lines(board),
+        *explained_marks(board),
+    ]
 
 
 def selection_line(board: Board) -> str:
@@ -233,23 +225,25 @@ def selection_line(board: Board) -> str:
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
+    unit = "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"
     return (
         f"Points are selected on validation, figures are from test{over}; cost: mean per "
-        f"row{in_unit(board)}, accounting {board.accounting}{audit}."
+        f"row{unit}, accounting {board.accounting}{audit}."
     )
 
 
 def explained_marks(board: Board) -> list[str]:
     """Marks explained that say that something is not measured alike."""
-    lines = []
-    if any(row.reference and DIVERGED in row.marks for row in board.rows):
-        lines.append(
-            f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
-            f"saving is measured against {one_line(board.reference)} where it {DIVERGED}."
-        )
-    if any(row.baseline for row in board.rows):
-        lines.append("baseline: trivial methods, listed last for comparison.")
-    return lines
+    lines = {
+        f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
+        f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
+            row.reference and DIVERGED in row.marks for row in board.rows
+        ),
+        "baseline: trivial methods, listed last for comparison.": any(
+            row.baseline for row in board.rows
+        ),
+    }
+    return [line for line, there in lines.items() if there]
 
 
 def target(board: Board) -> str:
@@ -301,8 +295,3 @@ def _certainty_lines(board: Board) -> list[str]:
 def of_few_draws(board: Board) -> str:
     """The number of draws behind intervals, where it is lower than usual."""
     return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
-
-
-def in_unit(board: Board) -> str:
-    """`` in seconds``, or nothing where prices have no unit of their own."""
-    return "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"

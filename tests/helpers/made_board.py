@@ -11,10 +11,19 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from bench_reports.curves import Certainty, Curve, Pick, View, slider, thinned
 from bench_reports.page import render
-from bench_reports.page_data import Content
-from bench_reports.purchases import bought, followed, groups
+from bench_reports.page_data import (
+    Certainty,
+    Content,
+    Curve,
+    Pick,
+    View,
+    bought,
+    followed,
+    groups,
+    slider,
+    thinned,
+)
 
 from bench_core.leaderboard.board import Board, Measure, Row, Saved
 from bench_core.leaderboard.board import Pick as Chosen
@@ -164,7 +173,7 @@ def _bought(
 ) -> dict[str, object]:
     """Each learner buys a sensor from a budget of its own on, soon for nearly all rows."""
     amounts = view.amounts(grid)
-    whole = followed(view, "learner-2", amounts)
+    whole = followed(view, "learner-2")
     sensors = int(rng.integers(10, 40))
     price = rng.choice((1.0, 2.0, 5.0, 20.0), sensors)
     group, titles = groups(price)

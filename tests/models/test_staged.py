@@ -273,13 +273,13 @@ def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"then": 5}, "stage 0 cannot lead to stage 5"),
-        ({"then": 0}, "stage 0 cannot lead to stage 0"),
+        ({"then": 5}, "stage 0 leads to stage 5"),
+        ({"then": 0}, "stage 0 leads to stage 0"),
         ({"then": 1, "otherwise": 1, "gate": Gate("score")}, None),
-        ({"entries": np.array([9])}, "entries must be 0..8"),
+        ({"entries": np.array([9])}, "do not fit 1 trees, 8 columns"),
         ({"weights": np.array([np.nan])}, "not finite"),
-        ({"bias": np.zeros(2)}, "bias must be"),
-        ({"weights": np.ones(2)}, "differ in length"),
+        ({"bias": np.zeros(2)}, "do not fit"),
+        ({"weights": np.ones(2)}, "do not fit"),
         ({"then": END}, "no stage leads to stage 1"),
     ],
 )

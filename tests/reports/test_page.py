@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.curves import Curve, View, shares, slider, thinned, views
 from bench_reports.page import linked, page, policy_hash, public
+from bench_reports.page_data import (
+    Curve,
+    View,
+    bought,
+    followed,
+    groups,
+    shares,
+    slider,
+    thinned,
+    views,
+)
 from bench_reports.page_tables import legend, overview, saving_sentences, table
-from bench_reports.purchases import bought, followed, groups
 from helpers import example, made_board, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -256,12 +265,12 @@ def test_of_the_sensors_bought_for_some_rows_six_are_named_the_costliest_per_row
     assert step["some"] == [9, [8, 7, 6, 5, 4, 3], [10] * 6]
 
 
-def test_of_many_learners_the_best_and_who_is_ahead_somewhere_are_followed_along_budgets() -> None:
+def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets() -> None:
     budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
-    skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)} | {"early": [0.5, 0.6]}
-    curves = [Curve(name, budget, np.array(q), budget, none, none) for name, q in skill.items()]
+    skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)}
+    curves = [Curve(name, budget, q, budget, none, none) for name, q in skill.items()]
     view = View(Criterion("accuracy", True), "mean", 10.0, curves)
-    assert followed(view, "l8", [1.0, 10.0]) == {*(f"l{k}" for k in range(6)), "l8", "early"}
+    assert followed(view, "l8") == {*(f"l{k}" for k in range(6)), "l8"}
 
 
 def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors() -> None:

@@ -55,10 +55,10 @@ def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.
 
 def counted(grower: Grower, residuals: Residuals) -> list[int]:
     """The root's histogram by a plain count."""
-    first = grower.pool.first
+    first = grower.first
     sums = [0] * int(first[-1])
-    for j in grower.pool.features:
-        codes = codes_of(grower.words, int(j))
+    for j in grower.usable.features:
+        codes = codes_of(grower.rows.words, int(j))
         for code, value in zip(codes, residuals.packed, strict=True):
             sums[first[j] + code] += int(value)
     return sums
@@ -66,10 +66,10 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
 
 def held(grower: Grower) -> list[int]:
     """The carried histogram, without columns that are never looked at."""
-    first, out = grower.pool.first, [0] * int(grower.pool.first[-1])
-    for j in grower.pool.features:
+    first, out = grower.first, [0] * int(grower.first[-1])
+    for j in grower.usable.features:
         a, b = int(first[j]), int(first[j + 1])
-        out[a:b] = grower.pool.hist[ROOT, 0, a:b].tolist()
+        out[a:b] = grower.hist[ROOT, 0, a:b].tolist()
     return out
 
 
@@ -119,7 +119,7 @@ def test_the_carried_histogram_is_that_of_a_fresh_count(
         rounding = 1e-12 * residuals.squares  # of a running sum, which may end below 0
         for tree in range(6):
             squares, unit = residuals.squares, residuals.unit
-            grower.pool.carried.state[KNOWN] = tree > 0
+            grower.carried.state[KNOWN] = tree > 0
             before = counted(grower, residuals)
             if not grower.grow_on(residuals):
                 break
@@ -204,7 +204,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
         units.append(residuals.unit)
         for node, (begin, end) in zip(tree.leaves, tree.spans, strict=True):
             assert tree.value[node] % residuals.unit == 0
-            for i in grower.rows[begin:end]:
+            for i in grower.rows.order[begin:end]:
                 steps[i] += Fraction(tree.value[node])
         unit = Fraction(residuals.unit)
         rounded = [round(Fraction(float(1.0 - v)) / unit) for v in y]

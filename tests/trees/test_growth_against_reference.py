@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees import histogram_pool
+from bench_trees import grower as growing
 from bench_trees.binning import Bins, find_bins
 from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
@@ -121,7 +121,7 @@ def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hess
 
 @pytest.fixture(params=[256, 0], ids=["histograms", "few rows"], autouse=True)
 def way_of_counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histogram_pool, "FEATURES", request.param)
+    monkeypatch.setattr(growing, "FEATURES", request.param)
 
 
 MODES: dict[str, dict[str, Any]] = {

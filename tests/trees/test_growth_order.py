@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_trees.arrays import frozen
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
 from bench_trees.grower import Grower
 from bench_trees.kernels import growth
-from bench_trees.kernels.growth import Nodes
+from bench_trees.kernels.growth import Nodes, UsableFeatures
 from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
 
@@ -87,10 +88,12 @@ def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() ->
         nodes.integers[node, growth.FEATURE] = node
     nodes.integers[:, growth.CUT] = 0
     nodes.scores[[0, 1, 2, 5], growth.NET] = 9, 2, 3, 2
-    one_bin = np.zeros(0, np.float32), np.zeros(10, np.int64)
+    none, offset = np.zeros(0, np.int64), np.zeros(10, np.int64)
+    edges = frozen(none, np.float32), frozen(offset, np.int64)
+    one_bin = UsableFeatures(none, none, none, none, *edges, False)
     nodes.integers[:, growth.BEGIN] = range(9)
     tree = growth.GrownTree.leaf(9)
-    growth.finish(nodes, 9, True, *one_bin, 0, 0, tree)
+    growth.finish(nodes, 9, True, one_bin, 0, 0, tree)
     assert tree.leaves.tolist() == [4, 5, 6, 7, 8]
     assert tree.ends.tolist() == tree.spans[:, 0].tolist() == [6, 3, 4, 7, 8]
     assert tree.feature.tolist() == [0, 1, 2, 5, -1, -1, -1, -1, -1]

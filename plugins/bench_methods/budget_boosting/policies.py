@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.staged.exits import largest_probability
 from bench_models.staged.routing import QueryGroups, below, ranks
 
 from bench_core import Examples, Metric
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.serving.gates import largest_probability
 
 ALL, NONE = 2.0, -1.0
 """Thresholds of probability that every row and no row is below."""

@@ -11,7 +11,7 @@ way. Rows without queries are alone: nothing is known of others. ``ExitRule`` co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +20,8 @@ import numpy as np
 
 from bench_core import Acquired, Bill, Features, Prediction, Queries, StageTree
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
+from bench_core.serving.gates import combined, largest_probability
+from bench_core.serving.program import COMBINE
 from bench_models.staged.model import StagedModel
 from bench_models.staged.routing import QueryGroups, below, kth_best, ranks
 from bench_models.staged.stages import MOST_POINTS
@@ -196,17 +198,6 @@ def describe(scores: FloatArray, groups: QueryGroups) -> Any:
     return inputs
 
 
-def largest_probability(scores: FloatArray) -> FloatArray:
-    """Of the likeliest class, (n,), from log-odds (n, 1) or one score per class (n, K)."""
-    if scores.shape[1] == 1:
-        low: FloatArray = -np.abs(scores)
-        others = np.exp(low[:, 0])
-    else:
-        others = np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1) - 1.0
-    likeliest: FloatArray = 1.0 / (1.0 + others)
-    return likeliest
-
-
 def _among_seen(
     scores: FloatArray, on: BoolArray, groups: QueryGroups, most: FloatArray
 ) -> BoolArray:
@@ -252,8 +243,8 @@ class ExitModel:
     def __post_init__(self) -> None:
         if any(s.gate.kind != "always" for s in self.chain.stages):
             raise ValueError("the stages of a chain with exits must let all rows pass")
-        if len(self.points) >= MOST_POINTS or self.combine not in _COMBINE:
-            raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {list(_COMBINE)}")
+        if len(self.points) >= MOST_POINTS or self.combine not in COMBINE:
+            raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {COMBINE}")
 
     @property
     def reads_order(self) -> bool:
@@ -279,11 +270,10 @@ class ExitModel:
         """One prediction per setting, and the full model's."""
         n, last = len(features), len(self.chain.stages) - 1
         groups = QueryGroups.over(n, features.queries)
-        combine = _COMBINE[self.combine]
         words = Acquired.nothing(self.chain.prices.sensors).bits.shape[1]
         ended, score = ExitState(len(self.points), n, self.chain.outputs, words), np.zeros(0)
         for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
-            score = found if stage == 0 else combine(score, found)
+            score = found if stage == 0 else combined(self.combine, score, found)
             out = ended.on.copy()
             if stage < last:
                 out &= ~self.rule.stays(stage, score, ended, groups)
@@ -351,16 +341,3 @@ def _shown(scores: FloatArray, stage: IntArray, last: int, queries: Queries | No
     if queries is None or not left.any():
         return scores[:, 0]
     return below(scores[:, 0], left, stage, queries)
-
-
-def _and(before: FloatArray, found: FloatArray) -> FloatArray:
-    """The log-odds of p q from those of p and q: 1 / (pq) - 1 = e^-a + e^-b + e^-(a+b)."""
-    odds: FloatArray = -np.logaddexp(np.logaddexp(-before, -found), -before - found)
-    return odds
-
-
-_COMBINE: Mapping[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "last": lambda before, found: found,
-    "min": np.minimum,
-    "and": _and,
-}

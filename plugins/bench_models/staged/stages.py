@@ -85,10 +85,7 @@ def parents(stages: Sequence[Stage]) -> IntArray:
     for k, stage in enumerate(stages):
         for onward in stage.onward:
             if not k < onward < len(stages) or parent[onward] >= 0:
-                raise ValueError(
-                    f"stage {k} cannot lead to stage {onward}: ways lead to later stages, "
-                    "and every stage is entered from one stage only"
-                )
+                raise ValueError(f"stage {k} leads to stage {onward}, an earlier one or twice")
             parent[onward] = k
     lost = np.flatnonzero(parent[1:] < 0) + 1
     if len(lost):
@@ -101,28 +98,25 @@ def check(stages: Sequence[Stage], points: Sequence[Point], trees: int, features
     if not stages:
         raise ValueError("a model needs at least one stage")
     parents(stages)
+    outputs = len(stages[0].bias)
     for k, stage in enumerate(stages):
-        _check_stage(k, stage, len(stages[0].bias), trees, trees + features)
+        entries, into = stage.entries, stage.into
+        inside = (entries >= 0) & (entries < trees + features) if len(entries) else True
+        shapes = {entries.shape, stage.weights.shape, into.shape}
+        if stage.bias.shape != (outputs,) or len(shapes) > 1 or not np.all(inside):
+            raise ValueError(
+                f"stage {k}: entries, weights and bias do not fit {trees} trees, {features} "
+                f"columns and {outputs} outputs"
+            )
+        if not (np.isfinite(stage.weights).all() and np.isfinite(stage.bias).all()):
+            raise ValueError(f"stage {k}: a weight or bias is not finite")
+        if stage.gate.kind != "always" and outputs != 1:
+            raise ValueError(f"stage {k}: a gate needs one output, the model has {outputs}")
     ends = [p.stage for p in points]
     if not 1 <= len(ends) <= MOST_POINTS:
         raise ValueError(f"a path has 1 to {MOST_POINTS} points, got {len(ends)}")
     if sorted(set(ends)) != ends or ends[0] < 0 or ends[-1] != len(stages) - 1:
         raise ValueError(f"points must rise by stage and end with the last, got {ends}")
-
-
-def _check_stage(k: int, stage: Stage, outputs: int, trees: int, entries: int) -> None:
-    if stage.bias.shape != (outputs,) or outputs < 1:
-        raise ValueError(f"stage {k}: bias must be ({outputs},), got {stage.bias.shape}")
-    if stage.weights.shape != stage.entries.shape or stage.into.shape != stage.entries.shape:
-        raise ValueError(f"stage {k}: entries, weights and outputs differ in length")
-    if bool(np.any((stage.entries < 0) | (stage.entries >= entries))):
-        raise ValueError(f"stage {k}: entries must be 0..{entries - 1} ({trees} trees first)")
-    if bool(np.any((stage.into < 0) | (stage.into >= outputs))):
-        raise ValueError(f"stage {k}: outputs must be 0..{outputs - 1}")
-    if not bool(np.all(np.isfinite(stage.weights)) and np.all(np.isfinite(stage.bias))):
-        raise ValueError(f"stage {k}: a weight or bias is not finite")
-    if stage.gate.kind != "always" and outputs != 1:
-        raise ValueError(f"stage {k}: a gate needs one output, the model has {outputs}")
 
 
 def stages_state(stages: Sequence[Stage]) -> dict[str, Any]:

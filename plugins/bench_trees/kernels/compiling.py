@@ -2,8 +2,8 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from numba import njit
@@ -24,13 +24,20 @@ inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 being vectorised."""
 
 
-def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], Any]:
-    """``njit`` for a function that calls kernels of these modules, which call none of others.
+@cache
+def _sources() -> bytes:
+    """A digest of the source of all kernels."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+
+
+def calling(*, borrowing: bool = False) -> Callable[[Any], Any]:
+    """``njit`` for a function that calls kernels of other files.
 
     numba's cache compares the source of the compiled function's file alone; here it compares the
-    sources of these modules as well. ``borrowing``: the function makes no arrays, so those it is
-    given outlast it and their uses need not be counted. For a function of some dozens of arrays
-    that is a quarter of what there is to compile.
+    sources of all kernels. ``borrowing``: the function makes no arrays, so those it is given
+    outlast it and their uses need not be counted. For a function of some dozens of arrays that is a
+    quarter of what there is to compile.
     """
 
     def compiled(function: Any) -> Any:
@@ -38,8 +45,7 @@ def calling(*modules: ModuleType, borrowing: bool = False) -> Callable[[Any], An
         kernel: Any = _njit(cache=True, nogil=True, **how)(function)
         if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
-            sources = [Path(str(module.__file__)).read_bytes() for module in modules]
-            index._source_stamp = index._source_stamp, hashlib.sha256(b"".join(sources)).digest()
+            index._source_stamp = index._source_stamp, _sources()
         return kernel
 
     return compiled

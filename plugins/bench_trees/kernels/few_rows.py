@@ -10,38 +10,44 @@ cache; only words whose features may have the best split get histograms, for ``b
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels import growth, splitting
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.compiling import calling, inner
-from bench_trees.kernels.growth import BEGIN, END, HESSIAN, PACKED, SLOT, Nodes, Sums
-from bench_trees.kernels.splitting import Limits, Owed, Units, _own_term, _terms, best_cuts
+from bench_trees.kernels.growth import BEGIN, END, HESSIAN, PACKED, SLOT, Nodes, Rows
+from bench_trees.kernels.splitting import (
+    Cuts,
+    Owed,
+    Rules,
+    Sums,
+    Units,
+    _own_term,
+    _terms,
+    best_cuts,
+)
 
 LANES = 8  # features of a word
 
 
-@calling(growth, splitting)
+@calling()
 def search(
-    words: UInt64Array,
-    rows: UInt32Array,
-    values: Int64Array,
+    rows: Rows,
     nodes: Nodes,
     pairs: Int64Array,
     groups: Int64Array,
     sums: Sums,
-    limits: Limits,
+    rules: Rules,
     owed: Owed,
-    gain: Float64Array,
-    cut: Int32Array,
-    reached: Float64Array,
+    cuts: Cuts,
 ) -> None:
     """As ``best_cuts``, for all features in the words ``groups``, from the rows of the nodes.
 
-    ``rows`` are in leaf order, their ``values`` (n, channels) by number. Histograms of features
-    that may be split are in the nodes' slots afterwards; other slots and features are undefined.
+    Histograms of features that may be split are in the nodes' slots afterwards.
     """
-    channels = values.shape[1]
+    channels, gain = sums.hist.shape[1], cuts.gain
     counted = np.zeros((channels, 256 * LANES), np.int64)
-    below, lost = np.zeros((channels, 257 * LANES), np.int64), np.zeros((channels, LANES), np.int64)
+    below, lost = (
+        np.zeros((channels, 257 * LANES), np.int64),
+        np.zeros((channels, LANES), np.int64),
+    )
     one = np.full((1, 7), -1)  # a node, as ``best_cuts`` reads it
     units = Units(sums.count_bits, sums.units[0], sums.units[1])
     mask = (np.int64(1) << sums.count_bits) - 1
@@ -58,9 +64,9 @@ def search(
                 gain[i, j] = -np.inf
                 charge = owed.coupled[j] + owed.split[j] * count  # eq. 13
                 lowest = min(lowest, charge + owed.lazy[i, j] if len(owed.lazy) else charge)
-            if count < 2 * limits.min_rows:
+            if count < 2 * rules.min_rows:
                 continue
-            _count(words[g], rows[node[BEGIN] : node[END]], values, counted)
+            _count(rows.words[g], rows.order[node[BEGIN] : node[END]], rows.values, counted)
             missing = False
             for k in range(len(features)):
                 for channel in range(channels):
@@ -68,14 +74,14 @@ def search(
                 missing |= lost[0, k] != 0
             total = (node[PACKED] >> units.count_bits) * units.gradient
             weight = float(count) if channels == 1 else node[HESSIAN] * units.hessian
-            least = _terms(reached[i], lowest, _own_term(total, weight, limits.l2))
+            least = _terms(cuts.reached[i], lowest, _own_term(total, weight, rules.l2))
             above = least == 0
             for side in range(2 if missing else 1):  # NaN right, then NaN left
                 if not above:
                     for channel in range(channels):
                         _cumulate(counted[channel], side * lost[channel], bins, below[channel])
                     whole = total, weight, count
-                    above = _may_exceed(below, bins, whole, units, limits, least)
+                    above = _may_exceed(below, bins, whole, units, rules, least)
             if above:
                 for k in range(len(features)):
                     for channel in range(channels):
@@ -84,18 +90,7 @@ def search(
                                 channel, LANES * b + k
                             ]
                 one[0, 2], one[0, 5] = node[SLOT], i
-                best_cuts(
-                    sums.hist,
-                    one,
-                    features,
-                    sums.first,
-                    units,
-                    limits,
-                    owed,
-                    gain,
-                    cut,
-                    reached,
-                )
+                best_cuts(sums, one, features, rules, owed, cuts)
             for channel in range(channels):
                 own = counted[channel]
                 for b in range(LANES * bins):
@@ -130,15 +125,15 @@ def _may_exceed(
     bins: int,
     node: tuple[float, float, int],
     units: Units,
-    limits: Limits,
+    rules: Rules,
     least: float,
 ) -> bool:
     """As ``splitting._exceeds``, at any cut of eight features that leaves enough rows on both
     sides."""
     V, W, plain = below[0], below[-1], len(below) == 1
     g, h, rows = node
-    mask, l2 = (np.int64(1) << units.count_bits) - 1, limits.l2
-    fewest, most = limits.min_rows, rows - limits.min_rows
+    mask, l2 = (np.int64(1) << units.count_bits) - 1, rules.l2
+    fewest, most = rules.min_rows, rows - rules.min_rows
     above = 0
     for i in range(np.uint64(LANES), np.uint64(LANES * bins)):
         n = V[i] & mask

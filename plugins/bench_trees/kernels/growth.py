@@ -17,8 +17,9 @@ from bench_trees.arrays import (
     BoolArray,
     Float32Array,
     Float64Array,
-    Int32Array,
     Int64Array,
+    UInt32Array,
+    UInt64Array,
 )
 from bench_trees.kernels.compiling import calling, inner
 from bench_trees.kernels.partition import (
@@ -32,7 +33,9 @@ from bench_trees.kernels.partition import (
     NODE,
     SCORABLE,
 )
+from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums
 
+NODES, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
 SLOT = 6  # of its histogram
@@ -52,55 +55,64 @@ class Nodes(NamedTuple):
     scores: Float64Array  # (m, 2)
 
 
-class Rules(NamedTuple):
-    """The settings that decide on splits."""
+class Rows(NamedTuple):
+    """Codes and gradients, and the rows in leaf order."""
 
-    max_depth: int  # -1: no limit
-    min_rows: int
-    l2: float
-    level: bool  # level by level, left to right; else the highest net gain first
-    every: bool  # all leaves that are worth it at once
-    above_floor: bool  # raw gains must be above rounding
-    always: bool  # net gains may be negative
+    words: UInt64Array
+    order: UInt32Array
+    spare: UInt32Array
+    values: Int64Array  # (n, channels), of ``FixedPoint``
+    in_order: Int64Array  # the same of smaller children, in leaf order
+    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
+
+
+class UsableFeatures(NamedTuple):
+    """Features with more than one value, which may be split, and the words that hold them."""
+
+    groups: Int64Array  # of the words
+    begins: Int64Array  # where the features of each word begin, and their end
+    features: Int64Array
+    bins: Int64Array  # (d,) for numbers
+    edges: Float32Array  # of all features, those of feature j from offset[j] on
+    offset: Int64Array
+    few_rows: bool  # leaves are searched row by row, and keep no histograms
+
+
+class Growing(NamedTuple):
+    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
+
+    state: (
+        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
+        # trees that are done, and their nodes; whether the splits are paid
+    )
+    sizes: Int64Array  # (trees,) nodes of each that is done
+    nodes: Nodes
+    cuts: Cuts
+    moves: Int64Array  # (m, MOVE)
+    work: Int64Array  # (m, 7), pairs that wait to be scored
+    root: Int64Array  # (1, 7), what is counted to score the root
+    steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
+    values: Float64Array  # (m,) of leaves
 
 
 @inner
-def _choose(
-    nodes: Nodes,
-    count: int,
-    gain: Float64Array,
-    cut: Int32Array,
-    coupled: Float64Array,
-    lazy: Float64Array,
-    split: Float64Array,
-    features: Int64Array,
-    bins: Int64Array,
-    rules: Rules,
-    moves: Int64Array,
-) -> int:
-    """Fill ``moves`` with the next splits of ``count`` nodes and return their number; -1 where the
-    next leaf in order has no gains yet.
-
-    ``gain`` and ``cut`` (m, d) are those of the nodes, at ``features`` that may be split. A split
-    of node i on feature j is charged coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d)
-    where nothing is lazy. ``bins`` (d,): for numbers.
-    """
-    table, scores = nodes.integers, nodes.scores
-    nothing = np.empty(0)
+def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> int:
+    """Fill ``moves`` with the next splits and return their number; -1 where the next leaf in order
+    has no gains yet."""
+    (table, scores), moves = tree.nodes, tree.moves
     chosen = int(np.int64(-1))  # no literal, for which ``_write`` would be compiled once more
     found = 0
-    for i in range(count):
+    for i in range(tree.state[NODES]):
         node = table[i]
         if node[LEFT] >= 0 or not _may_split(node, rules):
             continue
         if node[STATE] == SCORED:
-            owed = lazy[i] if len(lazy) else nothing
-            _settle(node, scores[i], gain[i], coupled, owed, split, features, rules)
+            _settle(tree, i, owed, usable.features, rules)
         if node[STATE] == SETTLED and scores[i, NET] == -np.inf:
             continue
         if rules.every:
             if node[STATE] == SETTLED:
-                _write(table, i, cut, bins, rules, moves[found])
+                _write(tree, i, usable.bins, rules, moves[found])
                 found += 1
         elif chosen < 0:
             chosen = i
@@ -114,7 +126,7 @@ def _choose(
         return found
     if table[chosen, STATE] == NEW:
         return -1
-    _write(table, chosen, cut, bins, rules, moves[0])
+    _write(tree, chosen, usable.bins, rules, moves[0])
     return 1
 
 
@@ -125,25 +137,18 @@ def _may_split(node: Int64Array, rules: Rules) -> bool:
 
 
 @inner
-def _settle(
-    node: Int64Array,
-    scores: Float64Array,
-    gain: Float64Array,
-    coupled: Float64Array,
-    lazy: Float64Array,
-    split: Float64Array,
-    features: Int64Array,
-    rules: Rules,
-) -> None:
+def _settle(tree: Growing, i: int, owed: Owed, features: Int64Array, rules: Rules) -> None:
     """The node's highest net gain that may be taken and its lowest feature."""
+    node, scores, gain = tree.nodes.integers[i], tree.nodes.scores[i], tree.cuts.gain[i]
+    coupled, lazy, split = owed
     best, feature = -np.inf, 0
     for j in features:
         if rules.above_floor and gain[j] <= scores[FLOOR]:
             continue
-        owed = coupled[j]
+        charge = coupled[j]
         if len(lazy):
-            owed += lazy[j]
-        net = gain[j] - (owed + split[j] * node[COUNT])  # eq. 12 less eq. 13
+            charge += lazy[i, j]
+        net = gain[j] - (charge + split[j] * node[COUNT])  # eq. 12 less eq. 13
         if net > best:
             best, feature = net, j
     scores[NET] = best if rules.always or best > 0 else -np.inf
@@ -152,51 +157,37 @@ def _settle(
 
 
 @inner
-def _write(
-    table: Int64Array, i: int, cut: Int32Array, bins: Int64Array, rules: Rules, move: Int64Array
-) -> None:
-    node = table[i]
+def _write(tree: Growing, i: int, bins: Int64Array, rules: Rules, move: Int64Array) -> None:
+    """The split of a leaf as a move of its rows."""
+    node = tree.nodes.integers[i]
     feature = node[FEATURE]
-    node[CUT] = cut[i, feature]
+    node[CUT] = tree.cuts.cut[i, feature]
     move[NODE], move[FIRST_ROW], move[LAST_ROW] = i, node[BEGIN], node[END]
     move[COLUMN], move[MISSING] = feature, bins[feature]
     move[CODE], move[MISSING_LEFT] = node[CUT] // 2, node[CUT] % 2
     move[SCORABLE] = node[DEPTH] + 1 != rules.max_depth
 
 
-class Sums(NamedTuple):
-    """Histograms, where each feature's bins begin, and how to read them (``fixed_point``)."""
-
-    hist: Int64Array  # (slots, channels, bins)
-    first: Int64Array
-    count_bits: int
-    units: Float64Array  # (2,) of gradients and hessians
-
-
 @inner
-def _attach(
-    moves: Int64Array,
-    nodes: Nodes,
-    count: int,
-    slots: int,
-    sums: Sums,
-    rules: Rules,
-    work: Int64Array,
-) -> int:
-    """Give the nodes of ``moves`` their children, numbers ``count`` and up; write the pairs of
-    which one may be split, with slots from ``slots`` on, to ``work``, and return their number.
+def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
+    """Give divided nodes their children; pairs of which one may be split wait to be scored.
 
     A row of ``work`` is as ``accumulate`` and ``best_cuts`` read it.
     """
-    table = nodes.integers
-    pairs = 0
-    for m in range(len(moves)):
-        move = moves[m]
+    state, nodes, table = tree.state, tree.nodes, tree.nodes.integers
+    for m in range(state[FOUND]):
+        move = tree.moves[m]
         parent = table[move[NODE]]
-        left, right = count + 2 * m, count + 2 * m + 1
+        left, right = state[NODES], state[NODES] + 1
+        state[NODES] += 2
         a, b = table[left], table[right]
         parent[LEFT], parent[RIGHT] = left, right
-        a[BEGIN], a[END], b[BEGIN], b[END] = parent[BEGIN], move[MIDDLE], move[MIDDLE], parent[END]
+        a[BEGIN], a[END], b[BEGIN], b[END] = (
+            parent[BEGIN],
+            move[MIDDLE],
+            move[MIDDLE],
+            parent[END],
+        )
         begin, missing = sums.first[move[COLUMN]], sums.first[move[COLUMN] + 1] - 1
         for channel in range(sums.hist.shape[1]):
             bins = sums.hist[parent[SLOT], channel]
@@ -211,12 +202,13 @@ def _attach(
             small, large = right, left
         table[small, SLOT], table[large, SLOT] = -1, parent[SLOT]
         if _may_split(a, rules) or _may_split(b, rules):
-            table[small, SLOT] = slots + pairs
-            work[pairs, 0], work[pairs, 1] = table[small, BEGIN], table[small, END]
-            work[pairs, 2], work[pairs, 3] = table[small, SLOT], parent[SLOT]
-            work[pairs, 4], work[pairs, 5], work[pairs, 6] = 1, small, large
-            pairs += 1
-    return pairs
+            table[small, SLOT] = state[SLOTS]
+            work = tree.work[state[WAITING]]
+            work[0], work[1] = table[small, BEGIN], table[small, END]
+            work[2], work[3] = table[small, SLOT], parent[SLOT]
+            work[4], work[5], work[6] = 1, small, large
+            state[SLOTS] += 1
+            state[WAITING] += 1
 
 
 @inner
@@ -310,7 +302,7 @@ def _carry(
             if table[small, SLOT] == table[i, SLOT]:
                 small, source = source, small
             if steps[small] != steps[source]:
-                moved[ranges, 0], moved[ranges, 1] = table[small, BEGIN], table[small, END]
+                moved[ranges, 0], moved[ranges, 1] = (table[small, BEGIN], table[small, END])
                 moved[ranges, 2] = steps[source] - steps[small]
                 ranges += 1
         if source >= 0 and steps[source] != 0:
@@ -324,16 +316,15 @@ def finish(
     nodes: Nodes,
     count: int,
     best_first: bool,
-    edges: Float32Array,
-    offset: Int64Array,
+    usable: UsableFeatures,
     first: int,
     leaf: int,
     out: GrownTree,
 ) -> None:
     """The tree of ``count`` nodes, but for its values, from node ``first`` and leaf ``leaf`` of
-    ``out`` on. With ``best_first`` nodes are numbered as
-    they appear when the open node of highest net gain, on ties the one that appeared first, is
-    always split next."""
+    ``out`` on. With ``best_first`` nodes are numbered as they appear when the open node of highest
+    net gain, on ties the one that appeared first, is always split next."""
+    edges, offset = usable.edges, usable.offset
     table = nodes.integers[:count]
     order = np.empty(count, np.int64)
     for i in range(count):

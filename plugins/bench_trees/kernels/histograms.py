@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels import intrinsics
 from bench_trees.kernels.compiling import calling, inner
 from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 
@@ -36,7 +35,7 @@ STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equa
 SCRATCH = 16 * STRIDE + 4 * BOTH  # numbers that ``accumulate`` works with
 
 
-@calling(intrinsics)
+@calling()
 def accumulate(
     words: UInt64Array,
     rows: UInt32Array,
@@ -265,7 +264,7 @@ def _add_pairs(c: int, values: Int64Array, i: int, mask: int, table: Int64Array)
         add_pair(table, np.uint64(2 * STRIDE * k) + _twice(c, 8 * k, mask), v, h)
 
 
-@calling(intrinsics)
+@calling()
 def add_counts(
     hist: Int64Array,
     counted: Int64Array,

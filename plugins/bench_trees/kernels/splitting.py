@@ -16,20 +16,37 @@ from bench_trees.arrays import Float64Array, Int32Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_dividing
 
 
+class Sums(NamedTuple):
+    """Histograms, where each feature's bins begin, and how to read them (``fixed_point``).
+
+    Feature j has its bins at first[j]:first[j + 1], the last of them for NaN.
+    """
+
+    hist: Int64Array  # (slots, channels, bins)
+    first: Int64Array  # (d + 1,)
+    count_bits: int
+    units: Float64Array  # (2,) of gradients and hessians
+
+
 class Units(NamedTuple):
-    """Units of the sums of a histogram (``fixed_point``)."""
+    """Units of the sums of a histogram, as numbers."""
 
     count_bits: int
     gradient: float
     hessian: float
 
 
-class Limits(NamedTuple):
-    """``l2`` on top of every denominator; the least rows and hessian that a child may have."""
+class Rules(NamedTuple):
+    """The settings that decide on splits."""
 
-    l2: float
-    min_rows: int
+    max_depth: int  # -1: no limit
+    min_rows: int  # that a child has at least
     min_hessian: float
+    l2: float  # on top of every denominator
+    level: bool  # level by level, left to right; else the highest net gain first
+    every: bool  # all leaves that are worth it at once
+    above_floor: bool  # raw gains must be above rounding
+    always: bool  # net gains may be negative
 
 
 class Owed(NamedTuple):
@@ -41,35 +58,32 @@ class Owed(NamedTuple):
     split: Float64Array
 
 
+class Cuts(NamedTuple):
+    """The best cut of every feature at m nodes."""
+
+    gain: Float64Array  # (m, d) raw, -inf where no split is allowed
+    cut: Int32Array  # (m, d) 2 * bin + (1 if NaN goes left)
+    reached: Float64Array  # (m,) the highest net gain so far, at first -inf
+
+
 TAKEN = 1e-11  # a raw gain above this share of the node's own score is no rounding
 
 
 @calling()
 def best_cuts(
-    hist: Int64Array,
-    pairs: Int64Array,
-    features: Int64Array,
-    first: Int64Array,
-    units: Units,
-    limits: Limits,
-    owed: Owed,
-    gain: Float64Array,
-    cut: Int32Array,
-    reached: Float64Array,
+    sums: Sums, pairs: Int64Array, features: Int64Array, rules: Rules, owed: Owed, cuts: Cuts
 ) -> None:
     """Raw gain and cut per node and feature.
 
     A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
-    numbers in 5 and 6, -1 for none. Answers go to ``gain[node, j]`` (-inf where no split is
-    allowed) and ``cut[node, j]`` = 2 * bin + (1 if NaN goes left). Feature j has its bins at
-    first[j]:first[j+1], the last of them for NaN. A gain may be -inf where, less what is ``owed``,
-    it is lower than that of another feature: it cannot be chosen while it owes as much. The
-    highest such net gain so far is ``reached[node]``, at first -inf, also by other threads, which
-    search other features: which value of theirs is seen changes only how much is left out.
+    numbers in 5 and 6, -1 for none. A gain may be -inf where, less what is ``owed``, it is lower
+    than that of another feature: it cannot be chosen while it owes as much.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
+    hist, first, (gain, cut, reached) = sums.hist, sums.first, cuts
+    units = Units(sums.count_bits, sums.units[0], sums.units[1])
     plain = hist.shape[1] == 1  # a row's hessian is its multiplicity
     mask = (np.int64(1) << units.count_bits) - 1
     coupled, lazy, split = owed
@@ -82,51 +96,48 @@ def best_cuts(
             if len(features):
                 one = slice(first[features[0]], first[features[0] + 1])
                 whole = hist[slot, 0, one].sum()  # every feature's bins have all rows
-                if (whole & mask) < 2 * limits.min_rows:
+                if (whole & mask) < 2 * rules.min_rows:
                     for j in features:
                         gain[node, j] = -np.inf
                     continue
                 g = (whole >> units.count_bits) * units.gradient
                 h = float(whole & mask) if plain else hist[slot, 1, one].sum() * units.hessian
-                parent = _own_term(g, h, limits.l2)
+                parent = _own_term(g, h, rules.l2)
             # a view of each feature's bins would take longer than most features do
             bins, hessians = hist[slot, 0], hist[slot, -1]
             for j in features:
                 gain[node, j] = -np.inf
                 begin, end = first[j], first[j + 1]
                 packed, hessian = bins[begin:end], hessians[begin:end]
-                low, cuts = _cumulate(packed, hessian, plain, limits.min_rows, mask, V, W)
-                if cuts == 0:
+                low, many = _cumulate(packed, hessian, plain, rules.min_rows, mask, V, W)
+                if many == 0:
                     continue
                 lost = bins[end - 1]
                 charge = coupled[j]
                 if len(lazy):
                     charge += lazy[node, j]
-                charge += split[j] * (V[low + cuts] & mask)  # eq. 13
+                charge += split[j] * (V[low + many] & mask)  # eq. 13
                 least = _terms(reached[node], charge, parent)
                 above = least == 0
                 for side in range(1 if lost == 0 else 2):
-                    cut_range = low, low + cuts
-                    moved_sums = side * lost, side * hessians[end - 1]
-                    above = above or _exceeds(
-                        V, W, cut_range, plain, moved_sums, units, limits.l2, least
-                    )
+                    span, moved_sums = ((low, low + many), (side * lost, side * hessians[end - 1]))
+                    above = above or _exceeds(V, W, span, plain, moved_sums, units, rules.l2, least)
                 if not above:
                     continue
-                sums, weights = V[low : low + cuts + 1], W[low : low + cuts + 1]
-                for k in range(cuts + 1):
-                    G[k] = (sums[k] >> units.count_bits) * units.gradient
-                    N[k] = sums[k] & mask
+                packed_sums, weights = V[low : low + many + 1], W[low : low + many + 1]
+                for k in range(many + 1):
+                    G[k] = (packed_sums[k] >> units.count_bits) * units.gradient
+                    N[k] = packed_sums[k] & mask
                     H[k] = N[k] if plain else weights[k] * units.hessian
                 missing_rows = float(lost & mask)
                 missing_g = (lost >> units.count_bits) * units.gradient
                 missing_h = missing_rows if plain else hessian[-1] * units.hessian
-                total = G[cuts], H[cuts], N[cuts]
+                total = G[many], H[many], N[many]
                 best, where, rows = -np.inf, -1, 0.0
                 for side in range(2 if missing_rows > 0 else 1):  # NaN right, then NaN left
                     moved = side * missing_g, side * missing_h, side * missing_rows
-                    _raw_gains(G, H, N, cuts, total, moved, limits, score)
-                    top = _highest(score, cuts)
+                    _raw_gains(G, H, N, many, total, moved, rules, score)
+                    top = _highest(score, many)
                     if top < best or top == -np.inf:
                         continue
                     k = 0
@@ -257,14 +268,14 @@ def _raw_gains(
     bins: int,
     node: tuple[float, float, float],
     moved: tuple[float, float, float],
-    limits: Limits,
+    rules: Rules,
     out: Float64Array,
 ) -> None:
     """Raw gain of the cut behind every bin, -inf where a child would be too small.
 
     ``moved``: gradient, hessian and rows of the missing, if they go left, else zeros.
     """
-    l2, min_rows, min_hessian = limits
+    l2, min_rows, min_hessian = rules.l2, rules.min_rows, rules.min_hessian
     g, h, n = node
     parent = g * g / (h + l2) if h + l2 > 0 else 0.0
     for b in range(bins):

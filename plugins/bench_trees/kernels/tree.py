@@ -11,24 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_trees.arrays import (
-    Float32Array,
-    Float64Array,
-    Int32Array,
-    Int64Array,
-    UInt32Array,
-    UInt64Array,
-)
-from bench_trees.kernels import (
-    few_rows,
-    gradients,
-    growth,
-    histograms,
-    intrinsics,
-    partition,
-    splitting,
-)
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.compiling import calling
+from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -38,19 +23,27 @@ from bench_trees.kernels.gradients import (
     _sum_of_sizes,
     _write_integers,
 )
-from bench_trees.kernels.growth import COUNT as MULTIPLICITY
 from bench_trees.kernels.growth import (
+    BEGIN,
+    COUNT,
     END,
+    FOUND,
     HESSIAN,
+    NODES,
     PACKED,
+    PAID,
     SCORED,
     SLOT,
+    SLOTS,
     STATE,
+    TREES,
+    WAITING,
+    WRITTEN,
+    Growing,
     GrownTree,
-    Nodes,
-    Rules,
-    Sums,
-    _attach,
+    Rows,
+    UsableFeatures,
+    _add_children,
     _begin_node,
     _carry,
     _choose,
@@ -60,56 +53,13 @@ from bench_trees.kernels.growth import (
 from bench_trees.kernels.histograms import accumulate, add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
-from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
+from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
-COUNT, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.state``
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
-
-
-class Growing(NamedTuple):
-    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
-
-    state: (
-        Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
-        # trees that are done, and their nodes; whether the splits are paid
-    )
-    sizes: Int64Array  # (trees,) nodes of each that is done
-    nodes: Nodes
-    gain: Float64Array  # (m, d), as ``best_cuts`` leaves them
-    cut: Int32Array
-    reached: Float64Array  # (m,), as ``best_cuts`` uses it
-    moves: Int64Array  # (m, MOVE)
-    work: Int64Array  # (m, 7), pairs that wait to be scored
-    root: Int64Array  # (1, 7), what is counted to score the root
-    steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
-    values: Float64Array  # (m,) of leaves
-
-
-class Rows(NamedTuple):
-    """Codes and gradients, and the rows in leaf order."""
-
-    words: UInt64Array
-    rows: UInt32Array
-    spare: UInt32Array
-    values: Int64Array  # (n, channels), of ``FixedPoint``
-    in_order: Int64Array  # the same of smaller children, in leaf order
-    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
-
-
-class UsableFeatures(NamedTuple):
-    """Features with more than one value, which may be split, and the words that hold them."""
-
-    groups: Int64Array  # of the words
-    begins: Int64Array  # where the features of each word begin, and their end
-    features: Int64Array
-    bins: Int64Array  # (d,) for numbers
-    edges: Float32Array  # of all features, those of feature j from offset[j] on
-    offset: Int64Array
-    few_rows: bool  # leaves are searched row by row, and keep no histograms
 
 
 class Carried(NamedTuple):
@@ -137,8 +87,8 @@ class Buffers(NamedTuple):
     rows: Rows
     usable: UsableFeatures
     sums: Sums
+    rules: Rules
     owed: Owed
-    limits: Limits
     carried: Carried
     newton: Newton
     out: GrownTree
@@ -161,10 +111,8 @@ class Extent(NamedTuple):
     cells: int  # that are counted for a level at most; more are scored outside
 
 
-@calling(few_rows, gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
-def grow(
-    buffers: Buffers, rules: Rules, extent: Extent, descent: Descent, scratch: Int64Array
-) -> int:
+@calling(borrowing=True)
+def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array) -> int:
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
     something outside. They are written to ``out`` one behind the other. With squared loss a root
     that is not split ends them; with others it is a tree, and each is that of the next output.
@@ -174,16 +122,16 @@ def grow(
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
     ``scratch``: as ``accumulate`` uses it.
     """
-    tree, usable, sums = buffers.tree, buffers.usable, buffers.sums
-    owed, carried, out = buffers.owed, buffers.carried, buffers.out
+    tree, rows, usable, sums = buffers.tree, buffers.rows, buffers.usable, buffers.sums
+    rules, owed, carried, out = buffers.rules, buffers.owed, buffers.carried, buffers.out
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
-        if state[COUNT] == 0 and not _begin(buffers, rules):
+        if state[NODES] == 0 and not _begin(buffers):
             return DIVERGED
         found = 0
         if state[PAID] != 0:
             found = state[FOUND]
-        elif state[COUNT] < 2 * extent.leaves - 1:
+        elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 if _cells(buffers) > extent.cells:
                     return SCORE
@@ -195,57 +143,48 @@ def grow(
                         if work[i, column] >= 0:
                             nodes.integers[work[i, column], STATE] = SCORED
                 state[WAITING], state[FOUND] = 0, 0
-            found = _choose(
-                nodes,
-                state[COUNT],
-                tree.gain,
-                tree.cut,
-                owed.coupled,
-                owed.lazy,
-                owed.split,
-                usable.features,
-                usable.bins,
-                rules,
-                tree.moves,
-            )
+            found = _choose(tree, owed, usable, rules)
         state[FOUND] = found
         if found > 0:
             moves = tree.moves[:found]
             charged, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
-            if state[COUNT] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
+            if state[NODES] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
                 return ROOM
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
-            _divide(buffers.rows, moves)
+            for move in moves:
+                _partition(rows.words, move, rows.order, rows.spare)
+                if move[SCORABLE]:
+                    _gather(move, rows.order, rows.values, rows.in_order)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
         elif found == 0:
-            if state[COUNT] == 1 and len(squares) > 0:
+            if state[NODES] == 1 and len(squares) > 0:
                 return DONE
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
-            finish(nodes, state[COUNT], rules.every, usable.edges, usable.offset, first, leaf, out)
-            tree.sizes[state[TREES]] = state[COUNT]
+            finish(nodes, state[NODES], rules.every, usable, first, leaf, out)
+            tree.sizes[state[TREES]] = state[NODES]
             if len(squares) > 0:
                 _descend(buffers, first, leaf, descent)
                 words = CODES_PER_WORD * len(usable.groups)
-                cells = (len(buffers.rows.rows) - carried.state[MOVED]) * words
+                cells = (len(rows.order) - carried.state[MOVED]) * words
                 known = carried.state[COUNTED] * sums.hist.shape[2] < cells
                 carried.state[KNOWN] = known and not usable.few_rows
-            elif state[COUNT] > 1:
+            elif state[NODES] > 1:
                 _step_by_sums(buffers, first, leaf, descent.learning_rate)
             state[TREES] += 1
-            state[WRITTEN] += state[COUNT]
+            state[WRITTEN] += state[NODES]
             if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
                 return DONE
-            state[COUNT] = 0
+            state[NODES] = 0
             if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
                 state[FOUND] = 0
                 return ROOM
 
 
-@calling(few_rows, gradients, growth, histograms, intrinsics, partition, splitting, borrowing=True)
+@calling(borrowing=True)
 def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
     tree, rows, usable, carried = buffers.tree, buffers.rows, buffers.usable, buffers.carried
@@ -256,24 +195,12 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     for i in range(len(work)):
         for column in range(5, 7):
             if work[i, column] >= 0:
-                tree.reached[work[i, column]] = -np.inf
+                tree.cuts.reached[work[i, column]] = -np.inf
     if usable.few_rows:
-        few_rows.search(
-            rows.words,
-            rows.rows,
-            rows.values,
-            tree.nodes,
-            work,
-            usable.groups[start:stop],
-            sums,
-            buffers.limits,
-            buffers.owed,
-            tree.gain,
-            tree.cut,
-            tree.reached,
-        )
+        groups, cuts = usable.groups[start:stop], tree.cuts
+        search(rows, tree.nodes, work, groups, sums, buffers.rules, buffers.owed, cuts)
         return
-    order, values, pairs = rows.rows, rows.in_order, work
+    order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, 3] < 0
     if is_root:
         pairs = tree.root
@@ -288,19 +215,7 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    units = Units(sums.count_bits, sums.units[0], sums.units[1])
-    best_cuts(
-        hist,
-        work,
-        features,
-        first,
-        units,
-        buffers.limits,
-        buffers.owed,
-        tree.gain,
-        tree.cut,
-        tree.reached,
-    )
+    best_cuts(sums, work, features, buffers.rules, buffers.owed, tree.cuts)
 
 
 @njit(inline="always")
@@ -317,10 +232,10 @@ def _cells(buffers: Buffers) -> int:
 
 
 @njit(inline="always")
-def _begin(buffers: Buffers, rules: Rules) -> bool:
+def _begin(buffers: Buffers) -> bool:
     """Begin a tree: a root that waits for its gains. False if its gradients are not finite."""
     tree, sums, newton, rows = buffers.tree, buffers.sums, buffers.newton, buffers.rows
-    state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.rows)
+    state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.order)
     carried, channels = buffers.carried.state, sums.hist.shape[1]
     if len(newton.gradient) > 0:
         gradient, hessian = _slopes(buffers)
@@ -336,7 +251,7 @@ def _begin(buffers: Buffers, rules: Rules) -> bool:
         h += sums_of_rows[1]
     slot = ROOT + 1 if channels == 1 else ROOT
     root[PACKED], root[HESSIAN] = g, h if channels > 1 else 0
-    root[growth.BEGIN], root[END], root[SLOT] = 0, n, slot
+    root[BEGIN], root[END], root[SLOT] = 0, n, slot
     work[0], work[1], work[2], work[3] = 0, n, slot, -1
     work[4], work[5], work[6] = 0, 0, -1
     # either all rows, in order, are counted to ROOT, or what some have too much is taken off it
@@ -346,16 +261,16 @@ def _begin(buffers: Buffers, rules: Rules) -> bool:
     if carried[KNOWN]:
         tree.root[0, 1], tree.root[0, 2], tree.root[0, 3] = carried[MOVED], slot, ROOT
         tree.root[0, 4] = 1  # rows with gaps
-    state[COUNT], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
+    state[NODES], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
     zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-    _begin_node(tree.nodes, zero, zero, sums, rules)
+    _begin_node(tree.nodes, zero, zero, sums, buffers.rules)
     return True
 
 
 @njit(inline="always")
 def _slopes(buffers: Buffers) -> tuple[Float64Array, Float64Array]:
     """Gradients (n,) of the output whose tree grows, and hessians (n,) or (0,)."""
-    newton, n = buffers.newton, len(buffers.rows.rows)
+    newton, n = buffers.newton, len(buffers.rows.order)
     at = buffers.tree.state[TREES] * n
     second = max(0, min(at, len(newton.hessian) - n))
     return newton.gradient[at : at + n], newton.hessian[second : second + n]
@@ -366,7 +281,7 @@ def _begin_rows(buffers: Buffers, begin: int, end: int) -> tuple[int, int]:
     """Rows begin:end of a new root in order, with their gradients and hessians as integers, and
     the sums of these."""
     rows, sums = buffers.rows, buffers.sums
-    own, order = rows.values[begin:end], rows.rows
+    own, order = rows.values[begin:end], rows.order
     if len(buffers.newton.gradient) > 0:
         slopes, copies = _slopes(buffers), rows.copies[begin:end]
         # no literals, for which it would be compiled once more
@@ -386,15 +301,6 @@ def _begin_rows(buffers: Buffers, begin: int, end: int) -> tuple[int, int]:
 
 
 @njit(inline="always")
-def _divide(rows: Rows, moves: Int64Array) -> None:
-    """The rows of splits to those of their children."""
-    for move in moves:
-        _partition(rows.words, move, rows.rows, rows.spare)
-        if move[SCORABLE]:
-            _gather(move, rows.rows, rows.values, rows.in_order)
-
-
-@njit(inline="always")
 def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
     """True if a split is to be paid; and the slots that children may need."""
     charged, slots = lazy, 0
@@ -405,38 +311,27 @@ def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool
 
 
 @njit(inline="always")
-def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
-    """Give divided nodes their children, which wait to be scored where they may be split."""
-    state = tree.state
-    moves, work = tree.moves[: state[FOUND]], tree.work[state[WAITING] :]
-    pairs = _attach(moves, tree.nodes, state[COUNT], state[SLOTS], sums, rules, work)
-    state[COUNT] += 2 * len(moves)
-    state[SLOTS] += pairs
-    state[WAITING] += pairs
-
-
-@njit(inline="always")
 def _descend(buffers: Buffers, first: int, leaf: int, how: Descent) -> None:
     """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
     note by what the next tree's root differs."""
     tree, rows, sums = buffers.tree, buffers.rows, buffers.sums
     out, carried = buffers.out, buffers.carried
-    nodes, count, bits = tree.nodes, tree.state[COUNT], sums.count_bits
+    nodes, count, bits = tree.nodes, tree.state[NODES], sums.count_bits
     ends = out.ends[leaf : leaf + (count + 1) // 2]
     steps = tree.steps[: len(ends)]
-    change = _value_leaves(nodes, ends, how.learning_rate, buffers.limits.l2, bits, steps)
+    change = _value_leaves(nodes, ends, how.learning_rate, buffers.rules.l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
     moved = tree.work[:, :3]  # room, as nothing waits
     slots, ranges = _carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
-    total = _collect(moved, rows.rows, rows.copies, bits, rows.spare, rows.in_order)
+    total = _collect(moved, rows.order, rows.copies, bits, rows.spare, rows.in_order)
     carried.state[COUNTED], carried.state[MOVED] = slots, total
     for k in range(len(steps)):
         steps[k] <<= bits
     spans = out.spans[leaf : leaf + len(ends)]
-    _add_steps(rows.values, rows.rows, spans, steps, rows.copies)
+    _add_steps(rows.values, rows.order, spans, steps, rows.copies)
 
 
 @njit(inline="always")
@@ -444,16 +339,16 @@ def _step_by_sums(buffers: Buffers, first: int, leaf: int, learning_rate: float)
     """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
     hessians, times the learning rate, and add them to the scores."""
     tree, out, copies = buffers.tree, buffers.out, buffers.rows.copies
-    rows, n, count = buffers.rows.rows, len(buffers.rows.rows), (tree.state[COUNT] + 1) // 2
+    rows, n, count = (buffers.rows.order, len(buffers.rows.order), (tree.state[NODES] + 1) // 2)
     gradient, hessian = _slopes(buffers)
     spans = out.spans[leaf : leaf + count]
     for k in range(count):
         own = rows[spans[k, 0] : spans[k, 1]]
-        below = buffers.limits.l2
+        below = buffers.rules.l2
         if len(hessian) > 0:
             below += _sum(hessian, copies, own)
         else:
-            below += float(tree.nodes.integers[out.ends[leaf + k], MULTIPLICITY])
+            below += float(tree.nodes.integers[out.ends[leaf + k], COUNT])
         total = _sum(gradient, copies, own)
         value = learning_rate * (-total / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value

@@ -61,8 +61,8 @@ def test_debug_shows_the_traceback(shell: Run) -> None:
 def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
     bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench_core.cli.list.deliver", None)
-    ended = bench("list", "learners", "-p", "mine")
+    monkeypatch.setattr("bench_core.cli.catalog.deliver", None)
+    ended = bench("list", "learners")
     assert ended.status == 3
     assert "internal error (TypeError: 'NoneType' object is not callable)" in ended.err
     assert "Please report it; rerun with --debug" in ended.err

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench_trees.kernels.splitting import Limits, Owed, Units, best_cuts
+from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums, best_cuts
 
 BITS = 10
 
@@ -29,16 +29,17 @@ def charged(rng: np.random.Generator, size: float) -> Owed:
 
 
 def cuts(
-    hist: np.ndarray, units: Units, l2: float, owed: Owed, features: list[int], parts: int = 1
+    hist: np.ndarray, unit: float, l2: float, owed: Owed, features: list[int], parts: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gains and cuts of these features, alone; searched in parts, one after the other."""
-    first, pair = np.arange(0, 41 * 31, 41), np.array([[0, 300, 0, -1, 0, 0, -1]])
-    gain, cut = np.empty((1, 30)), np.empty((1, 30), np.int32)
-    rules, reached = (units, Limits(l2, 5, 0.0), owed), np.array([-np.inf])
+    pair = np.array([[0, 300, 0, -1, 0, 0, -1]])
+    sums = Sums(hist, np.arange(0, 41 * 31, 41), BITS, np.array([unit, unit]))
+    rules = Rules(-1, 5, 0.0, l2, False, False, True, False)
+    found = Cuts(np.empty((1, 30)), np.empty((1, 30), np.int32), np.array([-np.inf]))
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         for part in np.array_split(np.array(features), parts):
-            best_cuts(hist, pair, part, first, *rules, gain, cut, reached)
-    return gain[0, features], cut[0, features]
+            best_cuts(sums, pair, part, rules, owed, found)
+    return found.gain[0, features], found.cut[0, features]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 1e9])
@@ -51,15 +52,15 @@ def test_what_is_left_out_is_no_nodes_highest_net_gain(
     """With charges as high as a share of the highest gain; nothing is left out where squares are
     too large or small. Parts know how high those before them came."""
     left_out = 0
-    free, units = charged(np.random.default_rng(0), 0.0), Units(BITS, unit, unit)
+    free = charged(np.random.default_rng(0), 0.0)
     for seed in range(8):
         hist, rng = histogram(seed, 300, 30, 40, channels), np.random.default_rng(seed)
-        alone = [cuts(hist, units, l2, free, [j]) for j in range(30)]
+        alone = [cuts(hist, unit, l2, free, [j]) for j in range(30)]
         raw = np.array([gain[0] for gain, _ in alone])
         owed = charged(rng, share * float(raw.max(initial=0, where=np.isfinite(raw))))
         charge = owed.coupled + owed.lazy[0] + owed.split * 300
-        gain, cut = cuts(hist, units, l2, owed, list(range(30)))
-        in_parts, _ = cuts(hist, units, l2, owed, list(range(30)), parts=4)
+        gain, cut = cuts(hist, unit, l2, owed, list(range(30)))
+        in_parts, _ = cuts(hist, unit, l2, owed, list(range(30)), parts=4)
         assert in_parts.tolist() == gain.tolist()
         best = int((raw - charge).argmax())
         assert int((gain - charge).argmax()) == best
