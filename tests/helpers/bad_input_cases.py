@@ -171,7 +171,7 @@ FILES = [
     spoilt("binary rubbish", "svm", {"rows.svm": bytes(range(256)) * 4}, "rows.svm, line 1"),
     spoilt(
         "a folder instead of a file", "svm", {"rows.svm": None, "rows.svm/x": ""}, "rows.svm",
-        "folder", "name",
+        "directory", "check the file",
     ),
     spoilt(
         "all labels equal", "svm", {"rows.svm": equal_labels("rows.svm")}, "rows.svm", "all labels",
@@ -225,7 +225,7 @@ FILES = [
     ),
     spoilt(
         "a cost too large to add up", "table", swap("names.csv", "b,5", "b,1e308"),
-        "names.csv, line 3: feature 'b'", "larger unit",
+        "names.csv, line 3: feature 'b'", "not a number from 0 to",
     ),
     # tables
     spoilt(

@@ -229,4 +229,4 @@ def _grey(path: Path) -> NDArray[np.float64]:
             f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture of finite "
             "numbers; save one frame a file"
         )
-    return image.astype(np.float64)
+    return np.asarray(image, dtype=np.float64)
