@@ -13,7 +13,7 @@ from helpers.commands import BENCH, DATA, QUICK, Run
 
 MISTAKES = [
     (["runn"], "did you mean run or rerun?"),
-    (["list", "lerners"], "did you mean learners?"),
+    (["list", "lerners"], "is not one of 'learners', 'datasets'"),
     (["show", "gbrtt"], "did you mean gbrt"),
     (["run", "--sede", "3"], "--seed"),
     (["-q", "run"], "options come after the verb"),
