@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,16 +21,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.data import Examples, Features, Queries, Task
+from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
-from bench_core.execution.contract import predictions
 from bench_core.execution.fitting import fit_in_process
-from bench_core.execution.predict import blocks, predict_split
+from bench_core.execution.predict import predict_split
 from bench_core.execution.score import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_under
@@ -180,32 +178,15 @@ class _Budgeted(BaseEstimator):
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
-        parts = [self._point(block.features) for block in blocks(Features(X[order], groups))]
-        scores, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        unlabelled = Examples(X[order], np.zeros(len(X)), groups)
+        classes = len(getattr(self, "classes_", ()))
+        path = predict_split(self.model_, unlabelled, self.cost_model_, classes, caps=self.caps_)
+        answers, place = path.places[self.position_]
         back = np.argsort(order)
-        return scores[back], costs[back]
-
-    def _point(self, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Scores and costs of a block at the chosen point; what lies behind it is not computed."""
-        n, costs = len(features), self.cost_model_
-        if self.caps_ is not None:
-            unlabelled = Examples(features.X, np.zeros(n), features.queries)
-            whole = predict_split(self.model_, unlabelled, costs, self._classes, caps=self.caps_)
-            answers, place = whole.places[-1]
-            return answers.scores[place], answers.cost[place]
-        path = predictions(self.model_, features, costs, self._classes)
-        prediction = next(islice(path, self.position_, None))
-        bill = prediction.bills["path"]
-        paid = bill.feature_cost(costs, n, features.queries, np.ones(n))
-        paid = np.broadcast_to(paid + bill.evaluation_cost(costs, n), (n,))
-        return np.array(prediction.scores, dtype=np.float64), paid
+        return answers.scores[place][back], answers.cost[place][back]
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    @property
-    def _classes(self) -> int:
-        return len(self.classes_) if hasattr(self, "classes_") else 0
 
     def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
         """The cost of each row (n,), paid for its prediction, in the unit of the costs."""

@@ -29,7 +29,7 @@ from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
-from bench_core.statistics.intervals import Interval
+from bench_core.statistics.comparison import Interval
 from bench_core.statistics.pairs import THIRDS, Pair
 from bench_core.terminal.wording import cost, counted, duration, notices, quality, times
 
@@ -113,7 +113,7 @@ class Result(RunResult):
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
         with in_python():
             kept = Store(fspath(store))
-            info, ended = kept.info(run), kept.ended(run)
+            info, ended = kept.info(run), kept.trials(run)
         return cls(
             run=info.run,
             store=kept.path,

@@ -51,7 +51,7 @@ def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int
 
 def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     """The lines of one attempt, each with its style on a terminal."""
-    from bench_core.results.frame import TRIAL_DIGITS
+    from bench_core.results.records import TRIAL_DIGITS
     from bench_core.terminal.progress import detail_lines
 
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench_core.results.budgets import Budget
-from bench_core.statistics.intervals import Interval
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import settings, stand_in_notice
 
 SHARE = 0.99

@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,14 +32,15 @@ from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.statistics.bootstrap_data import Repeat, repeats
+from bench_core.statistics.bootstrap import chosen_units
 from bench_core.statistics.point_selection import at_budget
+from bench_core.statistics.repeats import Repeat, in_every, stored_repeats
 from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import Bought, RunInfo
+    from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
 COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
@@ -66,7 +68,7 @@ GROUPS, MOST_STAGES, BEST, NAMED = 5, 40, 6, 6
 budgets where curves are many, and sensors that are named of those bought for every row, for some
 and never."""
 
-Trials = Mapping[tuple[str, int, int, str], "Bought"]
+Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
 
 class RepeatPoint(NamedTuple):
@@ -436,8 +438,11 @@ def pairwise(
     ranked = [curve.learner for curve, _ in view.ranking()]
     # the reference is among them, also where it is far behind
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
-    names, found = _comparable(info, store, board, list(dict.fromkeys([*top, *ranked])))
-    if not found:
+    asked = list(dict.fromkeys([*top, *ranked]))
+    found = stored_repeats(store, info.run, board.dataset, asked)
+    there = in_every(found)
+    names = [name for name in asked if name in there]
+    if len(names) < 2:
         return None
     higher = view.metric.higher_is_better
     best = {name: _units(found, name, [math.inf], higher) for name in names}
@@ -472,28 +477,6 @@ def pairwise(
     }
 
 
-def _comparable(
-    info: RunInfo, store: Store, board: Board, names: Sequence[str]
-) -> tuple[list[str], list[Repeat]]:
-    """The learners with values in every repeat, and these repeats; none of fewer than two."""
-    valid, test = (
-        [
-            one
-            for name in names
-            for one in store.values(info.run, split=split, dataset=board.dataset, learner=name)
-        ]
-        for split in ("valid", "test")
-    )
-    there: dict[str, set[tuple[int, int]]] = {}
-    for one in valid:
-        if len(one.points):
-            there.setdefault(one.learner, set()).add((one.fold, one.seed))
-    # pairs are compared unit by unit, so both need values of the same units
-    every = set().union(*there.values())
-    kept = [name for name in names if there.get(name) == every]
-    return kept, repeats(valid, test, kept) if len(kept) > 1 else []
-
-
 def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     """On how many percent of the units the first of two is better and worse, by gain; 0 where that
     is not known."""
@@ -507,21 +490,13 @@ def _units(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
     it on validation; NaN where it has none."""
-    quality: list[list[FloatArray]] = [[] for _ in budgets]
-    cost: list[list[FloatArray]] = [[] for _ in budgets]
-    for repeat in found:
-        valid, test = repeat.candidates[name].valid, repeat.candidates[name].test
-        paid = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-        reached = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
-        # quality (points, units) becomes its mean (points,), in order of cost
-        order = np.argsort(paid, kind="stable")
-        ordered = [reached[order][None]], [paid[order][None]]
-        for k, budget in enumerate(budgets):
-            at = int(at_budget(budget, higher)(*ordered)[0].point[0])
-            for values, kept in ((test.quality, quality[k]), (test.cost, cost[k])):
-                none = np.full(len(test.weights), np.nan)
-                kept.append(values[order[at]].astype(np.float64) if at >= 0 else none)
-    return [*map(np.concatenate, quality)], [*map(np.concatenate, cost)]
+    quality, cost = [], []
+    for budget in budgets:
+        choose = partial(at_budget, budget=budget, higher=higher)
+        parts = [chosen_units(repeat.candidates[name], choose) for repeat in found]
+        quality.append(np.concatenate([part for part, _ in parts]))
+        cost.append(np.concatenate([part for _, part in parts]))
+    return quality, cost
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
@@ -551,17 +526,17 @@ def purchases(
 
     Of learners that are not in ``whole`` only the last step is shown.
     """
-    kept = store.bought(run, dataset=dataset)
-    if not kept or not len(kept[0].sensors.price):
+    kept = [*store.bought(run, dataset=dataset)]
+    if not kept or not kept[0].trial.sensors.price:
         return None
-    sensors = kept[0].sensors
+    sensors = kept[0].trial.sensors
     price = np.array(sensors.price, dtype=np.float64)
     of, titles = groups(price)
     # trials under other sensors (another cost file) are not comparable
     trials = {
-        (one.learner, one.fold, one.seed, canonical(one.params)): one
+        (ran.learner, ran.fold, ran.seed, canonical(ran.params)): one
         for one in kept
-        if one.sensors == sensors
+        if (ran := one.trial).sensors == sensors
     }
     found = {}
     for curve in view.curves:
@@ -601,8 +576,7 @@ def _bought_steps(
         points = [_kept(curve.learner, pick, trials) for pick in picked]
         there = [point for point in points if point]
         if len(there) == len(points):
-            # (sensors,) of the test rows, the mean over repeats
-            share = np.mean([one.share[k] for one, k in there], axis=0)
+            share = np.mean([one.bought[k].astype(np.float64) for one, k in there], axis=0)
             yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0])}
 
 
@@ -635,13 +609,13 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
     }
 
 
-def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[Bought, int] | None:
+def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[TrialValues, int] | None:
     params, point = (json.loads(text or "{}") for text in (pick.params, pick.point))
     one = trials.get((learner, pick.fold, pick.seed, canonical(params)))
     return (one, one.settings.index(point)) if one and point in one.settings else None
 
 
-def _stages(one: Bought, place: int) -> dict[str, Any]:
+def _stages(one: TrialValues, place: int) -> dict[str, Any]:
     """The tree of stages: of each its parent, the sensors that the way there may buy and what they
     cost, and the percentage of rows that reach it."""
     stages = one.stages
