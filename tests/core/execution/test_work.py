@@ -85,8 +85,8 @@ def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> N
     plan = api.plan(request=TOYS)
     cutter = job_files.Cutter(plan, TOYS)
     (base, *_), trial = [f for f in plan.fits if f.needs == {}], plan.trials[-1]
-    assert cutter.job([base], [], set()).trials == ()
-    job = cutter.job([], [trial], {fit.key for fit in plan.fits})
+    assert cutter.job([base], set()).trials == ()
+    job = cutter.job([trial], {fit.key for fit in plan.fits})
     fits = {fit.key: fit for fit in plan.fits}
     assert {*job.ready} == {trial.fit, *fits[trial.fit].needs.values()}
     assert {fit.key for fit in job.fits} == {*job.ready}
