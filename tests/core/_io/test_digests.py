@@ -293,7 +293,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"yahoo", "letters", "mine.csv"}),
-        ("bench_datasets/yahoo/_columns.py", {"yahoo"}),
+        ("bench_datasets/yahoo/sim.py", {"yahoo"}),
     ],
 )
 def test_prepared_data_depend_on_what_reads_them(
