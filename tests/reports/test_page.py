@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.page import linked, page, policy_hash, public
+from bench_reports.page import linked, overview, page, policy_hash, public, saving_sentences
 from bench_reports.page_data import (
     ChartView,
     Curve,
@@ -22,7 +22,6 @@ from bench_reports.page_data import (
     slider,
     thinned,
 )
-from bench_reports.page_tables import overview, saving_sentences
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards

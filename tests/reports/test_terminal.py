@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_reports.board_tables import (
+from bench_reports.terminal import (
     LINES,
     budget_table,
     curve_lines,
-    main_table,
-    plain_tables,
-    shortened,
-)
-from bench_reports.terminal import (
     failure_lines,
     legend,
+    main_table,
     mark_lines,
+    plain_tables,
     search_lines,
+    shortened,
     show_boards,
     text_boards,
 )
