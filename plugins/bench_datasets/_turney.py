@@ -11,13 +11,13 @@ import numpy as np
 
 from bench_core import DiscountGroup, InputError, Prices, price_list
 from bench_core.arrays import FloatArray
-from bench_core.datasets.readers.tables import Table
+from bench_core.datasets.readers.tables import DataTable
 
 DRAWING_BLOOD = 2.10
 
 
+# What the tests of a group share, in dollars, and their names.
 Group = tuple[float, Sequence[str]]
-"""What the tests of a group share, in dollars, and their names."""
 
 
 def turney_prices(
@@ -42,7 +42,7 @@ def turney_prices(
     )
 
 
-def read_labels(table: Table, column: str, known: Sequence[int]) -> FloatArray:
+def read_labels(table: DataTable, column: str, known: Sequence[int]) -> FloatArray:
     """A column (n,) of labels. Raises InputError at the first that is not one of the known."""
     labels: FloatArray = table.numbers(column, missing=False)
     for row in np.flatnonzero(~np.isin(labels, known)).tolist():

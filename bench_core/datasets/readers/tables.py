@@ -27,21 +27,21 @@ from bench_core.errors import InputError, option
 if TYPE_CHECKING:
     import pandas as pd
 
+# Python's strings, "" for a missing cell.
 TextArray = NDArray[np.object_]
-"""Python's strings, "" for a missing cell."""
 
 # words of pandas.api.types.infer_dtype
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
+# A column of more different texts is no category, nor one where fewer than two rows share a text,
+# unless there are at most so few.
 MOST_TEXTS, FEW_TEXTS = 100, 12
-"""A column of more different texts is no category, nor one where fewer than two rows share a text,
-unless there are at most so few."""
 SHOWN = 20  # columns whose fault is in one message
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class DataColumn:
     """A column of a table, or a list of labels, ids or splits (``name`` "" then).
 
     ``source`` is the table in messages, ``place`` turns a row number into "FILE, line N".
@@ -180,15 +180,15 @@ def is_number(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class DataTable:
     """Columns by name. ``path`` is a file, or the name of an argument of Python."""
 
     path: Path
     frame: pd.DataFrame
     place: Callable[[int], str]
     typed: bool = True
+    # The remedy that leaves out columns.
     drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
-    """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -198,12 +198,12 @@ class Table:
         """The columns in file order."""
         return tuple(str(name) for name in self.frame.columns)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> DataColumn:
         """One column."""
-        return Column(self.frame[name], name, str(self.path), self.place, self.typed)
+        return DataColumn(self.frame[name], name, str(self.path), self.place, self.typed)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
-        """One column (n,) as numbers. Raises InputError as ``Column.numbers``."""
+        """One column (n,) as numbers. Raises InputError as ``DataColumn.numbers``."""
         return self.column(name).numbers(dtype, missing)
 
     def matrix(self, names: Sequence[str]) -> Float32Array:
@@ -234,7 +234,7 @@ class Table:
         return pd.DataFrame(made)
 
 
-def read_table(path: str | Path, format: str = "") -> Table:
+def read_table(path: str | Path, format: str = "") -> DataTable:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
     ``format`` ("csv", "parquet") or else the suffix decides. A CSV file takes up to 20 times its
@@ -244,7 +244,7 @@ def read_table(path: str | Path, format: str = "") -> Table:
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         frame = _parquet(path)
         _refuse_header(path, list(frame.columns))
-        return Table(path, frame, lambda row: f"{path}, row {row + 1}")
+        return DataTable(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(path)
     line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
     first = line.decode("utf-8-sig", "replace")
@@ -269,7 +269,7 @@ def read_table(path: str | Path, format: str = "") -> Table:
                     f"{path}, line {number}: {cells} cells where the header has "
                     f"{len(names)}; complete the line"
                 )
-    return Table(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
+    return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
 
 
 def read_matrix(
@@ -279,7 +279,7 @@ def read_matrix(
     separator: str = ",",
     text: Sequence[int] = (),
     missing: bool = False,
-) -> Table:
+) -> DataTable:
     """A file of ``columns`` cells a line without a header; columns are named "1", "2", ...
 
     ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
@@ -294,7 +294,7 @@ def read_matrix(
             "get the file again"
         )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = Table(path, frame, _lines_of_rows(path, raw, 0, ","), typed=False)
+    table = DataTable(path, frame, _lines_of_rows(path, raw, 0, ","), typed=False)
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)
