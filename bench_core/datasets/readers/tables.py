@@ -10,7 +10,7 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
-from bench_core.arrays import BoolArray, Float32Array
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
@@ -206,8 +206,20 @@ class DataTable:
         """One column (n,) as numbers. Raises InputError as ``DataColumn.numbers``."""
         return self.column(name).numbers(dtype, missing)
 
+    def codes(self, name: str, known: Collection[float]) -> FloatArray:
+        """A publisher's column (n,) of labels. Raises InputError for one that is not known."""
+        values: FloatArray = self.numbers(name, missing=False)
+        for row in np.flatnonzero(~np.isin(values, [*known])).tolist():
+            raise InputError(
+                f"{self.place(row)}: label {values[row]:g} is not one of {[*known]}; "
+                "get the file again"
+            )
+        return values
+
     def matrix(self, names: Sequence[str]) -> Float32Array:
-        """Several columns as float32 (n, d)."""
+        """Several columns as float32 (n, d). Raises InputError for one that is not there."""
+        if lost := [name for name in names if name not in self.names]:
+            raise InputError(f"{self.path}, line 1: no column {lost[0]!r}; get the file again")
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
     def features(self, names: Sequence[str]) -> pd.DataFrame:
@@ -276,25 +288,30 @@ def read_matrix(
     path: str | Path,
     columns: int,
     *,
+    rows: int = 0,
+    skip: int = 0,
     separator: str = ",",
     text: Sequence[int] = (),
     missing: bool = False,
 ) -> DataTable:
-    """A file of ``columns`` cells a line without a header; columns are named "1", "2", ...
+    """A publisher's file of ``columns`` cells a line without a header, columns named "1", "2", ...
 
+    ``rows``: how many there are, where that is known; the first ``skip`` lines are none.
     ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
-    and with ``missing`` cells may be missing.
+    and with ``missing`` cells may be missing. Raises InputError where the file is another.
     """
     path = Path(path)
     raw = _unix_lines(path)
-    frame = _csv(path, raw, sep=separator or r"\s+", header=None)
-    if frame.shape[1] != columns:
-        raise InputError(
-            f"{path}: {frame.shape[1]} cells a line where the publisher's file has {columns}; "
-            "get the file again"
-        )
+    frame = _csv(path, raw, sep=separator or r"\s+", header=None, skiprows=skip)
+    shapes = ((frame.shape[1], columns, "cells a line"), (len(frame), rows or len(frame), "rows"))
+    for found, wanted, what in shapes:
+        if found != wanted:
+            raise InputError(
+                f"{path}: {found} {what} where the publisher's file has {wanted}; "
+                "get the file again"
+            )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = DataTable(path, frame, _lines_of_rows(path, raw, 0, ","), typed=False)
+    table = DataTable(path, frame, _lines_of_rows(path, raw, skip, ","), typed=False)
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)
