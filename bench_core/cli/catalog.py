@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import InputError, UsageError, printable, unknown
+from bench_core.errors import InputError, UsageError, printable
 from bench_core.terminal.tables import Table, deliver, write_text
 from bench_core.terminal.wording import counted
 
@@ -56,16 +56,8 @@ KINDS = (
 )
 
 
-class Kind(options.Choice):
-    """A choice whose refusal names the nearest ones."""
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """The nearest kinds, or all."""
-        return unknown("kind", str(value), KINDS)
-
-
 @click.command("list")
-@click.argument("kind", type=Kind(KINDS), metavar="KIND")
+@click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @options.data_dir_option
 @options.store_option
 @options.output_option

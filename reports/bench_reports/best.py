@@ -14,7 +14,6 @@ import click
 from bench_core.cli import options
 from bench_core.terminal.tables import Table, check_text
 from bench_core.terminal.wording import cost, notices, quality
-from bench_reports.board_tables import half, starred
 from bench_reports.budgets import (
     costs_in,
     deliver_parts,
@@ -164,6 +163,8 @@ def training(
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
     """The affordable learners, the best on validation first."""
+    from bench_reports.board_tables import half, starred
+
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
         [
@@ -189,6 +190,8 @@ def winners(
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
     """The best learner at each budget that pays for one."""
+    from bench_reports.board_tables import half, starred
+
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):
         if found:
