@@ -28,7 +28,7 @@ else:  # older releases cannot be subscripted
 Decorator = Callable[[Any], Any]
 
 STORE = Path("results/bench.db")
-FILE = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path)  # need not be there
 
 
 class Written(ParamType):
@@ -61,6 +61,7 @@ def request_options(request: type, *left_out: str) -> Decorator:
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """The option of one field; ``changes`` are those of this verb, in click's words."""
     known = options_of(request)
+    # "changes" come last: a verb may have its own help or default
     given = {"help": help_of(known[name], known)} | _of_form(known[name]) | changes
     if given.get("required"):
         given.pop("default", None)  # click would take it
@@ -92,6 +93,7 @@ def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any
     """A callback that joins what repetitions of an option gave, each value once."""
 
     def joined(_: click.Context, option: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
+        # -l miser,cegb -l miser: (("miser", "cegb"), ("miser",)) -> ("miser", "cegb")
         values = tuple(dict.fromkeys(chain.from_iterable(given))) or default
         if option.name == "plugins" and values:
             find_plugins_here()
@@ -174,6 +176,7 @@ common_options = together(plugins_option, quiet_option, verbose_option, debug_op
 
 run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
 
+# of a verb that does the work of a stored run again
 stored_run_options = together(
     run_argument,
     request_option("workers"),
@@ -185,7 +188,6 @@ stored_run_options = together(
     store_option,
     common_options,
 )
-"""The options of a verb that does the work of a stored run again."""
 
 
 def store_words(store: str | Path) -> str:
