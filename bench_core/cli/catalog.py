@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
+# columns that may be broken over several lines
 WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
-"""Columns that may be broken over several lines."""
 
 
 def summary(thing: object) -> str:
@@ -31,10 +31,12 @@ def summary(thing: object) -> str:
     return "" if first.startswith(f"{getattr(thing, '__name__', '')}(") else first
 
 
+# title -> function of the thing; None is the plugin that it is from
 Columns = Mapping[str, Callable[[Any], str] | None]
 _TASKS: Columns = {"tasks": lambda plugin: ", ".join(sorted(plugin.tasks))}
 _FROM: Columns = {"plugin": None}
 _WHAT: Columns = {"what it is": summary}
+# kind of the list -> its word, its field of the registry, the columns after the name
 OFFERED: dict[str, tuple[str, str, Columns]] = {
     "learners": ("learner", "learners", {**_TASKS, **_FROM, **_WHAT}),
     "metrics": (
@@ -47,8 +49,6 @@ OFFERED: dict[str, tuple[str, str, Columns]] = {
         {"files": lambda report: " ".join(s or "(terminal)" for s in report.suffixes), **_FROM},
     ),
 }
-"""For each kind its word, its field of the registry, and the columns that follow the name; None is
-the plugin that it is from."""
 
 KINDS = (
     *("learners", "datasets", "suites", "metrics", "costs", "reports"),
@@ -91,6 +91,7 @@ def list_command(
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
             options.note(f"{where}; 'bench show NAME' says where to get the files")
+        # a missing name may be one of theirs
         broken = [p.name for p in registry.plugins if p.error]
         if broken and kind != "plugins":
             options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
@@ -157,6 +158,7 @@ def _plugins(registry: Registry) -> Table:
 
     rows, odd = [], registry.notes
     plugins = [*registry.plugins, *invalid_commands()]
+    # those that failed first, then odd ones
     for p in sorted(plugins, key=lambda p: (not p.error, p not in odd, p.name)):
         loaded = "loaded" + (f", but {'; '.join(odd[p])}" if p in odd else "")
         state = f"failed: {p.error}" if p.error else loaded
@@ -187,6 +189,7 @@ def _fits(store: Path) -> Table:
 
     kept, rows = Store(store), []
     for run in kept.runs():
+        # runs share fitted models, so sizes may add up to more than the folder has
         keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
@@ -347,6 +350,7 @@ def cost_model_text(registry: Registry, name: str) -> str:
     """A cost model's charges, and the keys of a cost file that it reads."""
     model = registry.cost_models[name]
     lines = [_title(registry, "cost model", name), *_doc(model)]
+    # the docstring of from_options says what its keys mean
     more = _doc(model.from_options) if model.options else []
     return "\n".join([*lines, "", f'In a cost file: model = "{name}"', *more[1:]])
 

@@ -66,6 +66,7 @@ def plan_command(jobs: int, core_hour: float | None, output: Path | None, **give
         check_output(output)
     with following() as show:
         made = planned(asked, registry_of(asked), show)
+    # the suite may have named the executor
     asked = replace(asked, executor=made.executor)
     if jobs and output:
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
@@ -79,6 +80,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     from bench_core.planning.job_files import write_jobs
 
     jobs = write_jobs(plan, request, folder, count)
+    # of one job, for the scheduler
     cores = (request.workers or 1) * (request.threads or 1)
     n, place = len(jobs), shell_word(str(folder))
     known = plan.estimate.recorded == plan.estimate.jobs
@@ -94,6 +96,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
 def table(plan: Plan, core_hour: float | None = None) -> Table:
     """One row for each data set and learner: trials to do and finished."""
+    # skipped trials are neither to do nor finished
     skipped = {key for key, _ in plan.skipped}
     to_do: Counter[tuple[str, str]] = Counter()
     finished: Counter[tuple[str, str]] = Counter()
@@ -124,6 +127,7 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     known = plan.estimate
     if not known.jobs:
         return []
+    # a job is known if its learner ran on these data before
     if not known.recorded:
         return [f"time: unknown, as none of the {known.jobs} jobs' learners ran on these data yet"]
     hours = known.work * plan.threads / 3600

@@ -60,6 +60,7 @@ def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
     named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
+    # the style is for terminals alone
     lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
     lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
     return lines + detail_lines(attempt.trace, attempt.output)

@@ -53,6 +53,7 @@ def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
 
     kept = Store(store)
     what = plan_removal(kept, runs, fits_alone=fits)
+    # told before the removal, while the files are there
     models = f"{count(len(what.fits), 'fitted model')} ({size(what.size)})"
     if not dry_run:
         remove(kept, what, fits_alone=fits)

@@ -372,7 +372,7 @@ class _Planner:
         )
         for line in self.notes:
             self.notify(line, False)
-        recorded = store.durations() if store else {}
+        recorded = store.durations() if store else []
         workers, threads = cores_for(request, len(trials_left(plan)))
         expected = expected_seconds(jobs_left(plan), recorded)
         return replace(plan, workers=workers, threads=threads, expected=expected)

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from bench_core.execution.events import Event, OnEvent
 
-MOMENT = 2.0
-"""Seconds by which the "preparing" line is delayed."""
-LINE_EVERY = 10.0
-DRAW_EVERY = 0.2
-"""Seconds between two lines, or two drawings of a bar, of ``counting``."""
+MOMENT = 2.0  # seconds by which the line on preparing is delayed
+LINE_EVERY = 10.0  # seconds between two lines of a count
+DRAW_EVERY = 0.2  # seconds between two drawings of its bar
 MIB = 1 << 20
 
 
@@ -115,11 +113,11 @@ class Bars:
             rich.TimeElapsedColumn(),
             rich.TimeRemainingColumn(),
             console=console or tables.console(stderr=True),
-            transient=True,
+            transient=True,  # bars go in the end, printed lines stay
             speed_estimate_period=300,
         )
         self._overall: TaskID | None = None
-        self._jobs: dict[str, TaskID] = {}
+        self._jobs: dict[str, TaskID] = {}  # bar of each running job by its key
         self._finished = 0
 
     def __enter__(self) -> Self:
@@ -153,6 +151,7 @@ class Bars:
         else:
             self._move(event.key, f"  {event.activity} {event.title}", event)
         if self._overall is not None:
+            # a job that is half done counts half
             running = [task for task in self.bars.tasks if task.id in self._jobs.values()]
             done = self._finished + sum(task.percentage for task in running) / 100
             self.bars.update(self._overall, completed=round(done, 2))
@@ -232,6 +231,7 @@ def detail_lines(trace: str, output: str) -> list[tuple[str, str]]:
     where the plugin's frames end."""
     from bench_core.execution.failures import CUT
 
+    # without a cut there are no frames of a plugin
     own, cut, whole = trace.partition(CUT)
     own, whole = (own, f"{cut}{whole}") if cut else ("", trace)
     parts = [(own, ""), (whole, "dim"), (f"output:\n{output}" if output.strip() else "", "")]

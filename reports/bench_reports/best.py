@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
 
-NOTHING_AFFORDABLE = 1
+NOTHING_AFFORDABLE = 1  # exit status
 COMMANDS_SHOWN = 3
 
 
@@ -105,6 +105,7 @@ def answer(
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
         each = [{one.learner: one for one in at.rows} for at in found]
+    # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
     if any(offered.values()):
         title = f"best {judge.name} within {budgets[0].words}"
@@ -153,6 +154,7 @@ def training(
     yield from sentences(bought)
     yield "train it with:"
     registry = options.registry(plugins)
+    # results under a cap need a run that measures it
     cap = budget.amount if budget.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
