@@ -16,7 +16,7 @@ from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.option import FLAG, NAMES, Form, Option, help_of, options_of
 from bench_core.planning.request import RunRequest
-from bench_core.results.budgets import KINDS, Budget, parse_budgets
+from bench_core.results.budgets import KINDS, Budget, as_budgets
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -116,7 +116,7 @@ def budget_options(required: bool = False, several: bool = True) -> Decorator:
         if text is None and kind != KINDS[0]:
             raise UsageError(f"--budget-kind {kind} says what a --budget limits: give one")
         with blaming("--budget"):
-            found: tuple[Budget, ...] = () if text is None else parse_budgets(text, kind)
+            found: tuple[Budget, ...] = () if text is None else as_budgets(text, kind)
         if several:
             return found
         if len(found) > 1:

@@ -3,7 +3,7 @@
     retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
 
 From that come the option of the command with its completion (``cli/options.py``), the argument of
-``bench_core.run`` with its documentation (``api/keywords.py``), the check of values, and the
+``bench_core.run`` with its documentation (``api/arguments.py``), the check of values, and the
 command that repeats a run (``invocation.py``).
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median
@@ -139,14 +139,13 @@ def jobs_left(plan: Plan) -> list[FitSpec | TrialSpec]:
 
 
 def expected_seconds(
-    jobs: Iterable[FitSpec | TrialSpec],
-    recorded: Mapping[tuple[str, str, str], Sequence[tuple[float, ...]]],
+    jobs: Iterable[FitSpec | TrialSpec], recorded: Iterable[tuple[str, str, float, float]]
 ) -> dict[str, float]:
     """Seconds of each job whose data set and learner were timed before, by its key: medians over
     all parameters. ``recorded`` as by ``Store.durations``."""
-    by_kind: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for (dataset, learner, _), rows in recorded.items():
-        by_kind.setdefault((dataset, learner), []).extend(rows)
+    by_kind: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for dataset, learner, *seconds in recorded:
+        by_kind.setdefault((dataset, learner), []).append((seconds[0], seconds[1]))
     found = {}
     for job in jobs:
         fit = isinstance(job, FitSpec)

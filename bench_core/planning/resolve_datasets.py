@@ -207,11 +207,3 @@ def _labelled(dataset: Any, options: Mapping[str, Any]) -> str:
     places = dataset_of(dataset).places
     inside = ",".join(f"{k}={v}" for k, v in sorted(options.items()) if k not in places)
     return f"{dataset.name}({inside})" if inside else str(dataset.name)
-
-
-def check_fold(dataset: Any, label: str, fold: int) -> None:
-    """Refuse a fold that a data set does not have."""
-    count = dataset_of(dataset).folds
-    if not 0 <= fold < count:
-        has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
-        raise UsageError(f"data set {label} has {has}, not {fold}: choose by {option('folds')}")

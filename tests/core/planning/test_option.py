@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import bench_core
 from bench_core import UsageError
-from bench_core.api.keywords import in_python, taking
+from bench_core.api.arguments import in_python, taking
 from bench_core.cli import options
 from bench_core.errors import option
 from bench_core.planning.invocation import command
