@@ -42,26 +42,21 @@ METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plo
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The learner and setting that are best within a budget on validation.
-
-    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
-    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
-    ``Result.features``.
-    """
+    """The learner and setting that are best within a budget on validation."""
 
     dataset: str
     learner: str
-    params: Mapping[str, Any]
-    point: Mapping[str, Any]
-    at: str
+    params: Mapping[str, Any]  # those that most repeats chose
+    point: Mapping[str, Any]  # likewise
+    at: str  # both in words
     metric: str
-    quality: float
-    cost: float
+    quality: float  # on test, the mean over repeats
+    cost: float  # per row, likewise
     audit: str
-    features: DataFrame
-    interval: Interval
-    tier: int
-    level: tuple[str, ...]
+    features: DataFrame  # what is bought, as ``Result.features``
+    interval: Interval  # of the quality, 95%
+    tier: int  # 1: statistically tied for best
+    level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""

@@ -21,12 +21,11 @@ from bench_core.protocols import Source
 
 @dataclass(frozen=True, slots=True)
 class ChosenDataset:
-    """A data set to run on: ``label`` is its name in all results, ``replaces`` the licensed one
-    that it stands in for."""
+    """A data set to run on."""
 
-    label: str
+    label: str  # its name in all results
     dataset: Any
-    replaces: str = ""
+    replaces: str = ""  # the licensed one that it stands in for
 
 
 def choose_datasets(
