@@ -94,15 +94,10 @@ def _stand_ins(name: str, registry: Registry) -> list[str]:
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     """The missing files by data set, and their folder."""
-    files = ", ".join(
-        f"{name} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
-        for name, names in absent.items()
-    )
+    files = ", ".join(f"{name} ({names[0]})" for name, names in absent.items())
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
-    return (
-        f"their files are not in {source.folder}: {files}; put them there, 'bench show {name}' and "
-        f"'bench data fetch {name}' help"
-    )
+    help = f"'bench show {name}' and 'bench data fetch {name}' help"
+    return f"their files are not in {source.folder}: {files}; put them there, {help}"
 
 
 def _own_data(
