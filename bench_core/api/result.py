@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Amount = float | str | Budget
-LEGEND = "tier 1: statistically tied for best; points are chosen on validation, figures are of test"
-    "tier 1 is statistically tied for best; points are chosen on validation, figures are of test"
-)
+LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
 
 
