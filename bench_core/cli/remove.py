@@ -35,8 +35,8 @@ def remove_command(
       bench remove 3 --fits             its fitted models alone; results stay
       bench remove --cache              all prepared data; they are made again when needed
 
-    What another run needs is kept: trials that it has too, and models that it was scored with.
-    'bench list runs' shows runs.
+    What another run needs is kept: trials that it has too, models that it was scored with, and
+    models that these refer to. 'bench list runs' shows runs.
     """
     from rich.filesize import decimal
 
@@ -50,10 +50,11 @@ def remove_command(
     if runs:
         kept = Store(store)
         what = plan_removal(kept, runs, fits_alone=fits)
+        trials = "" if fits else f"{count(len(what.trials), 'trial')}, "
+        # while the files are there
+        models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
         if not dry_run:
             remove(kept, what, fits_alone=fits)
-        trials = "" if fits else f"{count(len(what.trials), 'trial')}, "
-        models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
         options.note(f"{verb} {', '.join(what.runs)}: {trials}{models}")
     if cache:
         folders = prepared()

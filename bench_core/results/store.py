@@ -38,7 +38,7 @@ from bench_core.results.store_files import (
     damaged,
     store_path,
 )
-from bench_core.results.tables import record_of, select
+from bench_core.results.tables import json_value, record_of, select
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Store:
         with self._read() as db:
             for row in select(db, _VALUES, run, split, dataset, learner):
                 found = db.execute(query + where, [row["key"], *limits])
-                inside = {number: (json.loads(point), p95) for number, point, p95 in found}
+                inside = {number: (point, p95) for number, point, p95 in found}
                 stored = _stored_values(row)
                 kept = [k for k, number in enumerate(stored.points) if number in inside]
                 if not kept:
@@ -201,7 +201,7 @@ class Store:
                     rows=stored.rows,
                     bought=stored.bought[kept],
                     trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
-                    settings=tuple(inside[number][0] for number in numbers),
+                    settings=tuple(json_value(inside[number][0]) for number in numbers),
                     p95=np.array([inside[number][1] for number in numbers], dtype=np.float64),
                 )
 
