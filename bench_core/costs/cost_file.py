@@ -61,7 +61,7 @@ class CostFile:
 
     path: Path
     text: str
-    table: Mapping[str, Any] | None = None
+    table: Mapping[str, Any] | None = None  # of a suite
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The lines that say something, each after its place."""
@@ -118,7 +118,7 @@ def cost_model(
     InputError as ``read_costs``, also for an unknown model and for what its options lack.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names)
-    made_of = [columns.number[name] for name in origins]
+    made_of = [columns.number[name] for name in origins]  # the column of each feature
     document = _document(file)
     full = isinstance(document, Mapping) and (
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
@@ -281,7 +281,7 @@ class _Columns:
 
     def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
         """Costs in column order; ``optional`` columns may have none (0 then)."""
-        cost = np.full(len(self.names), np.nan)
+        cost = np.full(len(self.names), np.nan)  # NaN until there is one
         for position, (place, name, value) in enumerate(entries, start=1):
             price = _cost(place, name or str(position), value)
             j = position - 1 if name is None else self.find(name, place)

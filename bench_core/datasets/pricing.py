@@ -101,7 +101,7 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
     cost = np.array([own.sensor[list(needed)].sum() for needed in sensors])
     shared = []
     for group in groups:
-        words, colon, price = group.rpartition(":")
+        words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         words = words if colon else group
         members = [j for word in words.split(",") for j in _matching(group, word.strip(), columns)]
         if colon:

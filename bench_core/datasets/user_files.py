@@ -50,13 +50,13 @@ class FileData:
     query: str = ""
     split: str = ""
     task: str = ""
-    index_base: int = 1
+    index_base: int = 1  # number of the first feature in SVMlight
     format: str = ""
     costs: str = ""
-    shares: tuple[float, ...] = ()
-    folds: int = 1
-    drop: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()  # of train, valid and test
+    folds: int = 1  # of cross-validation
+    drop: tuple[str, ...] = ()  # columns
+    groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
 
     @property
     def depends_on(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
-PARTS = ("train.txt", "vali.txt", "test.txt")
+PARTS = ("train.txt", "vali.txt", "test.txt")  # of a fold
 
 
 def _mslr_files(name: str) -> tuple[str, ...]:

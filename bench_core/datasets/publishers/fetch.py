@@ -34,7 +34,7 @@ class Facts:
     bound all cells that are not missing.
     """
 
-    rows: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()  # of train, valid, test
     features: int = 0
     labels: Mapping[float, int] = field(default_factory=dict)
     low: float = -np.inf

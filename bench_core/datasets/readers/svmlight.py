@@ -47,8 +47,8 @@ LABEL, QUERY = -2_000_000_002, -2_000_000_001
 class SvmRows:
     """What a file holds: X float32 (n, d), y float64 (n,), queries and their ids, if any."""
 
-    X: Float32Array
-    y: FloatArray
+    X: Float32Array  # (n, d)
+    y: FloatArray  # (n,)
     queries: Queries | None
     qids: IntArray | None  # (q,), None where groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
@@ -171,7 +171,7 @@ def _table(
         or (large.any() and not huge_is_missing)
     ):
         return None
-    row = np.cumsum(label) - 1
+    row = np.cumsum(label) - 1  # a row begins with its label
     qid = np.full(len(y), -1, dtype=np.int64)
     qid[row[query]] = qids
     values[large] = np.nan
@@ -215,7 +215,7 @@ def parse_line(
         if not WHOLE.fullmatch(cells[0][4:]):
             raise InputError(f"{_shown(cells[0])}: a query id is a whole number >= 0; correct it")
         qid, cells = int(cells[0][4:]), cells[1:]
-    indices: list[int] = []
+    indices: list[int] = []  # from 0
     values: list[float] = []
     for cell in cells:
         written, colon, number = cell.partition(b":")
@@ -299,7 +299,7 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
 
     Raises InputError, with the ``place`` of the row, where a query comes a second time.
     """
-    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))  # of the queries
     names = ids[starts]
     # equal names stand next to each other in order; the second of two is a query that came before
     order = np.argsort(names, kind="stable")
