@@ -22,7 +22,6 @@ Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines 
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
 """
 
-import csv
 import json
 import math
 import re
@@ -208,27 +207,17 @@ def _entries(file: CostFile, document: Any) -> list[_Entry]:
 
 
 def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
-    """The form of the first line holds for all: cells, ``name:cost`` or a bare cost."""
-    first = next((line for _, line in file.lines()), "")
-    table = file.path.suffix.lower() in (".csv", ".tsv") or "," in first or "\t" in first
+    """Lines ``name,cost``, ``name:cost``, with a tab, or a bare cost; a header is left out."""
+    named = None
     for position, (place, line) in enumerate(file.lines(), start=1):
-        if table:
-            cells = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
-            if len(cells) != 2:
-                raise InputError(
-                    f"{place}: {len(cells)} cells instead of name,cost; correct the line"
-                )
-            name, cost = (cell.strip() for cell in cells)
-            header = position == 1 and name.lower() in HEADERS and math.isnan(_number(cost))
-            if not header:
-                yield place, name, cost
-        elif ":" in first:
-            name, colon, cost = line.rpartition(":")
-            if not colon:
-                raise InputError(f"{place}: {line!r} is not name:cost; correct the line")
-            yield place, name.strip(), cost.strip()
-        else:
-            yield place, None, line
+        at = max(map(line.rfind, ",:\t"))
+        name, cost = line[:at].strip().strip('"') if at >= 0 else None, line[at + 1 :].strip()
+        if position == 1 and name and name.lower() in HEADERS and math.isnan(_number(cost)):
+            continue
+        named = bool(name) if named is None else named
+        if named != bool(name):
+            raise InputError(f"{place}: {line!r} is not name,cost like the others; correct it")
+        yield place, name, cost.strip('"')
 
 
 def _number(value: Any) -> float:

@@ -26,7 +26,6 @@ QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
-FORMATS = ("svmlight", "csv", "parquet")
 _OTHER_FORMATS = {
     b"ARROW1": "an Arrow or Feather file",
     b"PK\x03\x04": "a zip archive, as .xlsx and .npz files are",

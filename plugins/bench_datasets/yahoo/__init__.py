@@ -166,10 +166,7 @@ class YahooSubset(Yahoo):
 
 
 def _examples(path: Path, used: IntArray) -> Examples:
-    rows = read_svmlight(path, features=COLUMNS, columns=used)
-    if rows.queries is None:
-        raise InputError(f"{path}, line 1: no qid; get the publisher's file")
-    return rows.examples()
+    return read_svmlight(path, features=COLUMNS, columns=used).examples()
 
 
 def yahoo_costs(source: Source) -> FloatArray:

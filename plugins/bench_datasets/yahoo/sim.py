@@ -33,7 +33,7 @@ FIDELITY = np.array([
     (110, 24, 72), (125, 28, 84), (150, 30, 96), (170, 32, 104), (190, 40, 120), (215, 40, 128),
     (225, 0, 0),
 ])  # fmt: skip
-SHAPES = ("uniform", "heavy", "count", "level", "flag")
+# shapes of values: uniform, heavy, count, level, flag
 SHAPE_OF_256 = np.array([115, 192, 223, 243])
 CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
 STRONG_CUTS = np.array([0, 0, 0, 1400])
