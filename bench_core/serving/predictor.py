@@ -41,18 +41,17 @@ MANY = 32
 
 @dataclass(slots=True, eq=False)
 class Answers:
-    """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
-    ``step`` (n,) and ``capped`` (n,)."""
+    """Those of n rows."""
 
-    scores: FloatArray
-    spent: FloatArray
+    scores: FloatArray  # (n,) or (n, K)
+    spent: FloatArray  # (n,)
     acquired: Acquired
-    step: IntArray
-    capped: BoolArray
+    step: IntArray  # (n,)
+    capped: BoolArray  # (n,)
 
     @property
     def bought(self) -> BoolArray:
-        """Unpacked from bits."""
+        """The sensors that rows bought (n, s)."""
         return self.acquired.unpack()
 
 
