@@ -167,8 +167,12 @@ class Predictor:
             rounds = self._rounds(stop - start, queries is not None, cap)
             found += _answered(rounds, lambda i, numbers, start=start: cells[start + i, numbers])  # type: ignore[misc]
         mask = np.zeros((len(found), self.costs.sensors), dtype=bool)
+        single, sensors = self._needs.single, self._needs.sensors
         for own, answer in zip(mask, found, strict=True):
-            own[[s for f in answer.bought.tolist() for s in self._needs.sensors[f]]] = True
+            if single is None:
+                own[[s for f in answer.bought.tolist() for s in sensors[f]]] = True
+            else:
+                own[single[answer.bought]] = True
         shape = (-1,) if self.program.outputs == 1 else (-1, self.program.outputs)
         return Answers(
             scores=np.array([answer.score for answer in found], dtype=np.float64).reshape(shape),
