@@ -40,9 +40,7 @@ WORDS = (HOLDS, FAILS, SMALL, GROWING, ABSENT, UNRUN, ELSEWHERE, UNMEASURED)
 
 PAPERS, SAMPLE, GENERATED = "the paper's data", "a sample", "generated"
 
-OF_POINT = "point."
-"""Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
-
+OF_POINT = "point."  # begins a ``cost`` that is a number of the operating point: ``point.sent``
 _REPEAT = ["fold", "seed"]
 _OWN_METRICS = "the run was judged by metrics of its own: --metric"
 _IN_THE_STORE = "the store has what is bought: bench claims"
@@ -50,15 +48,14 @@ _IN_THE_STORE = "the store has what is bought: bench claims"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim, the word for it, the figure measured (NaN: none) as it is shown, how, and what data
-    it rests on (PAPERS, SAMPLE, GENERATED, "" where there is no figure)."""
+    """What a run says on a claim."""
 
     claim: Claim
-    word: str
-    measured: float = float("nan")
-    shown: str = "-"
-    how: str = ""
-    data: str = ""
+    word: str  # of WORDS
+    measured: float = float("nan")  # NaN: no figure
+    shown: str = "-"  # the figure
+    how: str = ""  # it was measured
+    data: str = ""  # PAPERS, SAMPLE or GENERATED; "" where there is no figure
 
     @property
     def rests(self) -> str:

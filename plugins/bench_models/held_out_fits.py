@@ -55,13 +55,12 @@ class MeasuredContinued(Continued):
 
 @dataclass(frozen=True, eq=False)
 class HeldOutFit:
-    """Boosted trees so far, in parts, with the scores of the rows they were fitted to, ``own``
-    (K, n), and of those ``held`` out, ``far`` (K, m)."""
+    """Boosted trees so far, in parts, and their scores."""
 
     subsets: Subsets
-    held: Examples
-    own: FloatArray
-    far: FloatArray
+    held: Examples  # rows held out
+    own: FloatArray  # (K, n) scores of the rows that the trees were fitted to
+    far: FloatArray  # (K, m) scores of the rows held out
     parts: tuple[Ensemble, ...] = ()
 
     @classmethod
@@ -155,15 +154,11 @@ def converged(
 
 @dataclass(frozen=True)
 class Purchases:
-    """What can be bought next: k sets of sensors that some feature still lacks.
+    """What can be bought next: k sets of sensors that some feature still lacks."""
 
-    ``brings`` are the features that need just these, ``price`` (k,) what they add, and
-    ``explained`` (k,) what the best of the features alone explains of the residuals.
-    """
-
-    brings: Sequence[Sequence[int]]
-    price: FloatArray
-    explained: FloatArray
+    brings: Sequence[Sequence[int]]  # the features that need just these
+    price: FloatArray  # (k,)
+    explained: FloatArray  # (k,) of the residuals, by the best of the features alone
 
     @classmethod
     def of(cls, fits: Fits, bought: BoolArray) -> Self:

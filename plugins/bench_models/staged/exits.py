@@ -33,24 +33,18 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program
 
-INPUTS = 4
-"""Partial score, the same scaled to [0, 1] in the query, rank, size of the query."""
-
-
+INPUTS = 4  # partial score, the same scaled to [0, 1] in the query, rank, size of the query
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
 class ExitState:
-    """How n rows ended under each of P settings, filled while they leave.
-
-    ``on`` (P, n): still on their way. ``stage`` (P, n): the last one evaluated; ``scores``
-    (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
-    """
+    """How n rows ended under each of P settings, filled while they leave."""
 
     def __init__(self, settings: int, rows: int, outputs: int, words: int) -> None:
         shape = (settings, rows)
-        self.on = np.ones(shape, dtype=bool)
-        self.stage = np.zeros(shape, dtype=np.int64)
+        self.on = np.ones(shape, dtype=bool)  # still on their way
+        self.stage = np.zeros(shape, dtype=np.int64)  # the last one evaluated
+        # of that stage
         self.scores = np.zeros((*shape, outputs))
         self.bits = np.zeros((*shape, words), dtype=np.uint64)
         self.splits = np.zeros(shape)
@@ -91,7 +85,7 @@ class ExitRule(Stored):
         """Which ``rows`` on their way go on, (P, n), by their ``scores`` (n, K)."""
         value = self.values[:, exit, None]
         if self.kind == "class":
-            return largest_probability(scores) <= value
+            return np.asarray(largest_probability(scores) <= value)
         own = scores[:, 0]
         if self.kind == "score":
             return own >= value
@@ -113,10 +107,10 @@ class ExitRule(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Sentinels:
-    """One classifier per sentinel, and the probabilities ``least`` (P,) that it must reach."""
+    """One classifier per sentinel."""
 
     classifiers: tuple[Ensemble, ...]
-    least: FloatArray
+    least: FloatArray  # (P,) probabilities that they must reach
 
     def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
