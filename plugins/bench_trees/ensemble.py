@@ -55,11 +55,6 @@ class Ensemble:
         """Number of outputs K."""
         return len(self.base)
 
-    def used_features(self, tree: int) -> Int32Array:
-        """The features that one tree tests, rising, each once."""
-        tested = self.feature[self.start[tree] : self.start[tree + 1]]
-        return np.unique(tested[tested != LEAF])
-
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees of these numbers (m,), in that order."""
         sizes = np.diff(self.start)[trees]

@@ -24,7 +24,6 @@ from helpers.walk import scores_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 NONE = np.empty(0, np.int64)
 
@@ -71,17 +70,6 @@ def held(grower: Grower) -> list[int]:
         a, b = int(first[j]), int(first[j + 1])
         out[a:b] = grower.hist[ROOT, 0, a:b].tolist()
     return out
-
-
-def test_the_sum_of_squares_is_the_same_for_any_number_of_threads_of_blas() -> None:
-    rng = np.random.default_rng(0)
-    n = 100_000  # BLAS shares out the sums of so many among its threads
-    y, copies = rng.uniform(size=n), rng.integers(1, 5, n)
-    found = []
-    for threads in (1, 2, 3):
-        with threadpool_limits(threads, "blas"):
-            found.append(Residuals(y, 0.5, copies, int(copies.sum())).squares)
-    assert len(set(found)) == 1
 
 
 shapes = st.fixed_dictionaries(
