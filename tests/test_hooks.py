@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
-import types
 
 import pytest
 from helpers.guide import GUIDE
 
-from bench_core import UsageError, hookimpl, hookspecs
+from bench_core import UsageError, hookspecs
 from bench_core.plugins import Registry, load_registry
 
 
@@ -58,32 +56,6 @@ def test_every_learner_documents_every_parameter(registry: Registry) -> None:
         if not field.metadata.get("doc")
     ]
     assert missing == []
-
-
-def plugin(monkeypatch: pytest.MonkeyPatch, **hooks: object) -> str:
-    module = types.ModuleType("a_plugin")
-    for name, hook in hooks.items():
-        setattr(module, name, hookimpl(hook))
-    monkeypatch.setitem(sys.modules, "a_plugin", module)
-    return "a_plugin"
-
-
-def test_two_plugins_with_one_learner_name_are_refused_naming_both(
-    monkeypatch: pytest.MonkeyPatch, registry: Registry
-) -> None:
-    taken = registry.learners["gbrt"]
-    name = plugin(monkeypatch, bench_learners=lambda: [taken])
-    with pytest.raises(UsageError, match="'gbrt' is registered by two plugins, 'gbrt' and"):
-        load_registry([name])
-
-
-def test_a_misspelt_hook_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def misspelt() -> list[object]:
-        return []
-
-    name = plugin(monkeypatch, bench_learnres=misspelt)
-    with pytest.raises(UsageError, match="bench_learnres"):
-        load_registry([name])
 
 
 def test_an_unknown_name_suggests_the_nearest(registry: Registry) -> None:

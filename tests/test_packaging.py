@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from helpers import fresh_environment
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("bench_core", "plugins", "reports", "suites", "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by pip from a copy, so that nothing is left in the checkout."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for part in PARTS:
-        here = ROOT / part
-        if here.is_dir():
-            shutil.copytree(here, source / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(here, source / part)
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), str(source)]
-    subprocess.run(command, check=True, capture_output=True)
-    return next(out.glob("*.whl"))
+    source = fresh_environment.project(tmp_path_factory.mktemp("source"))
+    return fresh_environment.wheel(source, tmp_path_factory.mktemp("wheel"))
 
 
 def test_the_wheel_holds_every_package_and_the_suites(wheel: Path) -> None:
@@ -62,18 +48,8 @@ def test_the_licence_travels_with_the_wheel(wheel: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", str(wheel)], check=True)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    ran = subprocess.run(
-        [tmp_path / "env/bin/bench", "run", "--suite", "quickstart", "--no-progress"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    fresh = fresh_environment.Environment.made(tmp_path, wheel)
+    ran = fresh.bench("run", "--suite", "quickstart", "--no-progress")
     assert ran.returncode == 0, ran.stderr
     for learner in ("gbrt", "miser", "cegb"):
         assert learner in ran.stdout

@@ -15,7 +15,7 @@ from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 
-from bench_core.cli.show import _default
+from bench_core.cli.catalog import _default
 from bench_core.parameters import Parameter, parameters
 from bench_core.plugins import load_registry
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,7 +17,7 @@ from bench_core.errors import UsageError
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
 from bench_core.planning.plan import Plan
-from bench_core.planning.request import DAY, RunRequest
+from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
 
@@ -119,50 +119,38 @@ def plan(
         return planned(asked, registry_of(asked), notify)
 
 
-def audit(
-    run: str = "last",
-    *,
-    store: File = "",
-    workers: int = 0,
-    executor: str = "local",
-    timeout: float = DAY,
-    memory: int = 0,
-    plugins: str | Sequence[str] = (),
-    on_event: OnEvent | None = None,
-) -> Result:
+_DONE_AGAIN = ("store", "workers", "executor", "timeout", "memory", "plugins")
+"""Options of what does the work of a stored run again."""
+
+
+@taking(RunRequest, *_DONE_AGAIN)
+def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any) -> Result:
     """Replay every query and every point of a run's finished trials, and keep the verdicts.
 
-    ``timeout`` and ``memory`` limit each job in seconds and bytes; a trial whose audit exceeds them
-    has failed it.
+    A trial whose audit exceeds a limit has failed it.
+
+    Parameters
+    ----------
     """
     with in_python():
-        how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        limits = {"timeout": timeout, "memory": memory}
-        return audited(run, request_of({**how, **limits}), on_event or silent)
+        return audited(run, request_of(options), on_event or silent)
 
 
+@taking(RunRequest, "data", "caps", *_DONE_AGAIN)
 def reprice(
-    run: str = "last",
-    *,
-    costs: Any,
-    data: str | Sequence[str] = (),
-    caps: float | Sequence[float] = (),
-    store: File = "",
-    workers: int = 0,
-    executor: str = "local",
-    plugins: str | Sequence[str] = (),
-    on_event: OnEvent | None = None,
+    run: str = "last", *, costs: Any, on_event: OnEvent | None = None, **options: Any
 ) -> Result:
-    """Bill a run again under the costs of a file, from its stored models: nothing is trained.
+    """Bill a run again under other costs, from its stored models: nothing is trained.
 
     A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
     the run's data sets, ``caps`` are measured under the new costs.
+
+    Parameters
+    ----------
     """
     with in_python():
-        how = {"store": store, "workers": workers, "executor": executor, "plugins": plugins}
-        asked = request_of({**how, "costs": costs, "caps": caps})
-        names = (data,) if isinstance(data, str) else tuple(data)
-        return repriced(run, names, asked, registry_of(asked), on_event or silent)
+        asked = request_of({**options, "costs": costs})
+        return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
 
 
 def best(
@@ -214,4 +202,4 @@ def _display(on_event: OnEvent | None, shown: bool) -> Iterator[OnEvent]:
 
 def _warn(event: Event) -> None:
     if event.warning:
-        warnings.warn(event.message, stacklevel=6)
+        warnings.warn(event.message, stacklevel=7)

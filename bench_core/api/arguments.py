@@ -14,7 +14,7 @@ from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.errors import InputError, UsageError, blaming, unknown
+from bench_core.errors import InputError, UsageError, blaming
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
 from bench_core.planning.option import options_of, short
@@ -37,9 +37,6 @@ def request_of(
 ) -> RunRequest:
     """The request, changed by the options that are given; None leaves one as it is."""
     known = options_of(RunRequest)
-    for option_name in options:
-        if option_name not in known:
-            raise TypeError(unknown("argument", option_name, known))
     given = {k: v for k, v in options.items() if v is not None}
     for field, value in given.items():
         if known[field].form.many and isinstance(value, list | dict) and not value:

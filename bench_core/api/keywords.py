@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import wraps
 from inspect import Parameter, signature
 from textwrap import fill, indent
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from bench_core.errors import spelt
+from bench_core.errors import spelt, unknown
 from bench_core.planning.option import help_of, options_of
 from bench_core.planning.request import RunRequest
 
@@ -27,25 +28,38 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
     return spelt(spelling)
 
 
-def taking(request: type) -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the arguments of a request, in its signature and after the
-    ``Parameters`` of its docstring. What it is called with is checked against them."""
+def taking(request: type, *names: str) -> Callable[[Function], Function]:
+    """Give a function of ``**options`` the arguments of a request, or those of these ``names``: in
+    its signature, at the end of its docstring, and for the check of its calls."""
     known = options_of(request)
     with in_python(request):
-        text = "\n".join(
-            f"{option.name} : default {option.default!r}\n"
-            + indent(fill(f"{help_of(option, known)} {option.python}", 88), "    ")
-            for option in known.values()
-        )
+        about = {
+            name: f"{help_of(option, known)} {option.python}" for name, option in known.items()
+        }
+    known = {name: option for name, option in known.items() if not names or name in names}
+    text = "\n".join(
+        f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"
+        for name, option in known.items()
+    )
 
     def signed(function: Function) -> Function:
         own = signature(function)
         taken = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        added = [
+        taken += [
             Parameter(x.name, Parameter.KEYWORD_ONLY, default=x.default) for x in known.values()
         ]
-        function.__signature__ = own.replace(parameters=taken + added)  # type: ignore[attr-defined]
-        function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
-        return function
+        allowed = [parameter.name for parameter in taken]
+
+        @wraps(function)
+        def checked(*args: Any, **given: Any) -> Any:
+            for name in given:
+                if name not in allowed:
+                    raise TypeError(unknown("argument", name, allowed))
+            return function(*args, **given)
+
+        made: Any = checked
+        made.__signature__ = own.replace(parameters=taken)
+        made.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
+        return cast(Function, checked)
 
     return signed

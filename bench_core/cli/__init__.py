@@ -1,7 +1,4 @@
-"""The command line: ``bench VERB``, one file per verb.
-
-Nothing else lives here: the module of a verb (``list``, ``plan``) becomes a name of this package.
-"""
+"""The command line: ``bench VERB``; ``app`` names the module of each verb."""
 
 from bench_core.cli.app import main
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from bench_core.plugins import PluginInfo
+
+Command = TypeVar("Command", bound=click.Command)
 
 ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 130, 141
 
@@ -41,29 +44,22 @@ SECTIONS = {
 """The order of the help. Verbs of plugins that are not named here follow; those named here that are
 not installed are left out."""
 
-BUILT_IN = (
-    *("run", "plan", "audit", "rerun", "reprice", "report", "export", "log", "list", "show"),
-    *("data", "model", "remove", "work", "merge", "new", "check"),
-)
+BUILT_IN = {
+    **dict.fromkeys(("plan", "work", "merge"), "jobs"),
+    **dict.fromkeys(("audit", "rerun", "reprice"), "replay"),
+    **dict.fromkeys(("list", "show"), "catalog"),
+    **{verb: verb for verb in ("run", "report", "export", "log")},
+    **{verb: verb for verb in ("data", "model", "remove", "new", "check")},
+}
+"""The module of each verb, which defines ``VERB_command``."""
 
-_EPILOG = """\b
-Examples:
-  bench run --suite quickstart
-  bench run --suite yahoo --learners miser,cronus,cegb
-  bench run --data train.svm --test test.svm --costs mine.csv --learners all
-  bench best --budget 60
-  bench report -o board.html
 
-\b
-Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last',
-a run's number or the beginning of its name. Results are kept in results/bench.db (--store,
-BENCH_STORE), and finished work is not done twice.
-
-\b
-Completion, of names too: eval "$(_BENCH_COMPLETE=bash_source bench)"  (or zsh_source, fish_source)
-Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside bench
-or a plugin, 130 interrupted.
-"""
+def with_examples(command: Command) -> Command:
+    """Show what follows "Examples:" in a docstring below the options, the examples unwrapped."""
+    text, found, more = cleandoc(command.help or "").partition("\n\nExamples:\n")
+    if found:
+        command.help, command.epilog = text, f"\b\nExamples:\n{more}"
+    return command
 
 
 @cache
@@ -115,12 +111,13 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The verb of that name: ``command`` in the module of that name, or a plugin's."""
         if cmd_name in BUILT_IN:
-            command: click.Command = import_module(f"bench_core.cli.{cmd_name}").command
-            return command
+            module = import_module(f"bench_core.cli.{BUILT_IN[cmd_name]}")
+            command: click.Command = getattr(module, f"{cmd_name}_command")
+            return with_examples(command)
         if cmd_name not in plugin_commands():
             return None
         try:
-            return load_command(plugin_commands()[cmd_name])
+            return with_examples(load_command(plugin_commands()[cmd_name]))
         except UsageError as fault:
             return _unusable(cmd_name, fault)
 
@@ -164,14 +161,32 @@ def _sections() -> Iterator[tuple[str, list[str]]]:
         yield "Of other plugins", new
 
 
+@with_examples
 @click.group(
     cls=Verbs,
-    epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="bench %(version)s")
 def bench() -> None:
-    """Compare methods that learn under a test-time budget: quality against cost."""
+    """Compare methods that learn under a test-time budget: quality against cost.
+
+    Examples:
+      bench run --suite quickstart
+      bench run --suite yahoo --learners miser,cronus,cegb
+      bench run --data train.svm --test test.svm --costs mine.csv --learners all
+      bench best --budget 60
+      bench report -o board.html
+
+    Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last', a
+    run's number or the beginning of its name. Results are kept in results/bench.db (--store,
+    BENCH_STORE), and finished work is not done twice.
+
+    Completion, of names too: eval "$(_BENCH_COMPLETE=bash_source bench)"  (or zsh_source,
+    fish_source)
+
+    Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside
+    bench or a plugin, 130 interrupted.
+    """
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:

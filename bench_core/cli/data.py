@@ -14,24 +14,21 @@ from bench_core.plugins import Registry
 from bench_core.terminal.tables import Table, deliver
 
 
-@click.group(
-    "data",
-    short_help="Fetch, import or verify the files of data sets.",
-    epilog="""\b
-Examples:
-  bench data fetch letters forest        from the publisher into the data folder
-  bench data import mslr-web10k ~/Downloads/MSLR-WEB10K.zip
-  bench data verify all                  read everything that is there and compare""",
-)
-def command() -> None:
-    """Put the files of data sets in their place, and check them.
+@click.group("data")
+def data_command() -> None:
+    """Fetch, import or verify the files of data sets.
 
     The data folder is --data-dir, else BENCH_DATA, else the user's data folder. Files land in
     FOLDER/NAME, whole or not at all. 'bench show NAME' lists a data set's files.
+
+    Examples:
+      bench data fetch letters forest        from the publisher into the data folder
+      bench data import mslr-web10k ~/Downloads/MSLR-WEB10K.zip
+      bench data verify all                  read everything that is there and compare
     """
 
 
-@command.command("fetch", short_help="Download files from their publishers.")
+@data_command.command("fetch", short_help="Download files from their publishers.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--again", is_flag=True, help="Also what is there already.")
 @options.data_dir_option
@@ -61,7 +58,7 @@ def fetch_command(
     return _each(_chosen(registry, names, "downloads"), fetch)
 
 
-@command.command("import", short_help="Take over files that you have.")
+@data_command.command("import", short_help="Take over files that you have.")
 @click.argument("name")
 @click.argument("path", type=options.FILE)
 @options.data_dir_option
@@ -76,7 +73,7 @@ def import_command(name: str, path: Path, data_dir: str, plugins: Sequence[str])
     options.note(f"{name}: imported and verified, in {_home(folder, dataset)}")
 
 
-@command.command("verify", short_help="Compare files with what their publisher gave.")
+@data_command.command("verify", short_help="Compare files with what their publisher gave.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.data_dir_option
 @options.output_option

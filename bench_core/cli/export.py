@@ -51,22 +51,7 @@ _Writer = Callable[["pd.DataFrame"], bytes]
 WRITERS: dict[str, _Writer] = {"csv": _csv, "json": _json, "parquet": _parquet}
 
 
-@click.command(
-    "export",
-    short_help="Write a run's results as CSV, JSON or Parquet.",
-    epilog="""\b
-Examples:
-  bench export > results.csv
-  bench export -o results.parquet
-  bench export 3 --format json | head
-  bench export --features -o shares.csv
-
-\b
-One row for each trial, operating point and split; params and point are JSON. Column chosen says
-best where validation chose the point, and what the search left open; column trial is what
-'bench rerun' takes. With --features one row for each trial, point that a
-budget may choose, and sensor: the share of test rows that buy it.""",
-)
+@click.command("export")
 @options.run_argument
 @click.option(
     "-f",
@@ -80,9 +65,22 @@ budget may choose, and sensor: the share of test rows that buy it.""",
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(run: str, kind: str | None, features: bool, output: Path | None, store: Path) -> int:
-    """Write the results of RUN: one row for each trial, operating point and split; or what its
-    operating points buy."""
+def export_command(
+    run: str, kind: str | None, features: bool, output: Path | None, store: Path
+) -> int:
+    """Write the results of RUN as CSV, JSON or Parquet.
+
+    Examples:
+      bench export > results.csv
+      bench export -o results.parquet
+      bench export 3 --format json | head
+      bench export --features -o shares.csv
+
+    One row for each trial, operating point and split; params and point are JSON. Column chosen says
+    best where validation chose the point, and what the search left open; column trial is what
+    'bench rerun' takes. With --features one row for each trial, point that a
+    budget may choose, and sensor: the share of test rows that buy it.
+    """
     from bench_core.leaderboard.bought_sensors import shares
     from bench_core.results.marks import with_choices
     from bench_core.results.store import Store

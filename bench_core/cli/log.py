@@ -16,26 +16,23 @@ if TYPE_CHECKING:
     from bench_core.results.records import Attempt
 
 
-@click.command(
-    "log",
-    short_help="Show every attempt of a run, with tracebacks and output.",
-    epilog="""\b
-Examples:
-  bench log                   the last run
-  bench log --failed          only what did not end well
-  bench log 3 -o log.txt
-
-\b
-A traceback begins with the frames of the plugin; the whole one, with bench_core and libraries,
-follows below a line that marks the cut. Of an output the end is kept.""",
-)
+@click.command("log")
 @options.run_argument
 @click.option("--failed", is_flag=True, help="Leave out attempts that ended well.")
 @options.output_option
 @options.store_option
 @options.debug_option
-def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
-    """Show each attempt of RUN's fits, trials and audits: status, error, traceback and output."""
+def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int:
+    """Show each attempt of RUN's fits, trials and audits: status, error, traceback and output.
+
+    Examples:
+      bench log                   the last run
+      bench log --failed          only what did not end well
+      bench log 3 -o log.txt
+
+    A traceback begins with the frames of the plugin; the whole one, with bench_core and libraries,
+    follows below a line that marks the cut. Of an output the end is kept.
+    """
     from bench_core.results.store import Store
 
     attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
@@ -54,7 +51,7 @@ def command(run: str, failed: bool, output: Path | None, store: Path) -> int:
 
 def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     """The lines of one attempt, each with its style on a terminal."""
-    from bench_core.results.frame import TRIAL_DIGITS
+    from bench_core.results.records import TRIAL_DIGITS
     from bench_core.terminal.progress import detail_lines
 
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""

@@ -26,28 +26,27 @@ _SHOWN = (*_CHECKED, "learner", "point", "dataset", "task", "everything", "refer
 _SAME = 1e-9
 
 
-@click.group(
-    "model",
-    short_help="Export a model that asks for features, show it, check it.",
-    epilog="""\b
-Examples:
-  bench model export --budget 60 -o model/               of the best learner within the budget
-  bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
-  bench model export --budget 60 --format c -o model-c/
-  bench model show model/
-  bench model check model/ --data today.svm
+@click.group("model")
+def model_command() -> None:
+    """Export a model that asks for features, show it, check it.
 
-\b
-In Python: bench_core.serving.load("model/").predict(acquire); see docs/serving.md.""",
-)
-def command() -> None:
-    """A fitted model at one operating point as a folder of arrays and JSON."""
+    A model is fitted, at one operating point, and is kept as a folder of arrays and JSON.
+
+    Examples:
+      bench model export --budget 60 -o model/               of the best learner within the budget
+      bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
+      bench model export --budget 60 --format c -o model-c/
+      bench model show model/
+      bench model check model/ --data today.svm
+
+    In Python: bench_core.serving.load("model/").predict(acquire); see docs/serving.md.
+    """
 
 
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
 
-@command.command("export", short_help="Write the model of a run at a chosen point.")
+@model_command.command("export", short_help="Write the model of a run at a chosen point.")
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
 @options.budget_options(several=False)
@@ -127,7 +126,7 @@ def _under_cap(folder: Folder) -> Folder:
     return replace(folder, about={**folder.about, **own})
 
 
-@command.command("show", short_help="What a model needs, costs and saves.")
+@model_command.command("show", short_help="What a model needs, costs and saves.")
 @_folder
 @options.debug_option
 def show_command(folder: Path) -> None:
@@ -192,7 +191,7 @@ def sensors_table(model: Predictor) -> Table:
     return Table(titles, rows, titles[0], titles[2:], (titles[1],), title=title)
 
 
-@command.command("check", short_help="Replay a model over data.")
+@model_command.command("check", short_help="Replay a model over data.")
 @_folder
 @click.option(
     *("-d", "--data"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,23 +21,14 @@ from bench_core.results.budgets import KINDS, Budget, parse_budgets
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
-    Choice = click.Choice[str]
     ParamType = click.ParamType[Any]
 else:  # older releases cannot be subscripted
-    Choice, ParamType = click.Choice, click.ParamType
+    ParamType = click.ParamType
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 STORE = Path("results/bench.db")
 FILE = click.Path(path_type=Path)
-
-
-class Decorator(Protocol):
-    """Adds options to a command."""
-
-    def __call__(self, command: Command, /) -> Command:
-        """The command with them."""
-        ...
 
 
 class Written(ParamType):
@@ -58,11 +49,7 @@ class Written(ParamType):
 
 def together(*decorators: Decorator) -> Decorator:
     """Several options as one, in this order."""
-
-    def decorate(command: Command) -> Command:
-        return reduce(lambda made, option: option(made), reversed(decorators), command)
-
-    return decorate
+    return lambda command: reduce(lambda made, option: option(made), reversed(decorators), command)
 
 
 def request_options(request: type, *left_out: str) -> Decorator:

@@ -14,20 +14,7 @@ from bench_core.errors import UsageError
 from bench_core.terminal.wording import count
 
 
-@click.command(
-    "remove",
-    short_help="Remove runs, fitted models or prepared data.",
-    epilog="""\b
-Examples:
-  bench remove 3 4 --dry-run        what would go, and how large it is
-  bench remove 3 4                  runs with their trials and fitted models
-  bench remove 3 --fits             its fitted models alone; results stay
-  bench remove --cache              all prepared data; they are made again when needed
-
-\b
-What another run needs is kept: trials that it has too, models that it was scored with, and models
-that these refer to. 'bench list runs' shows runs.""",
-)
+@click.command("remove")
 @click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=runs_named)
 @click.option("--fits", is_flag=True, help="Remove fitted models and keep results.")
 @click.option("--cache", is_flag=True, help="Remove prepared data of all data sets.")
@@ -35,8 +22,22 @@ that these refer to. 'bench list runs' shows runs.""",
 @options.store_option
 @options.quiet_option
 @options.debug_option
-def command(runs: tuple[str, ...], fits: bool, cache: bool, dry_run: bool, store: Path) -> None:
-    """Remove RUNs ('last', numbers, names or the beginnings of names)."""
+def remove_command(
+    runs: tuple[str, ...], fits: bool, cache: bool, dry_run: bool, store: Path
+) -> None:
+    """Remove runs, fitted models or prepared data.
+
+    RUNs are 'last', numbers, names or the beginnings of names.
+
+    Examples:
+      bench remove 3 4 --dry-run        what would go, and how large it is
+      bench remove 3 4                  runs with their trials and fitted models
+      bench remove 3 --fits             its fitted models alone; results stay
+      bench remove --cache              all prepared data; they are made again when needed
+
+    What another run needs is kept: trials that it has too, models that it was scored with, and
+    models that these refer to. 'bench list runs' shows runs.
+    """
     if not runs and not cache:
         raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
     verb = "would remove" if dry_run else "removed"

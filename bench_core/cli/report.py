@@ -20,23 +20,7 @@ CURVES = "curves"
 """The report that ``--plot`` writes."""
 
 
-@click.command(
-    "report",
-    short_help="Show a run's leaderboard, or write it as a page, tables for papers, or a figure.",
-    epilog="""\b
-Examples:
-  bench report                      the last run, on the terminal
-  bench report -o board.html        one self-contained page with the cost-quality curves
-  bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
-  bench report --budget 10,20,40    what learners reach at these costs
-  bench report --plot curve.pdf     or .svg, .png: the curves as a figure
-  bench report --methods            a paragraph on how the run was carried out
-  bench report | grep miser         without a terminal: one row a line, never cut
-
-\b
-Points are selected on validation, figures are from test. Costs are means per row, in the unit of
-the data set's prices. The suffix of FILE chooses the format; plugins may add formats.""",
-)
+@click.command("report")
 @options.run_argument
 @options.budget_options()
 @options.output_option
@@ -46,7 +30,7 @@ the data set's prices. The suffix of FILE chooses the format; plugins may add fo
 @click.option("--methods", is_flag=True, help="Show a paragraph on how the run was carried out.")
 @options.store_option
 @options.common_options
-def command(
+def report_command(
     run: str,
     budgets: Sequence[Budget],
     output: Path | None,
@@ -55,7 +39,22 @@ def command(
     store: Path,
     plugins: Sequence[str],
 ) -> int:
-    """Show the leaderboard of RUN ('last', its number, its name or the beginning of it)."""
+    """Show the leaderboard of RUN, or write it as a page, tables for papers, or a figure.
+
+    RUN is 'last', its number, its name or the beginning of it.
+
+    Examples:
+      bench report                      the last run, on the terminal
+      bench report -o board.html        one self-contained page with the cost-quality curves
+      bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
+      bench report --budget 10,20,40    what learners reach at these costs
+      bench report --plot curve.pdf     or .svg, .png: the curves as a figure
+      bench report --methods            a paragraph on how the run was carried out
+      bench report | grep miser         without a terminal: one row a line, never cut
+
+    Points are selected on validation, figures are from test. Costs are means per row, in the unit
+    of the data set's prices. The suffix of FILE chooses the format; plugins may add formats.
+    """
     from bench_core.leaderboard.methods import paragraph
     from bench_core.leaderboard.reports import finished, report_for
     from bench_core.plugins import load_registry

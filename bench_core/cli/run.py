@@ -35,30 +35,26 @@ def request(*, store: Path, **given: Any) -> RunRequest:
     return RunRequest(store=str(store), **given)
 
 
-@click.command(
-    "run",
-    short_help="Run learners on data and show the leaderboard.",
-    epilog="""\b
-Examples:
-  bench run --suite quickstart
-  bench run --suite yahoo --learners miser,cronus,cegb --data-dir ~/data
-  bench run --data train.svm --test test.svm --costs mine.csv --learners all
-  bench run --data visits.csv --label ill --task binary --metric auc
-  bench run -s letters --set miser.trees=300 --set miser.tradeoff=[0.1,1,10] --seeds 0-2
-  bench run -s quickstart -p my_module -l mine      a learner of the current folder
-
-\b
-Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost file.
-Interrupt at any time: finished work is kept, and the same command does the rest.""",
-)
+@click.command("run")
 @run_options
 @options.output_option
 @options.common_options
-def command(output: Path | None, **given: Any) -> int:
+def run_command(output: Path | None, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
     What to run is a suite, or data sets or files of your own. Results are kept in the store;
     what it already holds is not done again.
+
+    Examples:
+      bench run --suite quickstart
+      bench run --suite yahoo --learners miser,cronus,cegb --data-dir ~/data
+      bench run --data train.svm --test test.svm --costs mine.csv --learners all
+      bench run --data visits.csv --label ill --task binary --metric auc
+      bench run -s letters --set miser.trees=300 --set miser.tradeoff=[0.1,1,10] --seeds 0-2
+      bench run -s quickstart -p my_module -l mine      a learner of the current folder
+
+    Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
+    file. Interrupt at any time: finished work is kept, and the same command does the rest.
     """
     from bench_core.api.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for

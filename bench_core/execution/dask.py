@@ -28,7 +28,7 @@ from bench_core.planning.job_files import Cutter, begin_shard, job_text, parse_j
 from bench_core.planning.plan import Plan
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import take
-from bench_core.results.records import FitSpec, Job, Outcome, Status
+from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.store_files import models_in
 from bench_core.results.writer import Writer
 
@@ -92,8 +92,7 @@ class DaskExecutor:
 
     def submit(self, job: Job) -> None:
         """Hand over a job with the models that it stands on."""
-        parts = ([job.spec], []) if isinstance(job.spec, FitSpec) else ([], [job.spec])
-        piece = self._cutter.job(*parts, self._finished)
+        piece = self._cutter.job([job.spec], self._finished)
         with tempfile.TemporaryDirectory() as folder:
             begin_shard(piece, Path(folder) / "1.db", self._writer.path)
             given = pack(Path(folder) / "1.db")

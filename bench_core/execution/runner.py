@@ -173,7 +173,7 @@ def carry_out(
     done, total = len(plan.finished), len(plan.trials)
     emit(Event("plan", plan.run, done=done, total=total, jobs_total=len(jobs)))
     for trial, reason in trials_skipped(plan):
-        writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
+        writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
     said = RunResult(plan.run, writer.path, {}, len(plan.finished))
     said = replace(said, notes=plan.notes, warnings=plan.warnings)
     crew = Crew(request, (plan.workers, plan.threads), emit, executor)
@@ -198,16 +198,15 @@ def do_jobs(
 
     def keep(outcome: Outcome) -> None:
         outcome = replace(outcome, job=planned[outcome.job.key])
-        spec = outcome.job.spec
         with writer.transaction():
             writer.attempt(said.run, outcome)
-            if isinstance(spec, FitSpec):
+            if isinstance(outcome.job.spec, FitSpec):
                 writer.fit(outcome)
             else:
-                writer.trial(spec, outcome)
+                writer.trial(outcome)
 
     def result() -> RunResult:
-        ended = Store(writer.path).ended(said.run)
+        ended = Store(writer.path).trials(said.run)
         return replace(
             said,
             counts=Counter(t.status for t in ended),

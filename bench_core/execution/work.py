@@ -74,7 +74,7 @@ def work(
 
     done, fitted = Store(shard).finished() if check_store(shard) else (frozenset(), frozenset())
     done &= {trial.key for trial in job.trials}
-    usable = usable_fits(job.fits, fitted, states_folder(shard), fitted)
+    usable = usable_fits(job.fits, fitted, states_folder(shard))
     cores = job.workers, job.threads
     jobs = jobs_of(
         [fit for fit in job.fits if fit.key not in usable],
@@ -90,7 +90,7 @@ def work(
         total = len(job.trials) + len(job.skipped)
         emit(Event("plan", job.run, done=len(done), total=total, jobs_total=len(jobs)))
         for trial, reason in job.skipped:
-            writer.trial(trial, Outcome(Job("score", trial), Status.SKIPPED, reason))
+            writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
         said = RunResult(job.run, shard, {}, reused=len(done))
         return do_jobs(jobs, said, crew, writer, warm_up, here)
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import Board, Row, notes_of, notice
+from bench_core.leaderboard.board import Board, Row, Standing, Standings, notes_of, notice
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.standings import Standing, Standings
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
@@ -65,13 +64,8 @@ class Summary:
 def summaries(info: RunInfo, frame: pd.DataFrame, store: Store | None) -> list[Summary]:
     """A summary of each data set, in the run's order."""
     from bench_core.leaderboard.certainty import all_certified
-    from bench_core.leaderboard.standings import standings
 
-    made = []
-    for board in all_certified(info, store, frame):
-        if board.unlimited is None:
-            at = standings(info, store, board.dataset, frame, (*board.budgets, None))
-        else:
-            at = (*board.standings, board.unlimited)
-        made.append(Summary(board, at))
-    return made
+    return [
+        Summary(board, (*board.standings, board.unlimited or Standings(None, ())))
+        for board in all_certified(info, store, frame)
+    ]

@@ -58,16 +58,16 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     """
     first = chosen.iloc[0]
     of, learner = str(first["dataset"]), str(first["learner"])
-    kept = store.bought(run, dataset=of, learner=learner)
+    kept = [*store.bought(run, dataset=of, learner=learner)]
     total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
         params, point = (json.loads(str(row[key])) for key in ("params", "point"))
         trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-        same = (v for v in kept if all(getattr(v, key) == trial[key] for key in trial))
+        same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
         one = next(same, None)
         if one is None or point not in one.settings:
             return []
-        what = zip(*one.sensors, one.share[one.settings.index(point)], strict=True)
+        what = zip(*one.trial.sensors, one.bought[one.settings.index(point)], strict=True)
         for name, price, share in what:
             total[name, price] = total.get((name, price), 0.0) + float(share) / len(chosen)
     found = [Purchase(name, price, share) for (name, price), share in total.items()]
@@ -94,14 +94,15 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     parts = [pd.DataFrame(columns=[*columns, "sensor", "price", "share"])]
     for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
         for one in store.bought(info.run, dataset=name):
-            params = json.dumps(one.params, sort_keys=True)
-            of = (name, one.fold, one.seed, one.learner, params, one.trial)
-            points = [(*of, canonical(setting)) for setting in one.settings]
-            sensors = zip(*one.sensors, strict=True)
+            of = one.trial
+            params = json.dumps(of.params, sort_keys=True)
+            about = name, of.fold, of.seed, of.learner, params, of.short
+            points = [(*about, canonical(setting)) for setting in one.settings]
+            sensors = zip(*of.sensors, strict=True)
             every = pd.DataFrame(points, columns=columns).merge(
                 pd.DataFrame(sensors, columns=["sensor", "price"]), how="cross"
             )
-            parts.append(every.assign(share=one.share.ravel().round(7)))  # kept as float32
+            parts.append(every.assign(share=one.bought.astype(np.float64).ravel().round(7)))
     made = pd.concat(parts[1:] or parts, ignore_index=True)
     share = made["share"].to_numpy(np.float64)
     words = ["never", "for every row"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results.budgets import Budget
-from bench_core.statistics.bootstrap_data import Repeat, repeats
 from bench_core.statistics.pairs import Pair, compare
+from bench_core.statistics.repeats import Repeat, stored_repeats
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
@@ -33,11 +33,9 @@ def pairs_within(
     ``interest`` is the least difference that matters, as a share of the better quality. Raises
     UsageError where fewer than two can be had at the budget.
     """
-    valid, test = (
-        store.values(info.run, split=s, dataset=dataset, within=budget) for s in ("valid", "test")
-    )
-    there = [name for name in names if name in {one.learner for one in valid}]
-    found = repeats(valid, test, there) if there else []
+    every = stored_repeats(store, info.run, dataset, names, within=budget)
+    there = [name for name in names if any(name in repeat.candidates for repeat in every)]
+    found = _having(every, there)
     if there and not found:
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
@@ -50,10 +48,13 @@ def pairs_within(
     others += [f"{n} from {cost(cheapest[n])}" for n in there if n not in affordable]
     if len(affordable) < 2:
         raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
-    if len(affordable) < len(there):
-        found = repeats(valid, test, affordable)
+    found = _having(every, affordable)
     higher = primary_metric(info, dataset).higher_is_better
-    return found, compare(found, limit, higher, interest=interest), others
+    return found, compare(found, affordable, limit, higher, interest=interest), others
+
+
+def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
+    return [repeat for repeat in found if repeat.candidates.keys() >= {*names}]
 
 
 def _least_cost(found: Sequence[Repeat], name: str) -> float:

@@ -12,7 +12,6 @@ from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.execution.failures import fault_of
 from bench_core.protocols import Section
 from bench_core.results.store import Store
-from bench_core.statistics.bootstrap_data import one_thread
 from bench_core.terminal.tables import check_output
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def write_report(
     of those of its suite. ``warn`` gets a line for each section of a plugin that fails."""
     report = report_for(registry, output)
     kept = Store(store)
-    with kept.held(), one_thread():
+    with kept.held():
         info, frame = finished(kept, run)
         if budgets:
             named = {"budgets": tuple(map(str, budgets))}

@@ -8,54 +8,56 @@ and all learners share its draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import primary_metric
-from bench_core.leaderboard.board import UNKNOWN
+from bench_core.leaderboard.board import SHARE, UNKNOWN
 from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
-from bench_core.metrics.frontier import best_under
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.marks import paths_of
-from bench_core.results.operating_points import Criterion
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.blocks import effort
-from bench_core.statistics.bootstrap import Candidates
-from bench_core.statistics.bootstrap_data import (
-    Ask,
-    Drawn,
-    Repeat,
-    bounds,
-    by_repeat,
-    draws,
-    over_repeats,
-    repeats,
-)
+from bench_core.statistics.bootstrap import Means, draw, effort
 from bench_core.statistics.comparison import (
+    Interval,
     better_than,
     interval,
     rank_intervals,
     tiers,
 )
-from bench_core.statistics.intervals import Interval
-from bench_core.statistics.point_selection import Choose, at_budget
+from bench_core.statistics.point_selection import (
+    Choice,
+    as_good,
+    at_budget,
+    cheapest,
+    share_of_best,
+    taken,
+)
+from bench_core.statistics.repeats import (
+    Repeat,
+    in_every,
+    over_repeats,
+    stored_repeats,
+    with_seeds,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.results.values import ValuedTrial
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
+
+PAID, KEPT, BEST = "paid", "kept", "best"
+"""Of a saving, with points chosen by the reference's quality: the cost of just that quality, and
+the qualities of two points held in all draws, the cheapest that keeps it and the best."""
 
 
 def standings(
@@ -71,191 +73,143 @@ def standings(
 
     Without a store, or where it has no values, learners stand by their quality alone.
     """
-    values = Values.of(store, info.run, dataset, frame, primary_metric(info, dataset))
-    known = values.levels(budgets, resamples)
-    return tuple(standing(b, values, level) for b, level in zip(budgets, known, strict=True))
-
-
-class Named(NamedTuple):
-    """A level of quality with the names of its learners, and the bounds of any mean."""
-
-    names: tuple[str, ...]
-    level: Level
-    bounds: tuple[float, float]
-
-
-class Path(NamedTuple):
-    """The operating points (p,) of one learner in one repeat."""
-
-    valid_quality: FloatArray
-    valid_cost: FloatArray
-    valid_p95: FloatArray
-    test_quality: FloatArray
-    test_cost: FloatArray
-
-    def chosen(self, budget: Budget | None, higher: bool) -> int | None:
-        """The best point within the budget, as ``operating_points.under_budget`` takes it."""
-        limit, inside = np.inf, np.arange(len(self.valid_cost))
-        if budget is not None and budget.kind == "mean":
-            limit = budget.amount
-        if budget is not None and budget.kind == "p95":
-            inside = np.flatnonzero(self.valid_p95 <= budget.amount)
-        best = best_under(self.valid_cost[inside], self.valid_quality[inside], limit, higher)
-        return None if best is None else int(inside[best])
+    ranking = Ranking(info, store, dataset, frame, resamples)
+    return tuple(ranking.standings(budgets, ranking.draws(budgets)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """The operating points of a data set's ranking, those rows of it that are under caps, and the
-    stored values of its trials."""
+class Draws:
+    """Draws of the learners ``names``, which have values in every one of the ``repeats``: for each
+    repeat arrays (learners, 1 + resamples), by budget those of quality, and by ``PAID``, ``KEPT``
+    and ``BEST`` those of the saving. No names where there are no values."""
 
-    store: Store | None
-    run: str
-    dataset: str
-    metric: Criterion
-    capped: pd.DataFrame
-    paths: dict[str, list[Path]]
-    trials: frozenset[tuple[str, int, int, str]]
+    names: Sequence[str]
+    repeats: Sequence[Repeat]
+    values: Sequence[Mapping[Hashable, FloatArray]]
 
-    @classmethod
-    def of(
-        cls, store: Store | None, run: str, dataset: str, frame: pd.DataFrame, metric: Criterion
-    ) -> Values:
-        """Of the data set's rows among ``frame``."""
-        frame = selection.of_dataset(frame, dataset, metric.name)
-        points = selection.operating_points(frame, metric.name)
-        tried = paths_of(points)
-        trials = ((learner, int(fold), int(seed), text) for learner, text, fold, seed in tried)
-        capped = frame[frame[CAP].notna()] if CAP in frame.columns else frame[:0]
-        return cls(store, run, dataset, metric, capped, _paths(points), frozenset(trials))
+    def level(self, key: Hashable) -> Level:
+        """The level of a figure over repeats."""
+        return over_repeats(self.repeats, [own[key] for own in self.values])
 
-    def chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
-        """By learner quality and cost on test, NaN where not every repeat affords something."""
-        paths, found = self.paths, {}
-        if budget is not None and budget.kind == "cap":
-            points = selection.operating_points(self.capped, self.metric.name, cap=budget.amount)
-            paths = _paths(points)
-        for learner, every in self.paths.items():
-            own = paths.get(learner, [])
-            picks = [(path, path.chosen(budget, self.metric.higher_is_better)) for path in own]
-            there = [
-                (path.test_quality[k], path.test_cost[k]) for path, k in picks if k is not None
-            ]
-            quality, cost = np.mean(there, axis=0) if len(there) == len(every) else (np.nan, np.nan)
-            found[learner] = float(quality), float(cost)
+    def clipped(self, ends: Iterable[float]) -> Interval:
+        """The ends of an interval of quality: no mean lies beyond all units."""
+        lows, highs = zip(*(repeat.bounds for repeat in self.repeats), strict=True)
+        return Interval(*(float(np.clip(end, min(lows), max(highs))) for end in ends))
+
+
+class Ranking:
+    """The operating points of a data set, and draws of the values that a store has of them."""
+
+    def __init__(
+        self,
+        info: RunInfo,
+        store: Store | None,
+        dataset: str,
+        frame: pd.DataFrame,
+        resamples: int,
+    ) -> None:
+        metric = primary_metric(info, dataset)
+        self._of = store, info.run, dataset
+        self._metric, self.higher = metric.name, metric.higher_is_better
+        self._frame = selection.of_dataset(frame, dataset, metric.name)
+        points = selection.operating_points(self._frame, metric.name)
+        self._points = points.iloc[selection.choosable_rows(points, self.higher)]
+        of_repeat = points.drop_duplicates(["learner", *selection.REPEAT])
+        self._repeats = of_repeat["learner"].astype(str).value_counts(sort=False)
+        tried = points.drop_duplicates(["learner", "params", *selection.REPEAT])
+        settings = tried.groupby([*selection.REPEAT]).size().max() if len(tried) else 0
+        self._blocks, self._resamples = effort(int(settings), resamples)
+
+    def draws(self, budgets: Iterable[Budget | None], reference: str = "") -> Draws:
+        """Draws of the quality within budgets, other than caps, and of savings against a reference
+        that has values."""
+        return self._drawn([one for one in budgets if one is None or one.kind != CAP], reference)
+
+    def _drawn(
+        self, budgets: Sequence[Budget | None], reference: str = "", within: Budget | None = None
+    ) -> Draws:
+        store, run, dataset = self._of
+        if store is None:
+            return Draws((), (), ())
+        found = stored_repeats(store, run, dataset, within=within, blocks=self._blocks)
+        names, higher, values = in_every(found), self.higher, []
+        for repeat, seed in with_seeds(found if names else ()):
+            drawn: dict[Hashable, list[FloatArray]] = defaultdict(list)
+            if compared := reference in names:
+                top = draw(repeat.candidates[reference], self._resamples, seed)
+                aim = share_of_best(top.valid_quality, SHARE, higher)
+            for name in names:
+                one = repeat.candidates[name]
+                means = draw(one, self._resamples, seed)
+                for budget in budgets:
+                    choice = _within(means, one.p95, budget, higher)
+                    drawn[budget].append(taken(means.test_quality, choice))
+                if compared:
+                    valid = means.valid_quality, means.valid_cost
+                    kept = cheapest(*valid, aim, higher).held()
+                    best = at_budget(*valid, math.inf, higher).held()
+                    drawn[PAID].append(taken(means.test_cost, as_good(*valid, aim, higher)))
+                    drawn[KEPT].append(taken(means.test_quality, kept))
+                    drawn[BEST].append(taken(means.test_quality, best))
+            values.append({key: np.stack(own) for key, own in drawn.items()})
+        return Draws(names, found, values)
+
+    def standings(self, budgets: Sequence[Budget | None], draws: Draws) -> list[Standings]:
+        """The standings at each of the budgets, with their ``draws``; those under caps are drawn
+        here, since a cap has points of its own."""
+        found = []
+        for budget in budgets:
+            if budget is not None and budget.kind == CAP:
+                own = self._drawn([budget], within=budget)
+            else:
+                own = draws
+            found.append(_standings(budget, self._chosen(budget), own, self.higher))
         return found
 
-    def repeats(
-        self, resamples: int, within: Budget | None = None
-    ) -> tuple[list[str], Iterator[Repeat], int]:
-        """The learners that have finished in every repeat, the repeats on their units, each read
-        when it is asked for, and how many ``resamples`` at most are worth their time."""
-        if self.store is None:
-            return [], iter(()), resamples
-        found = self.store.valued(self.run, "valid", self.dataset, within=within)
-        names, parts = by_repeat(
-            [one for one in found if (one.learner, one.fold, one.seed, one.params) in self.trials]
-        )
-        blocks, resamples = effort(max(map(len, parts), default=0), resamples)
-        return names, (self._read(names, part, within, blocks) for part in parts), resamples
-
-    def _read(
-        self,
-        names: Sequence[str],
-        trials: Sequence[ValuedTrial],
-        within: Budget | None,
-        blocks: int,
-    ) -> Repeat:
-        """One repeat, learner by learner: as blocks its values take less room."""
-        assert self.store is not None
-        every: dict[str, Candidates] = {}
-        for name in names:
-            own = [one for one in trials if one.learner == name]
-            valid, test = (self.store.values_of(own, of, within) for of in ("valid", "test"))
-            (repeat,) = repeats(valid, test, [name], blocks)
-            every |= repeat.candidates
-        return replace(repeat, candidates=every)
-
-    def levels(self, budgets: Sequence[Budget | None], resamples: int) -> list[Named | None]:
-        """The level of quality at each budget, None without values."""
-        known: dict[Budget | None, Named | None] = {}
-        caps = [budget for budget in budgets if budget is not None and budget.kind == "cap"]
-        if others := [budget for budget in budgets if budget not in caps]:
-            known |= self._levels(others, resamples)
-        for cap in caps:
-            known |= self._levels([cap], resamples, cap)
-        return [known.get(budget) for budget in budgets]
-
-    def _levels(
-        self, budgets: Sequence[Budget | None], resamples: int, within: Budget | None = None
-    ) -> dict[Budget | None, Named | None]:
-        tails = [budget for budget in budgets if budget is not None and budget.kind == "p95"]
-        means = [budget for budget in budgets if budget not in tails]
-        higher, parts = self.metric.higher_is_better, [part for part in (means, tails) if part]
-        asks = [Ask(choices_within(part, higher), part is tails, priced=0) for part in parts]
-        names, found, resamples = self.repeats(resamples, within)
-        drawn = [joined_asks(of) for of in draws(found, asks, resamples)]
-        places = enumerate(chain(*parts) if drawn else ())
-        return {budget: named(names, drawn, place) for place, budget in places}
+    def _chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
+        """By learner quality and cost on test, NaN where not every repeat affords something."""
+        points = self._points
+        if budget is not None and budget.kind == CAP:
+            points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
+        best = selection.under_budget(points, self.higher, budget or math.inf)
+        figures = best[["test_quality", "test_cost"]].groupby(best["learner"].astype(str))
+        found = figures.mean().reindex(self._repeats.index)
+        lacking = figures.size().reindex(self._repeats.index) != self._repeats
+        found[lacking] = np.nan
+        return {str(name): (quality, cost) for name, quality, cost in found.itertuples()}
 
 
-def choices_within(budgets: Sequence[Budget | None], higher: bool) -> list[Callable[[], Choose]]:
-    """The choice of the best within each of the budgets."""
-    return [partial(at_budget, _limit(budget), higher) for budget in budgets]
+def _within(means: Means, p95: FloatArray, budget: Budget | None, higher: bool) -> Choice:
+    """The best point within a budget; what was measured under a cap is all within it."""
+    quality, cost, limit = means.valid_quality, means.valid_cost, math.inf
+    if budget is not None and budget.kind == "p95":  # the same in all draws
+        cost = np.broadcast_to(p95, quality.shape)
+    if budget is not None and budget.kind != CAP:
+        limit = budget.amount
+    return at_budget(quality, cost, limit, higher)
 
 
-def joined_asks(of: Sequence[Drawn]) -> Drawn:
-    """The qualities of all asks of one repeat, one after another; costs are left out."""
-    quality = np.concatenate([one.quality for one in of])
-    return of[0]._replace(quality=quality, cost=quality[:0])
-
-
-def named(names: Sequence[str], drawn: Sequence[Drawn], place: int) -> Named:
-    """The level of quality of the choice at this place."""
-    level = over_repeats(drawn, [one.quality[place] for one in drawn])
-    return Named(tuple(names), level, bounds(drawn))
-
-
-def _limit(budget: Budget | None) -> float:
-    """Limit on the cost of a chosen point in a draw. The cost of 95% of rows is the same in all
-    draws, except for rounding."""
-    if budget is None or budget.kind == "cap":
-        return math.inf
-    return budget.amount * (1 + 1e-5 * (budget.kind == "p95"))
-
-
-def _paths(points: pd.DataFrame) -> dict[str, list[Path]]:
-    """By learner its points in each repeat."""
-    found: dict[str, list[Path]] = {}
-    arrays = [points[name].to_numpy(dtype=np.float64) for name in Path._fields]
-    for rows in selection.groups(points, ["learner", *selection.REPEAT]):
-        learner = str(points["learner"].iloc[rows[0]])
-        found.setdefault(learner, []).append(Path(*(values[rows] for values in arrays)))
-    return found
-
-
-def standing(budget: Budget | None, values: Values, named: Named | None) -> Standings:
-    """The standings at one budget, with the level of quality there."""
-    chosen, higher = values.chosen(budget), values.metric.higher_is_better
+def _standings(
+    budget: Budget | None, chosen: Mapping[str, tuple[float, float]], draws: Draws, higher: bool
+) -> Standings:
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
-    place = {name: k for k, name in enumerate(named.names)} if named else {}
-    finite = np.isfinite(named.level.observed) if named else np.zeros(0)
-    compared = [name for name in there if name in place and finite[place[name]]]
-    tier, ranks, edges = {}, {}, {}
-    if named and compared:
-        level = named.level.only([place[name] for name in compared])
+    tier: dict[str, int] = {}
+    ranks, edges = {}, {}
+    if draws.names:
+        level = draws.level(budget)
+        place = {n: k for k, n in enumerate(draws.names) if np.isfinite(level.observed[k])}
+        compared = [name for name in there if name in place]
+        level = level.only([place[name] for name in compared])
         better = better_than(level, higher)
         tier = dict(zip(compared, map(int, tiers(better)), strict=True))
-        among = zip(compared, rank_intervals(better, len(there)), strict=True)
-        ranks = dict(among)
+        ranks = dict(zip(compared, rank_intervals(better, len(there)), strict=True))
         for k, name in enumerate(compared):
-            around = interval(level, np.eye(len(compared))[k])
             shift = chosen[name][0] - level.observed[k]
-            edges[name] = Interval(*(float(np.clip(e + shift, *named.bounds)) for e in around))
+            around = interval(level, np.eye(len(compared))[k])
+            edges[name] = draws.clipped(end + shift for end in around)
     sign = -1 if higher else 1
     order = sorted(there, key=lambda name: (sign * chosen[name][0], chosen[name][1], name))
     _place_others(order, chosen, tier)
-    lacking = sorted(set(chosen) - set(there))
     rows = [
         Standing(
             name,
@@ -268,12 +222,13 @@ def standing(budget: Budget | None, values: Values, named: Named | None) -> Stan
         for name in sorted(order, key=tier.__getitem__)
     ]
     last = len(there) + 1, len(chosen)
+    lacking = sorted(set(chosen) - set(there))
     rows += [Standing(name, math.nan, UNKNOWN, math.nan, 0, last) for name in lacking]
-    return Standings(budget, tuple(rows), "" if named else NO_VALUES)
+    return Standings(budget, tuple(rows), "" if draws.names else NO_VALUES)
 
 
 def _place_others(
-    order: Sequence[str], chosen: dict[str, tuple[float, float]], tier: dict[str, int]
+    order: Sequence[str], chosen: Mapping[str, tuple[float, float]], tier: dict[str, int]
 ) -> None:
     """Learners that cannot be compared (a repeat failed, or there are no values) join the tier of
     the next better one; where none can be compared, equals share a tier."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bench_core import __version__
 from bench_core._io.digests import code_key
@@ -20,7 +22,7 @@ from bench_core.class_names import find_class, importable
 from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
-from bench_core.planning.plan import Plan, about_run, jobs_left, trials_skipped
+from bench_core.planning.plan import Plan, about_run, fits_left, jobs_left, trials_skipped
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import copy_fits
 from bench_core.results.records import FitSpec, TrialSpec, with_tuples
@@ -85,10 +87,7 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
     if next(folder.glob("*.json"), None):
         raise UsageError(f"-o {folder}: there are job files already; name another folder")
     cutter = Cutter(plan, request, [trial.key for trial in plan.trials])
-    jobs = [
-        cutter.job(group.fits, group.trials, plan.finished_fits)
-        for group in dealt(cutter.groups(), count)
-    ]
+    jobs = [cutter.job(piece, plan.finished_fits) for piece in cutter.pieces(count)]
     if not jobs:
         raise UsageError("nothing to do: the store has all trials of this plan; see bench report")
     jobs[0] = replace(jobs[0], skipped=tuple(trials_skipped(plan)))
@@ -97,32 +96,6 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
             new.write_text(job_text(job), encoding="utf-8")
         begin_shard(job, shard_path(folder / str(number)), store_path(request.store))
     return [job.seconds for job in jobs]
-
-
-@dataclass(slots=True, eq=False)
-class Group:
-    """Fits and trials that stand on one base, or several such groups; ``keys`` of the fits."""
-
-    fits: list[FitSpec] = field(default_factory=list)
-    trials: list[TrialSpec] = field(default_factory=list)
-    seconds: float = 0.0
-    keys: set[str] = field(default_factory=set)
-
-    def add(self, other: Group) -> None:
-        """Take in another group."""
-        self.fits += other.fits
-        self.trials += other.trials
-        self.seconds += other.seconds
-        self.keys |= other.keys
-
-
-def dealt(groups: Iterable[Group], count: int) -> list[Group]:
-    """The groups as at most ``count`` jobs, the longest job first: the longest group to the job
-    that has least to do so far."""
-    jobs = [Group() for _ in range(count)]
-    for group in sorted(groups, key=lambda group: -group.seconds):
-        min(jobs, key=lambda job: job.seconds).add(group)
-    return sorted((job for job in jobs if job.trials), key=lambda job: -job.seconds)
 
 
 class Cutter:
@@ -151,28 +124,35 @@ class Cutter:
             "threads": request.threads or 1,
         }
 
-    def _seconds(self, job: FitSpec | TrialSpec) -> float:
-        return self._plan.expected.get(job.key, self._usual)
+    def _seconds(self, jobs: Iterable[FitSpec | TrialSpec]) -> float:
+        return sum(self._plan.expected.get(job.key, self._usual) for job in jobs)
 
-    def groups(self) -> list[Group]:
-        """The rest of the plan, cut where no fit is shared."""
-        found: dict[str, Group] = {}  # by the keys of fits
-        for job in jobs_left(self._plan):
-            if isinstance(job, FitSpec):
-                own = Group([job], [], self._seconds(job), {job.key, *job.needs.values()})
-            else:
-                own = Group([], [job], self._seconds(job), {job.fit})
-            joined = {id(found[key]): found[key] for key in own.keys if key in found}
-            group, *others = joined.values() or [Group()]
-            for other in (*others, own):
-                group.add(other)
-                found |= dict.fromkeys(other.keys, group)
-        return list({id(group): group for group in found.values()}.values())
+    def pieces(self, count: int) -> list[list[FitSpec | TrialSpec]]:
+        """The rest of the plan in at most ``count`` pieces that share no fit, the longest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
-    def job(
-        self, fits: Sequence[FitSpec], trials: Sequence[TrialSpec], finished: Set[str]
-    ) -> JobFile:
-        """A job of these fits and trials, which stand on them and on ``finished`` ones."""
+        number = {fit.key: k for k, fit in enumerate(self._plan.fits)}
+        fits, jobs = fits_left(self._plan), jobs_left(self._plan)
+        edges = [(number[fit.key], number[need]) for fit in fits for need in fit.needs.values()]
+        shape, ends = (len(number), len(number)), np.array(edges, int).reshape(-1, 2).T
+        _, group_of = connected_components(coo_array((np.ones(len(edges)), ends), shape))
+        groups: dict[int, list[FitSpec | TrialSpec]] = {}
+        for job in jobs:
+            place = number[job.key if isinstance(job, FitSpec) else job.fit]
+            groups.setdefault(group_of[place], []).append(job)
+        made: list[list[FitSpec | TrialSpec]] = [[] for _ in range(min(count, len(groups)))]
+        spent = [0.0] * len(made)
+        for group in sorted(groups.values(), key=self._seconds, reverse=True):
+            emptiest = spent.index(min(spent))
+            made[emptiest] += group
+            spent[emptiest] += self._seconds(group)
+        return sorted(made, key=self._seconds, reverse=True)
+
+    def job(self, specs: Sequence[FitSpec | TrialSpec], finished: Set[str]) -> JobFile:
+        """A job of these fits and trials, which stand on each other and on ``finished`` fits."""
+        fits = [spec for spec in specs if isinstance(spec, FitSpec)]
+        trials = [spec for spec in specs if isinstance(spec, TrialSpec)]
         own = {fit.key for fit in fits}
         below = {t.fit for t in trials} | {key for fit in fits for key in fit.needs.values()}
         ready: set[str] = set()  # with those whose arrays they may share
@@ -181,7 +161,6 @@ class Cutter:
                 ready.add(fit.key)
                 below.update(fit.needs.values())
         kept = tuple(fit for fit in self._plan.fits if fit.key in own | ready)
-        specs: list[FitSpec | TrialSpec] = [*fits, *trials]
         return JobFile(
             **self._same,
             code={name: self._code[name] for fit in kept for name in _classes(fit.learner)},
@@ -190,7 +169,7 @@ class Cutter:
             ready=tuple(sorted(ready)),
             data=tuple(self._places[data] for data in dict.fromkeys(s.data for s in specs)),
             costs={s.costs: to_json(self._plan.costs[s.costs]) for s in specs if s.costs},
-            seconds=sum(map(self._seconds, specs)),
+            seconds=self._seconds(specs),
         )
 
 

@@ -12,7 +12,7 @@ from bench_core.costs.model import CostModel
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
-from bench_core.results.store_files import is_whole, state_path
+from bench_core.results.store_files import state_path
 
 Notify = Callable[[str, bool], None]
 """Takes one line for the user, and whether it is a warning."""
@@ -156,14 +156,10 @@ def expected_seconds(
     return found
 
 
-def usable_fits(
-    fits: Iterable[FitSpec], fitted: Set[str], states: str | Path, needed: Set[str]
-) -> frozenset[str]:
-    """The finished fits whose model is there, as are those of the fits that they stand on; those
-    ``needed`` are looked at, since a damaged one is made again."""
+def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
+    """The finished fits whose model is there, as are those of the fits that they stand on."""
     kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
     for fit in fits:
         if fit.key in fitted and kept.issuperset(fit.needs.values()):
-            there = is_whole if fit.key in needed else Path.is_file
-            kept |= {fit.key} if there(state_path(states, fit.key)) else set()
+            kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
     return frozenset(kept)

@@ -231,9 +231,6 @@ class _Planner:
         path = store_path(request.store)
         store = Store(path) if check_store(path) else None
         done, fitted = store.finished() if store and not request.fresh else (frozenset(),) * 2
-        needed = {trial.fit for key, trial in trials.items() if key not in done}
-        for key in reversed(fits):
-            needed.update(fits[key].needs.values() if key in needed else ())
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
@@ -256,7 +253,7 @@ class _Planner:
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=done & trials.keys(),
-            finished_fits=usable_fits(fits.values(), fitted, specs.states, needed),
+            finished_fits=usable_fits(fits.values(), fitted, specs.states),
             extra=suite.extra,
             paper=suite.paper,
             skipped=tuple(specs.skipped.items()),
@@ -264,7 +261,7 @@ class _Planner:
         )
         for line in self.notes:
             self.notify(line, False)
-        recorded, _ = store.durations() if store else ({}, {})
+        recorded = store.durations() if store else {}
         workers, threads = cores_for(request, len(trials_left(plan)))
         expected = expected_seconds(jobs_left(plan), recorded)
         return replace(plan, workers=workers, threads=threads, expected=expected)

@@ -20,7 +20,7 @@ import numpy as np
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import best_under, frontier, mixture_reaching, share_of
+from bench_core.metrics.frontier import best_under, choosable, frontier, mixture_reaching, share_of
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP, Budget, budget_of
 
@@ -149,6 +149,16 @@ def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame
 def frontier_rows(points: pd.DataFrame, higher: bool) -> IntArray:
     """The rows that are on a frontier, in the order of ``curve``."""
     return _picked(points, lambda cost, quality: frontier(cost, quality, higher))
+
+
+def choosable_rows(points: pd.DataFrame, higher: bool) -> IntArray:
+    """The rows that some budget of mean cost, or of that of 95% of rows, chooses."""
+    p95 = points["valid_p95"].to_numpy(dtype=np.float64)
+    cost, quality = _valid(points)
+    found = [np.zeros(0, dtype=np.int64)]
+    for own in groups(points, [*BOARD, "learner", *REPEAT]):
+        found.append(own[choosable(cost[own], p95[own], quality[own], higher)])
+    return np.concatenate(found)
 
 
 def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,9 @@ from bench_core.arrays import Float32Array, FloatArray
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
 """The fields of an operating point that are costs per row."""
 
+TRIAL_DIGITS = 12
+"""Of a trial's key, in exports and logs."""
+
 _INTERNAL = {"frame": False}
 """Metadata of a field that the store keeps and the data frame leaves out."""
 
@@ -250,10 +253,37 @@ class Trial(TrialSpec):
     points: tuple[OperatingPoint, ...] = field(default=(), metadata=_ELSEWHERE)
     values: tuple[StoredValues, ...] = field(default=(), metadata=_ELSEWHERE)
 
+    @property
+    def short(self) -> str:
+        """Its name in exports and logs: the beginning of its key."""
+        return self.key[:TRIAL_DIGITS]
+
     @classmethod
     def of(cls, spec: TrialSpec, **ended: Any) -> Trial:
         """The trial of a specification, with fields that are not in it."""
         return cls(**{f.name: getattr(spec, f.name) for f in fields(TrialSpec)}, **ended)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TrialValues(StoredValues):
+    """The stored values of one trial on one split, and what they belong to.
+
+    ``settings`` (p,) are the operating points, ``p95`` (p,) is what 95% of validation rows cost at
+    most there. Units stand in the same order for all trials on one data set, fold, seed and split.
+    """
+
+    trial: Trial
+    settings: tuple[Mapping[str, Any], ...]
+    p95: FloatArray
+
+    @property
+    def stages(self) -> Stages | None:
+        """The model's stages, if it has any, ``reached`` by place among the points."""
+        if not self.trial.stages:
+            return None
+        found = Stages(**with_tuples(self.trial.stages))
+        by_place = {k: found.reached.get(str(number)) for k, number in enumerate(self.points)}
+        return found._replace(reached={k: r for k, r in by_place.items() if r is not None})
 
 
 MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
@@ -330,33 +360,6 @@ class RunInfo(RunRecord):
     def stand_in(self) -> bool:
         """True if any of its data sets is a stand-in."""
         return any(d["stand_in"] for d in self.datasets)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bought:
-    """Purchases at the kept points ``settings`` (p,) of one trial: the ``share`` (p, s) of test
-    rows that buy each of the ``sensors``, and where its model has ``stages``, who reaches them;
-    ``trial`` as in the export."""
-
-    trial: str
-    learner: str
-    params: Mapping[str, Any]
-    fold: int
-    seed: int
-    settings: tuple[Mapping[str, float], ...]
-    share: FloatArray
-    sensors: Sensors
-    stages: Stages | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Status of a trial of a run."""
-
-    title: str
-    status: str
-    error: str
-    audit: str
 
 
 @dataclass(frozen=True, slots=True)

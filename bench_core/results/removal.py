@@ -29,40 +29,24 @@ class Removal:
 def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
     """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
 
-    A model stays if a trial of another run was made with it, if such a model shares arrays with it,
-    or if others of its data may stand on it. Raises InputError for a damaged store.
+    A model stays if a trial of another run was made with it, or if such a model shares arrays with
+    it. Raises InputError for a damaged store.
     """
     names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
-    specs, trials, fitted = store.contents()
-    own = {key for run in names for key in trials[run]}
-    others = {key for run in trials.keys() - {*names} for key in trials[run]}
-    trained = {key for run in names for key in fitted.get(run, ())}
-    folder = states_folder(store.path)
-    gone, left = own - others, others & specs.keys()
-    scored = {specs[key]["fit"] for key in specs}
-    needed = _with_bases(folder, {specs[key]["fit"] for key in left})
-    fits = {specs[key]["fit"] for key in gone & specs.keys()}
-    if not {_data(specs[k]) for k in gone & specs.keys()} & {_data(specs[k]) for k in left}:
-        fits |= trained - scored  # what others of these data stand on
-    paths = (state_path(folder, key) for key in sorted(fits - needed))
-    found = tuple(path for path in paths if path.is_file())
-    return Removal(names, () if fits_alone else tuple(sorted(gone)), found)
-
-
-def _data(spec: dict[str, object]) -> tuple[object, ...]:
-    return spec["fingerprint"], spec["fold"]
-
-
-def _with_bases(folder: Path, keys: set[str]) -> set[str]:
-    """The keys, and those of the fits whose arrays their files refer to."""
-    found: set[str] = set()
-    due = [*keys]
+    others = [info.run for info in store.runs() if info.run not in names]
+    left = {spec.key: spec.fit for run in others for spec in store.trials(run)}
+    own = {spec.key: spec.fit for run in names for spec in store.trials(run)}
+    # what models stand on may have no trial of its own
+    trained = {one.key for run in names for one in store.attempts(run) if one.kind == "fit"}
+    folder, needed, due = states_folder(store.path), set[str](), [*left.values()]
     while due:
-        key = due.pop()
-        if key not in found:
-            found.add(key)
+        if (key := due.pop()) not in needed:
+            needed.add(key)
             due += shared_with(state_path(folder, key))
-    return found
+    fits = sorted({*own.values(), *trained} - needed)
+    paths = (state_path(folder, key) for key in fits)
+    gone = () if fits_alone else sorted(own.keys() - left.keys())
+    return Removal(names, tuple(gone), tuple(path for path in paths if path.is_file()))
 
 
 def remove(store: Store, what: Removal, *, fits_alone: bool = False) -> None:

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import zipfile
 import zlib
 from collections.abc import Iterable
 from contextlib import closing
@@ -45,53 +44,48 @@ def check_store(path: Path) -> bool:
 
     Reads the head of the file alone, so that whatever it is stays as it was.
     """
+    other = f"name another with {option('store')}"
     try:
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder, not a results store; name a file")
         if path.exists() and not path.is_file():  # a new store would take a device's place
-            raise InputError(f"{path}: is a pipe or a device, not a results store; name a file")
+            what = "a folder" if path.is_dir() else "a pipe or a device"
+            raise InputError(f"{path}: is {what}, not a results store; {other}")
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot read the store ({error.strerror}); name another with {option('store')}"
-        ) from error
+        raise InputError(f"{path}: cannot read the store ({error.strerror}); {other}") from error
     if not head:
         return False
     if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        raise InputError(f"{path}: not a results store; name another file with {option('store')}")
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        raise InputError(
-            f"{path}: a database of another program; name another with {option('store')}"
-        )
-    schema = int.from_bytes(head[60:64], "big")
+        raise InputError(f"{path}: not a results store; {other}")
+    # SQLite's file format: the user version is at byte 60, the application at 68
+    schema, application = (int.from_bytes(head[k : k + 4], "big") for k in (60, 68))
+    if application != APPLICATION:
+        raise InputError(f"{path}: a database of another program; {other}")
     if schema < SCHEMA:
         raise InputError(
             f"{path}: made by an older version (schema {schema}); {BEFORE} reads it: use that, or "
             f"run again with another {option('store')}"
         )
     if schema > SCHEMA:
-        raise InputError(
-            f"{path}: made by a newer version (schema {schema}, this one knows {SCHEMA}); update "
-            f"budget-bench or name another file with {option('store')}"
-        )
+        fault = f"made by a newer version (schema {schema}, this one knows {SCHEMA})"
+        raise InputError(f"{path}: {fault}; update budget-bench or {other}")
     return True
 
 
 def damaged(path: Path, error: Exception) -> InputError:
     """The error for a damaged store, in one line: what is wrong according to SQLite's own check,
     or else what reading it raised."""
-    fault = " ".join(str(error).split())
+    fault = str(error)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            found = [str(line) for (line,) in db.execute("PRAGMA quick_check(1)")]
-        fault = fault if found == ["ok"] else " ".join(found[0].split())
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        fault = fault if found == "ok" else str(found)
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         pass  # what was raised first says it
     remedy = f"put a copy in its place, or name another with {option('store')}"
-    return InputError(f"{path}: the store is damaged ({fault:.200}); {remedy}")
+    return InputError(f"{path}: the store is damaged ({' '.join(fault.split()):.200}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:
@@ -126,6 +120,11 @@ def costs_path(folder: str | Path, key: str) -> Path:
     return Path(folder) / "costs" / f"{key}.npz"
 
 
+def models_in(store: Path) -> list[Path]:
+    """The files of all fitted models and cost models of a store."""
+    return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
+
+
 def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
     """Write a model's state, or nothing on error. Raises StateError.
 
@@ -133,15 +132,15 @@ def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
     written again; the file says which it is. Without ``needs`` the file is complete.
     """
     arrays, values = _sort(model.state())
-    shared: dict[str, tuple[str, str, str]] = {}  # name: key of the fit, its name there, digest
     known = {
         _digest(array): (key, name)
         for key in needs
-        for name, array in read_state(state_path(path.parents[1], key))[1].items()
+        for name, array in _read(state_path(path.parents[1], key))[1].items()
         if array.nbytes >= _LARGE
     }
+    shared = {}  # name: key of the fit, its name there, digest
     for name, array in arrays.items() if known else ():
-        if array.nbytes >= _LARGE and (digest := _digest(array)) in known:
+        if (digest := _digest(array)) in known:
             shared[name] = (*known[digest], digest)
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
@@ -159,59 +158,26 @@ def load_model(path: Path) -> Any:
 
     Raises InputError where the file, or one that it shares arrays with, is gone or is none.
     """
-    header, arrays = read_state(path)
+    header, arrays = _read(path)
     model: Any = find_class(header["model"])
     return model.from_state({**header["values"], **arrays})
-
-
-def is_whole(path: Path) -> bool:
-    """True if a state's file exists and nothing of it was cut off or changed."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return f"{_JSON}.npy" in file.namelist() and file.testzip() is None
-    except Exception:  # zipfile raises anything for a damaged file
-        return False
 
 
 def shared_with(path: Path) -> set[str]:
     """The keys of the fits whose arrays a state's file refers to; none of a file that is gone or
     cannot be read."""
-    try:  # numpy leaves a damaged file open that it opened itself
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {key for key, _, _ in _header(file)["shared"].values()}
-    except Exception:  # numpy and zipfile raise anything for a damaged file
+    try:
+        return {key for key, _, _ in _own(path)[0]["shared"].values()}
+    except InputError:
         return set()
 
 
-def same_model(one: Path, two: Path) -> bool:
-    """True if two files hold the same state, wherever its arrays are. Raises InputError."""
-    (about, arrays), (about_two, arrays_two) = read_state(one), read_state(two)
-    same = all(about[key] == about_two[key] for key in ("model", "values"))
-    digests = ({k: _digest(v) for k, v in found.items()} for found in (arrays, arrays_two))
-    return same and next(digests) == next(digests)
-
-
-def models_in(store: Path) -> list[Path]:
-    """The files of all fitted models and cost models of a store."""
-    return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
-
-
-def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays of a state, also those that lie in the files of other fits; no class is
-    imported. Raises InputError as ``load_model``."""
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = _header(file)
-            arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
-    except FileNotFoundError:
-        raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
-    except MemoryError:
-        raise  # says nothing about the file
-    except Exception as error:
-        raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays of a state, also those that lie in the files of other fits."""
+    header, arrays = _own(path)
     shared = header["shared"]
     bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
-    others = {key: read_state(base)[1] for key, base in bases.items()}
+    others = {key: _read(base)[1] for key, base in bases.items()}
     for name, (key, there, digest) in shared.items():
         array = others[key].get(there)
         if array is None or _digest(array) != digest:
@@ -221,9 +187,18 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, An
     return header, arrays
 
 
-def _header(file: Any) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(file[_JSON].tobytes())
-    return header
+def _own(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays that lie in a state's own file."""
+    try:  # numpy leaves a damaged file open that it opened itself
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            header: dict[str, Any] = json.loads(file[_JSON].tobytes())
+            return header, {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
+    except FileNotFoundError:
+        raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
+    except MemoryError:
+        raise  # says nothing about the file
+    except Exception as error:  # numpy and zipfile raise anything for a damaged file
+        raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
 
 
 def _digest(array: np.ndarray[Any, Any]) -> str:

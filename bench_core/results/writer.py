@@ -7,13 +7,12 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench_core._io.files import atomic_file, locked, remove_strays
-from bench_core._io.machine import Place, installed, this_place
+from bench_core._io.machine import installed, this_place
 from bench_core.costs.model import CostModel
 from bench_core.errors import InputError, option
 from bench_core.results.records import (
@@ -22,7 +21,6 @@ from bench_core.results.records import (
     Attempt,
     Outcome,
     RunInfo,
-    Sensors,
     Trial,
     TrialSpec,
     Verdict,
@@ -44,6 +42,9 @@ DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
   AND key NOT IN (SELECT fit FROM trial)
 """
 """Attempts of a run that no trial left has need of."""
+_LAST_OF_FIT = """
+SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY created_at DESC LIMIT 1
+"""
 _LOCK_SECONDS = 1.0
 
 
@@ -82,14 +83,12 @@ def check_writable(path: Path) -> None:
     touching anything."""
     check_store(path)
     if being_written(path):
-        raise InputError(_occupied(path))
+        raise _occupied(path)
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
     if (place != path and not place.is_dir()) or not os.access(place, os.W_OK):
-        raise InputError(
-            f"{path}: cannot write there ({place}); name another with {option('store')}"
-        )
+        raise _unwritable(path, str(place))
 
 
 @contextmanager
@@ -104,19 +103,20 @@ def _alone(path: Path) -> Iterator[None]:
                     break
                 except BlockingIOError:
                     if time.monotonic() > until:
-                        raise InputError(_occupied(path)) from None
+                        raise _occupied(path) from None
                     time.sleep(0.05)
         except OSError as error:
-            fault = f"cannot write there ({error.strerror})"
-            raise InputError(
-                f"{path}: {fault}; name another store with {option('store')}"
-            ) from error
+            raise _unwritable(path, error.strerror or "") from error
         yield
 
 
-def _occupied(path: Path) -> str:
-    what = "another run is writing to this store"
-    return f"{path}: {what}; wait for it, or name another with {option('store')}"
+def _occupied(path: Path) -> InputError:
+    remedy = f"wait for it, or name another with {option('store')}"
+    return InputError(f"{path}: another run is writing to this store; {remedy}")
+
+
+def _unwritable(path: Path, why: str) -> InputError:
+    return InputError(f"{path}: cannot write there ({why}); name another with {option('store')}")
 
 
 def _create(path: Path) -> None:
@@ -155,16 +155,25 @@ class Writer:
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or take up one with the same id again."""
-        moment = now()
+        times = {"created_at": (moment := now()), "updated_at": moment}
+        info = RunInfo(run=run, number=0, state="running", **with_tuples(about) | times)
         with self.transaction() as db:
-            known = db.execute("SELECT number, created_at FROM run WHERE run = ?", [run])
-            count = db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()[0]
-            number, begun = known.fetchone() or (count + 1, moment)
-            said = with_tuples(about) | {"created_at": begun, "updated_at": moment}
-            info = RunInfo(run=run, number=number, state="running", **said)
-            put(db, "run", row_of(info))
-            list_trials(db, run, trials)
+            self.put_run(row_of(info), trials)
             add_metrics(db, info.metrics)
+
+    def put_run(self, row: Mapping[str, Any], trials: Sequence[str]) -> None:
+        """Keep a run and which trials it has, in order. One that is known keeps its number and
+        when it began."""
+        run = row["run"]
+        known = "SELECT number, created_at FROM run WHERE run = ?"
+        highest = "SELECT coalesce(max(number), 0) FROM run"
+        with self.transaction() as db:
+            new = db.execute(highest).fetchone()[0] + 1, row["created_at"]
+            number, begun = db.execute(known, [run]).fetchone() or new
+            put(db, "run", {**row, "number": number, "created_at": begun})
+            db.execute("DELETE FROM run_trial WHERE run = ?", [run])
+            listed = [(run, position, trial) for position, trial in enumerate(trials)]
+            db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", listed)
 
     def end(self, run: str, state: str) -> None:
         """Say how a run ended: finished or interrupted."""
@@ -172,21 +181,21 @@ class Writer:
             values = [state, now(), run]
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE run = ?", values)
 
-    def attempt(self, run: str, outcome: Outcome, at: Place | None = None) -> None:
-        """Log how one attempt of a job ended, here or ``at`` another place."""
-        job = outcome.job
+    def attempt(self, run: str, outcome: Outcome) -> None:
+        """Log how one attempt of a job ended."""
+        spec = outcome.job.spec
         attempt = Attempt(
             run=run,
-            kind=job.kind,
-            key=job.spec.key,
-            title=job.spec.title,
+            kind=outcome.job.kind,
+            key=spec.key,
+            title=spec.title,
             status=str(outcome.status),
             error=outcome.error,
             trace=outcome.trace,
             output=outcome.output,
             seconds=outcome.seconds,
             created_at=now(),
-            machine=": ".join(at or self._here),
+            machine=": ".join(self._here),
         )
         with self.transaction() as db:
             put(db, "attempt", row_of(attempt))
@@ -210,46 +219,56 @@ class Writer:
         with self.transaction() as db:
             put(db, "fit", row)
 
-    def trial(self, spec: TrialSpec, outcome: Outcome, at: Place | None = None) -> None:
-        """Keep how a trial ended, here or ``at`` another place, with its points and values; what
-        was there before is replaced."""
-        result: Trial | None = outcome.result
-        machine = (at or self._here).machine
+    def trial(self, outcome: Outcome) -> None:
+        """Keep how a trial ended, with its points and values; what was there before is replaced."""
         # the specification is the planned one: a worker may have had other folders in its own
+        spec, result = outcome.job.spec, outcome.result
+        assert isinstance(spec, TrialSpec)
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
-        trial = replace(
-            Trial.of(spec, **measured),
-            status=str(outcome.status),
-            error=outcome.error or measured.get("error", ""),
-            seconds=outcome.seconds,
-            machine=machine,
-            cpu=machine.rsplit(", ", 4)[0],
-            versions=", ".join(filter(None, [self._installed, spec.libraries])),
-            created_at=now(),
-        )
         with self.transaction() as db:
             fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
             fit_seconds, fit_peak = fit.fetchone() or (None, None)
-            peak = max((p for p in (fit_peak, trial.peak_rss_mb) if p), default=None)
-            trial = replace(trial, fit_seconds=fit_seconds, peak_rss_mb=peak)
-            if result:
-                trial = replace(trial, marks=_with_mark_of_fit(db, trial))
-            for table in OF_TRIAL:
-                db.execute(f"DELETE FROM {table} WHERE trial = ?", [spec.key])
+            peaks = [peak for peak in (fit_peak, measured.get("peak_rss_mb")) if peak]
+            error = db.execute(_LAST_OF_FIT, [spec.fit]).fetchone()
+            mark = (MORE_THREADS,) if result and error and error[0] else ()
+            about: dict[str, Any] = {
+                "status": str(outcome.status),
+                "error": outcome.error or measured.get("error", ""),
+                "marks": tuple(dict.fromkeys((*measured.get("marks", ()), *mark))),
+                "seconds": outcome.seconds,
+                "fit_seconds": fit_seconds,
+                "peak_rss_mb": max(peaks, default=None),
+                "machine": self._here.machine,
+                "cpu": self._here.machine.rsplit(", ", 4)[0],
+                "versions": ", ".join(filter(None, [self._installed, spec.libraries])),
+                "created_at": now(),
+            }
+            trial = Trial.of(spec, **measured | about)
+            self._drop(spec.key)
             put(db, "trial", row := row_of(trial))
-            _put_sensors(db, row["sensors"], trial.sensors)
+            db.executemany(
+                "INSERT OR IGNORE INTO sensor VALUES (?, ?, ?, ?)",
+                [
+                    (row["sensors"], k, *pair)
+                    for k, pair in enumerate(zip(*trial.sensors, strict=True))
+                ],
+            )
             add_metrics(db, [*trial.points[0].metrics] if trial.points else ())
-            for table, records in (("point", trial.points), ("unit_values", trial.values)):
+            for table, records in zip(OF_TRIAL, (trial.points, trial.values), strict=True):
                 for record in records:
                     put(db, table, {"trial": spec.key, **row_of(record)})
+
+    def _drop(self, key: str) -> None:
+        """Delete a trial with its points and values."""
+        self.db.execute("DELETE FROM trial WHERE key = ?", [key])
+        for table in OF_TRIAL:
+            self.db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
 
     def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
         """Forget runs, trials with all that is kept of them, and fits."""
         with self.transaction() as db:
             for key in trials:
-                for table in OF_TRIAL:
-                    db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
-                db.execute("DELETE FROM trial WHERE key = ?", [key])
+                self._drop(key)
             for run in runs:
                 db.execute("DELETE FROM run WHERE run = ?", [run])
                 db.execute("DELETE FROM run_trial WHERE run = ?", [run])
@@ -258,45 +277,13 @@ class Writer:
             db.execute("DELETE FROM sensor WHERE list NOT IN (SELECT sensors FROM trial)")
         self.db.execute("VACUUM")
 
-    def audit(self, key: str, verdict: Verdict, marks: Sequence[str] = ()) -> Verdict:
+    def audit(self, key: str, verdict: Verdict) -> Verdict:
         """Keep the verdict of a trial's audit, and return the one that holds: what was refused
-        once stays so. ``marks`` of the audit join those of the row."""
+        once stays so."""
         with self.transaction() as db:
-            known = db.execute("SELECT audit, error, marks FROM trial WHERE key = ?", [key])
-            word, error, own = known.fetchone() or ("", "", "")
-            if word == "failed":
-                return Verdict(word, error)
-            joined = ", ".join(dict.fromkeys([*filter(None, own.split(", ")), *marks]))
-            db.execute(
-                "UPDATE trial SET audit = ?, error = ?, marks = ? WHERE key = ?",
-                [verdict.word, verdict.reason, joined, key],
-            )
+            known = db.execute("SELECT audit, error FROM trial WHERE key = ?", [key]).fetchone()
+            if known and known[0] == "failed":
+                return Verdict(*known)
+            values = [verdict.word, verdict.reason, key]
+            db.execute("UPDATE trial SET audit = ?, error = ? WHERE key = ?", values)
         return verdict
-
-
-def list_trials(db: sqlite3.Connection, run: str, trials: Sequence[str]) -> None:
-    """Keep which trials a run has, in their order."""
-    db.execute("DELETE FROM run_trial WHERE run = ?", [run])
-    db.executemany(
-        "INSERT INTO run_trial (run, position, trial) VALUES (?, ?, ?)",
-        [(run, position, trial) for position, trial in enumerate(trials)],
-    )
-
-
-def _with_mark_of_fit(db: sqlite3.Connection, trial: Trial) -> tuple[str, ...]:
-    """The marks of a trial, with that of its fit."""
-    last = (
-        "SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY created_at DESC LIMIT 1"
-    )
-    row = db.execute(last, [trial.fit]).fetchone()
-    own = (MORE_THREADS,) if row and row[0] else ()
-    return tuple(dict.fromkeys((*trial.marks, *own)))
-
-
-def _put_sensors(db: sqlite3.Connection, key: str, sensors: Sensors) -> None:
-    """Keep what could be bought, once for all trials that have the same."""
-    pairs = enumerate(zip(*sensors, strict=True))
-    db.executemany(
-        "INSERT OR IGNORE INTO sensor (list, number, name, price) VALUES (?, ?, ?, ?)",
-        [(key, number, name, price) for number, (name, price) in pairs],
-    )

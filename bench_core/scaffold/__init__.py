@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.files import atomic_file
 from bench_core.errors import UsageError
 from bench_core.plugins import INTERFACE, Registry
 
@@ -69,8 +68,7 @@ def write(texts: Mapping[str, str]) -> None:
             raise UsageError(f"{place} is there already: move it away, or take another name")
     for place, text in texts.items():
         Path(place).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(Path(place)) as file:
-            file.write_text(text, encoding="utf-8")
+        Path(place).write_text(text, encoding="utf-8")
 
 
 def tries(kind: str, name: str, module: str = "") -> list[str]:

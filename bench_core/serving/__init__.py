@@ -8,7 +8,7 @@ trees and columns, and no learner's code is imported. Three walks give the same 
 
 from bench_core.serving.folder import Folder, write_folder
 from bench_core.serving.gates import linked
-from bench_core.serving.predictor import Answer, Answers, Predictor, load
+from bench_core.serving.predictor import Answers, Predictor, load
 from bench_core.serving.program import (
     END,
     REJECT,
@@ -24,6 +24,7 @@ from bench_core.serving.program import (
     compact,
     joined,
 )
+from bench_core.serving.row_state import Answer
 
 __all__ = [
     "END",

@@ -41,7 +41,7 @@ class BlockWalk:
         """All rows (n, d) to the ends of their ways; ``boundaries`` cut them into queries, else
         each is by itself."""
         X = np.ascontiguousarray(X)  # once, not for every step
-        rows = Rows.begin(self.program, len(X))
+        rows = Rows(self.program, len(X))
         bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
         for number, step in enumerate(self.program.steps):
             here = np.flatnonzero(rows.next == number)
@@ -60,12 +60,8 @@ class BlockWalk:
     ) -> None:
         from bench_trees.inference import Steps, Walked, walk
 
-        step, layout, vectors = (
-            self.program.steps[number],
-            self.layouts[number],
-            self.program.vectors,
-        )
-        outputs, count = self.program.outputs, layout.trees
+        step, layout = self.program.steps[number], self.layouts[number]
+        vectors, outputs, count = self.program.vectors, self.program.outputs, layout.trees
         if vectors is not None:  # what each tree says by itself: its leaf may number a vector
             layout = layout._replace(output=np.arange(count, dtype=np.int32))
             outputs = max(1, count)

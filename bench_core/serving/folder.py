@@ -1,7 +1,7 @@
 """An exported model as a folder: ``model.json`` and one ``.npy`` file per array.
 
-No pickle. ``model.json`` holds the format's version, what the model needs and reached, checksums of
-all arrays, and its own. Arrays of steps lie one behind the other: step k owns the entries
+No pickle. ``model.json`` holds the format's version, what the model needs and reached, and a
+checksum of all of it. Arrays of steps lie one behind the other: step k owns the entries
 ``steps.start[k]:steps.start[k + 1]`` of ``steps.trees``, ``steps.weights`` and ``steps.fresh``;
 ``columns.start`` likewise cuts ``columns.*``.
 """
@@ -9,7 +9,6 @@ all arrays, and its own. Arrays of steps lie one behind the other: step k owns t
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -47,82 +46,55 @@ class Folder:
 def write_folder(path: Path, folder: Folder) -> None:
     """Write it, whole or not at all; an older one is replaced."""
     arrays, index = program_state(folder.program)
-    costs: dict[str, Any] = {}
-    for name, value in folder.costs.state().items():
-        if isinstance(value, np.ndarray):
-            arrays[f"costs.{name}"] = value
-        else:
-            costs[name] = value
+    costs = folder.costs.state()
+    arrays |= {f"costs.{k}": v for k, v in costs.items() if isinstance(v, np.ndarray)}
+    values = {k: v for k, v in costs.items() if not isinstance(v, np.ndarray)}
     index |= {
         "format": FORMAT,
         "version": VERSION,
         "names": list(folder.names),
         "about": dict(folder.about),
-        "costs": {"model": _spelling(folder.costs), "values": costs},
+        "costs": {"model": _spelling(folder.costs), "values": values},
     }
     with atomic_folder(path) as new:
-        sums = {}
-        for name, array in sorted(arrays.items()):
-            buffer = io.BytesIO()
-            np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-            data = buffer.getvalue()
-            sums[name] = hashlib.sha256(data).hexdigest()
-            (new / f"{name}.npy").write_bytes(data)
-        index["arrays"] = sums
-        index["checksum"] = _own_sum(index)
-        (new / INDEX).write_text(
-            json.dumps(index, indent=1, sort_keys=True) + "\n", encoding="utf-8"
-        )
+        for name, array in arrays.items():
+            np.save(new / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        text = json.dumps(index | {"sum": _sum(new, index)}, indent=1, sort_keys=True) + "\n"
+        (new / INDEX).write_text(text, encoding="utf-8")
 
 
 def read_folder(path: Path) -> Folder:
     """The inverse of ``write_folder``. Raises InputError for what is no such folder, is of another
-    version, or was changed."""
-    index = _index(path)
+    version, or lacks a part."""
+    again = "export it with 'bench model export'"
     try:
-        arrays = {name: _array(path, name, digest) for name, digest in index["arrays"].items()}
+        index = json.loads((path / INDEX).read_text(encoding="utf-8"))
+        found = index["format"], index["version"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
+    if found != (FORMAT, VERSION):
+        raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
+    if index.pop("sum", None) != _sum(path, index):
+        raise InputError(f"{path}: was changed after the export; {again} again")
+    try:
+        arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         costs = _costs(index["costs"], _inside("costs.", arrays))
         program = program_from(arrays, index)
         return Folder(program, costs, tuple(index["names"]), dict(index["about"]))
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, EOFError, LookupError, ValueError, TypeError, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(
             f"{path}: not a model that can be read ({fault}); export it again"
         ) from error
 
 
-def _index(path: Path) -> dict[str, Any]:
-    again = "export it with 'bench model export'"
-    try:
-        index = json.loads((path / INDEX).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: not an exported model ({INDEX} is not there); {again}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path / INDEX}: cannot be read ({error}); {again}") from error
-    if not isinstance(index, dict) or index.get("format") != FORMAT:
-        raise InputError(f"{path / INDEX}: not of an exported model; {again}")
-    if index.get("version") != VERSION:
-        found = index.get("version")
-        raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
-    if index.get("checksum") != _own_sum(index):
-        raise InputError(f"{path / INDEX}: was changed after the export; {again} again")
-    return index
-
-
-def _array(path: Path, name: str, digest: str) -> np.ndarray[Any, Any]:
-    file = path / f"{name}.npy"
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}; export the model again") from error
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise InputError(f"{file}: was changed after the export; export the model again")
-    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
-
-
-def _own_sum(index: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in index.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+def _sum(path: Path, index: Mapping[str, Any]) -> str:
+    """A checksum of all arrays and of what stands in the index."""
+    whole = hashlib.sha256(json.dumps(index, sort_keys=True).encode())
+    for file in sorted(path.glob("*.npy")):
+        whole.update(file.name.encode() + file.read_bytes())
+    return whole.hexdigest()
 
 
 def _spelling(costs: CostModel) -> str:
@@ -136,11 +108,11 @@ def _spelling(costs: CostModel) -> str:
 
 def _costs(about: Mapping[str, Any], arrays: Arrays) -> CostModel:
     spelt = str(about["model"])
-    if spelt in MODELS:
-        return MODELS[spelt].from_state({**about["values"], **arrays})
-    from bench_core.class_names import find_class
+    found: Any = MODELS.get(spelt)
+    if found is None:
+        from bench_core.class_names import find_class
 
-    found: Any = find_class(spelt)
+        found = find_class(spelt)
     made: CostModel = found.from_state({**about["values"], **arrays})
     return made
 
@@ -163,11 +135,8 @@ def program_state(program: Program) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in _COLUMNS:
         arrays[f"columns.{name}"] = np.concatenate([getattr(s.columns, name) for s in steps])
     for k, step in enumerate(steps):
-        for part, what, names in (
-            ("kernel", step.kernel, _KERNEL),
-            ("sentinel", step.sentinel, _TREES),
-        ):
-            if what is not None:
+        for part, names in (("kernel", _KERNEL), ("sentinel", _TREES)):
+            if (what := getattr(step, part)) is not None:
                 arrays |= {f"{part}{k}.{name}": getattr(what, name) for name in names}
     return arrays, {
         "outputs": program.outputs,

@@ -1,33 +1,36 @@
 """The naive walk: rows through a program one tree after the other, in plain Python and numpy.
 
-It serves every program, and is what the compiled walks are compared with. ``walk`` is a generator:
-it yields what rows need next and is sent the values, so that the same code serves a function, a
-coroutine and an array.
+It serves every program, and is what the compiled walks are compared with. Its generators yield
+what rows need next and are sent the values, so that the same code serves a function, a coroutine
+and an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from math import nan
-from typing import NamedTuple
 
 import numpy as np
 
-from bench_core.arrays import Float32Array
-from bench_core.serving.gates import leave, with_columns
+from bench_core.arrays import Float32Array, FloatArray
+from bench_core.costs.model import SensorPrices
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.data import Queries
+from bench_core.serving.gates import answers, leave, with_columns
 from bench_core.serving.program import VECTOR, Program, segments
-from bench_core.serving.row_state import CAPPED, FeatureNeeds, Purchases, Rows
+from bench_core.serving.row_state import (
+    CAPPED,
+    HOW,
+    Answer,
+    FeatureNeeds,
+    Purchases,
+    Rounds,
+    Rows,
+    bill,
+)
 
-
-class Ask(NamedTuple):
-    """What row ``row`` needs next: ``features``, all that its new sensors yield."""
-
-    row: int
-    features: list[int]
-
-
-Asking = Generator[list[Ask], Sequence[Float32Array], None]
 Way = Generator[list[int], Float32Array, None]
+"""One row: yields the features that it needs, whose values stand in its cells when it goes on."""
 
 
 class Lists:
@@ -68,16 +71,15 @@ class NaiveWalk:
         grouped: bool,
         cap: float | None,
     ) -> None:
-        self.program, self.capped, self._lists = program, cap is not None, lists
-        self.rows = Rows.begin(program, count)
+        self.program, self.capped, self._lists, self._needs = program, cap is not None, lists, needs
+        self.rows = Rows(program, count)
         self.purchases = [Purchases(needs, cap) for _ in range(count)]
         self.boundaries = np.array([0, count]) if grouped and count else None
         self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead
 
-    def run(self) -> Asking:
-        """Take all rows to the ends of their ways. Yields what they need and is sent, for each ask,
-        its values.
+    def rounds(self) -> Rounds:
+        """Take all rows to the ends of their ways.
 
         Without a cap a row asks at once for all that the trees of a segment (``segments``) always
         need; else for one purchase after the other.
@@ -93,20 +95,39 @@ class NaiveWalk:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
                 rows.own[here] = with_columns(step, rows.own[here], cells)
             leave(self.program, number, here, rows, self.boundaries)
+        scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
+        for i, bought in enumerate(self.purchases):
+            score = scores[i].copy() if scores.ndim > 1 else float(scores[i])
+            asked = np.array(list(bought.features), dtype=np.int64)
+            how = HOW[rows.how[i]]
+            last.append(Answer(score, float(spent[i]), asked, int(rows.final_step[i]), how))
+        return last
 
-    def _side_by_side(self, ways: list[tuple[int, Way]]) -> Asking:
+    def _bill(self) -> FloatArray:
+        """What rows pay: as a cap compares it, where each pays a sum of prices by itself."""
+        rows, prices = self.rows, self._needs.prices
+        by_row = isinstance(self._needs.costs, SensorPrices | ParallelPrices)
+        if prices is not None and (self.boundaries is None or by_row):
+            price = np.array([bought.price for bought in self.purchases])
+            return price + (prices.split * rows.splits + prices.tree * rows.trees)
+        queries = Queries(self.boundaries) if self.boundaries is not None else None
+        acquired = self._needs.acquired(bought.bits for bought in self.purchases)
+        return bill(self._needs.costs, acquired, rows.splits, rows.trees, queries)
+
+    def _side_by_side(self, ways: list[tuple[int, Way]]) -> Rounds:
         """All ways to their ends; in each round all that need something ask."""
         waiting = [(i, way, need) for i, way in ways if (need := next(way, None)) is not None]
         while waiting:
-            answers = yield [Ask(i, need) for i, _, need in waiting]
+            values = yield [(i, np.array(need, dtype=np.int64)) for i, _, need in waiting]
             going = []
-            for (i, way, asked), values in zip(waiting, answers, strict=True):
+            for (i, way, asked), found in zip(waiting, values, strict=True):
                 row = self._cells[i]
-                for f, value in zip(asked, values.tolist(), strict=True):
+                for f, value in zip(asked, found.tolist(), strict=True):
                     row[f] = value
                 if (need := next(way, None)) is not None:
                     going.append((i, way, need))
             waiting = going
+        return []
 
     def _visit(self, i: int, number: int) -> Way:
         """One row through the trees of a step; what its columns read is bought."""
@@ -116,20 +137,20 @@ class NaiveWalk:
             yield from self._ahead(i, number)
             self._ahead_of[i] = tree.segments[number]
         own = ((rows.own[i] if step.carry else 0.0) + step.bias).tolist()
-        splits, trees = float(rows.splits[i]), int(rows.trees[i])
+        splits, trees = float(rows.splits[i]), float(rows.trees[i])
         for t, weight, fresh in tree.uses[number]:
             node, path = tree.root[t], 0.0
             while (f := tree.feature[node]) >= 0:
                 path += tree.multiplier[f]
-                bill = (splits + path, trees + 1) if fresh else (splits, trees)
-                if fresh and self.capped and not bought.affords(*bill):
-                    rows.end_capped(i, splits, trees)
-                    return
-                if f not in bought.features:
-                    asked = bought.buy([f], *bill)
-                    if asked is None:
-                        rows.end_capped(i, splits, trees)
-                        return
+                due = (splits + path, trees + 1) if fresh else (splits, trees)
+                asked: list[int] | None = []
+                if fresh and self.capped and not bought.affords(*due):
+                    asked = None
+                elif f not in bought.features:
+                    asked = bought.buy([f], *due)
+                if asked is None:
+                    return rows.end_capped(i, splits, trees)
+                if asked:
                     yield asked
                 node = tree.child(node, cells[f])
             if fresh and tree.feature[tree.root[t]] >= 0:
@@ -142,10 +163,10 @@ class NaiveWalk:
         if wanted := [f for f in tree.reads[number] if f not in bought.features]:
             asked = bought.buy(wanted, splits, trees)
             if asked is None:
-                rows.end_capped(i, splits, trees)
-                return
+                return rows.end_capped(i, splits, trees)
             yield asked
         rows.own[i], rows.splits[i], rows.trees[i] = own, splits, trees
+        return None
 
     def _ahead(self, i: int, number: int) -> Way:
         """Buy all that a row needs on its way through the segment that begins with a step."""
@@ -157,6 +178,6 @@ class NaiveWalk:
             nodes = [node for node in nodes if tree.feature[node] >= 0]
             wanted += [tree.feature[node] for node in nodes]
             if wanted := [f for f in dict.fromkeys(wanted) if f not in known]:
-                yield self.purchases[i].buy(wanted, 0.0, 0) or []
+                yield self.purchases[i].buy(wanted) or []
             nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
             wanted = []

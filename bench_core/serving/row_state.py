@@ -1,15 +1,15 @@
-"""Rows on their way through a program, and what they have bought."""
+"""Rows on their way through a program, what they have bought, and what they answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired, words
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import PerQueryPrices
@@ -21,29 +21,36 @@ HOW = ("", "end", "gate", "gate", "cap")
 
 
 @dataclass(slots=True, eq=False)
+class Answer:
+    """What one row got and paid.
+
+    ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
+    features that were asked for, in that order: a tuple of names, or as ``predict_into`` asks an
+    array of numbers. ``step``: the last of the model's steps that counts, -1 for none; ``stopped``:
+    ``"end"``, ``"gate"`` (let go early) or ``"cap"``.
+    """
+
+    score: Any
+    spent: float
+    bought: Any
+    step: int
+    stopped: str
+
+
+Rounds = Generator[list[tuple[int, IntArray]], Sequence[Float32Array], list[Answer]]
+"""Yields rows with the numbers of the features that they need next, and is sent their values."""
+
+
 class Rows:
     """n rows: sums of the present step ``own`` (n, K), ``score`` (n, K), what was evaluated for
     them, the ``next`` and the ``last`` step (n,), and the last stop that they passed."""
 
-    own: FloatArray
-    score: FloatArray
-    splits: FloatArray
-    trees: FloatArray
-    next: IntArray
-    last: IntArray
-    how: IntArray
-    stop: IntArray
-    stop_score: FloatArray
-    stops: tuple[int, ...]
-
-    @classmethod
-    def begin(cls, program: Program, n: int) -> Rows:
-        """Before the first step."""
-        scores, numbers = (np.zeros((n, program.outputs)) for _ in range(3)), np.zeros(n, np.int64)
-        own, score, stop_score = scores
-        none, stops = np.full(n, END), tuple(stop.step for stop in program.stops)
-        counts = np.zeros(n), np.zeros(n), numbers, none.copy(), numbers.copy(), none
-        return cls(own, score, *counts, stop_score, stops)
+    def __init__(self, program: Program, n: int) -> None:
+        self.own, self.score, self.stop_score = np.zeros((3, n, program.outputs))
+        self.splits, self.trees = np.zeros((2, n))
+        self.next, self.how = np.zeros((2, n), dtype=np.int64)
+        self.last, self.stop = np.full((2, n), END)
+        self.stops = [stop.step for stop in program.stops]
 
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
         """Rows leave step ``number`` for ``onward``, past the stops between."""
@@ -53,7 +60,7 @@ class Rows:
         if any(number <= stop and (onward < 0 or stop < onward) for stop in self.stops):
             self.stop[some], self.stop_score[some] = number, self.score[some]
 
-    def end_capped(self, i: int, splits: float, trees: int) -> None:
+    def end_capped(self, i: int, splits: float, trees: float) -> None:
         """A cap lets row i not go on, for which so much was evaluated."""
         self.how[i], self.next[i] = CAPPED, END
         self.splits[i], self.trees[i] = splits, trees
@@ -94,9 +101,9 @@ class FeatureNeeds:
         for f, own in self.sensors.items():
             for s in own:
                 by_sensor.setdefault(s, []).append(f)
-        free = [f for f in self.features if not self.bits[f]]
+        free = {f for f in self.features if not self.bits[f]}
         self.mates = {
-            f: {m for s in own for m in by_sensor[s]} if own else set(free)
+            f: {m for s in own for m in by_sensor[s]} if own else free
             for f, own in self.sensors.items()
         }
         self.single: IntArray | None = None
@@ -105,18 +112,15 @@ class FeatureNeeds:
             for f, (sensor,) in self.sensors.items():
                 self.single[f] = sensor
 
-    def bill(
-        self, bits: Iterable[int], splits: FloatArray, trees: FloatArray, queries: Any = None
-    ) -> FloatArray:
-        """What rows pay, (n,), for sets of sensors and what was evaluated."""
+    def acquired(self, bits: Iterable[int]) -> Acquired:
+        """Sets of sensors, one for each row."""
         size = 8 * words(self.costs.sensors)
-        raw = b"".join(b.to_bytes(size, "little") for b in bits)
-        found = np.frombuffer(raw, "<u8").reshape(-1, size // 8)
-        return bill(self.costs, Acquired(found, self.costs.sensors), splits, trees, queries)
+        raw = b"".join(own.to_bytes(size, "little") for own in bits)
+        return Acquired(np.frombuffer(raw, "<u8").reshape(-1, size // 8), self.costs.sensors)
 
 
 def bill(
-    costs: CostModel, acquired: Acquired, splits: FloatArray, trees: FloatArray, queries: Any
+    costs: CostModel, acquired: Acquired, splits: FloatArray, trees: FloatArray, queries: Any = None
 ) -> FloatArray:
     """What n rows pay, (n,)."""
     n = len(splits)
@@ -130,13 +134,15 @@ class Purchases:
     ``features``, the keys of a dictionary, in the order asked for."""
 
     needs: FeatureNeeds
-    cap: float | None
+    cap: float | None = None
     bits: int = 0
     features: dict[int, None] = field(default_factory=dict)
     prices: list[float] = field(default_factory=list)
     price: float = 0.0  # their sum, rounded once: the order of purchases does not matter
 
-    def buy(self, wanted: Iterable[int], splits: float, trees: float) -> list[int] | None:
+    def buy(
+        self, wanted: Iterable[int], splits: float = 0.0, trees: float = 0.0
+    ) -> list[int] | None:
         """Buy what features need: all features that can be read from then on and could not before,
         rising. None, and nothing is bought, where the cap forbids it."""
         known, before = self.needs, (self.bits, self.price, len(self.prices))
@@ -165,5 +171,6 @@ class Purchases:
         prices = self.needs.prices
         if prices is not None:
             return self.price + (prices.split * splits + prices.tree * trees) <= self.cap
-        spent = self.needs.bill([self.bits], np.array([splits]), np.array([trees]))
+        bought = self.needs.acquired([self.bits])
+        spent = bill(self.needs.costs, bought, np.array([splits]), np.array([trees]))
         return bool(spent[0] <= self.cap)

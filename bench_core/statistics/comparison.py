@@ -8,11 +8,17 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.blocks import FEW_DRAWS
-from bench_core.statistics.intervals import Interval
+from bench_core.statistics.bootstrap import FEW_DRAWS
 
 LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits
+
+
+class Interval(NamedTuple):
+    """A two-sided interval."""
+
+    low: float
+    high: float
 
 
 class Difference(NamedTuple):

@@ -10,11 +10,10 @@ from itertools import combinations
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.statistics.bootstrap import chosen_units
-from bench_core.statistics.bootstrap_data import Repeat, levels
-from bench_core.statistics.comparison import LEVEL, Difference, differences
-from bench_core.statistics.intervals import Interval
-from bench_core.statistics.point_selection import at_matched_cost, equalling
+from bench_core.statistics.bootstrap import chosen_units, draw
+from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
+from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
+from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
 
 THIRDS = ("least", "middle", "most")
 
@@ -35,25 +34,26 @@ class Pair:
 
 def compare(
     found: Sequence[Repeat],
+    names: Sequence[str],
     budget: float,
     higher: bool,
     *,
     interest: float,
     resamples: int = 10_000,
 ) -> list[Pair]:
-    """All pairs of the repeats' learners, each at mean cost ``budget`` (inf: at its best).
+    """All pairs of the learners ``names``, each at mean cost ``budget`` (inf: at its best).
 
     ``interest`` is the least difference that matters, as a share of the better quality.
     """
-    names = [*found[0].candidates]
     pairs = list(combinations(range(len(names)), 2))
-    choices = [partial(equalling, a, budget, higher) for a in range(len(names) - 1)]
-    matched = partial(at_matched_cost, budget, higher)
-    (level, _), *equal = levels(found, [matched, *choices], resamples)
+    drawn = [
+        _drawn(repeat, names, budget, higher, resamples, seed) for repeat, seed in with_seeds(found)
+    ]
+    level = over_repeats(found, [quality for quality, _ in drawn])
     width = interest * float(np.nanmax(np.abs(level.observed)))
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = equal[a][1].draws
+        cost = over_repeats(found, [cost[a] for _, cost in drawn]).draws
         ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
@@ -61,6 +61,22 @@ def compare(
         price = float(ratio[0]), Interval(*map(float, edges))
         result.append(Pair(names[a], names[b], quality, one, *price, parts))
     return result
+
+
+def _drawn(
+    repeat: Repeat, names: Sequence[str], budget: float, higher: bool, resamples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Test quality at matched cost (learners, draws); and by learner a the test cost at which each
+    learner is as good as a on validation (a, learners, draws), NaN where it never is."""
+    every = [draw(repeat.candidates[name], resamples, seed) for name in names]
+    matched = [at_matched_cost(m.valid_quality, m.valid_cost, budget, higher) for m in every]
+    cost = np.empty((len(names), len(names), resamples + 1))
+    for a, choice in enumerate(matched):
+        aim = taken(every[a].valid_quality, choice)
+        for b, m in enumerate(every):
+            own = choice if a == b else as_good(m.valid_quality, m.valid_cost, aim, higher)
+            cost[a, b] = taken(m.test_cost, own)
+    return np.stack([taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]), cost
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
@@ -75,22 +91,20 @@ def _parts(
 ) -> Iterator[tuple[str, tuple[tuple[float, Interval], ...]]]:
     """The difference in each third of the units, by rows of a query and by what ``a`` paid; nothing
     where units do not fall into three parts."""
-    values = [_unit_values(repeat, (a, b), budget, higher) for repeat in found]
-    gain, rows, paid = (np.concatenate(part) for part in zip(*values, strict=True))
-    for kind, by in (("rows of a query", rows), (f"cost to {a}", paid)):
+    choose = partial(at_matched_cost, budget=budget, higher=higher)
+    own, other = (
+        [chosen_units(repeat.candidates[name], choose) for repeat in found] for name in (a, b)
+    )
+    gain = np.concatenate([x - y for (x, _), (y, _) in zip(own, other, strict=True)])
+    rows = np.concatenate([repeat.candidates[a].test.rows for repeat in found])
+    for kind, by in (
+        ("rows of a query", rows),
+        (f"cost to {a}", np.concatenate([c for _, c in own])),
+    ):
         low, high = np.quantile(by, [1 / 3, 2 / 3])
         inside = (by <= low, (by > low) & (by <= high), by > high)
         if all(part.sum() > 1 for part in inside):
             yield kind, tuple(_mean(gain[part]) for part in inside)
-
-
-def _unit_values(
-    repeat: Repeat, names: tuple[str, str], budget: float, higher: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """By test unit: the gain of a over b at the observed choices, its rows, and a's cost."""
-    a, b = (chosen_units(repeat.candidates[n], at_matched_cost(budget, higher)) for n in names)
-    rows = repeat.candidates[names[0]].test.rows
-    return a[0] - b[0], np.asarray(rows, dtype=np.float64), a[1]
 
 
 def _mean(values: FloatArray) -> tuple[float, Interval]:

@@ -58,9 +58,10 @@ def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) ->
     found: dict[tuple[str, str], Purchases] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
         for one in store.bought(run, dataset=claim.dataset, learner=learner):
-            price, stages = np.array(one.sensors.price), one.stages
+            price, stages = np.array(one.trial.sensors.price), one.stages
             for k, setting in enumerate(one.settings):
                 way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()
-                found[one.trial, canonical(setting)] = Purchases(price, one.share[k], *way)
+                share = one.bought[k].astype(np.float64)
+                found[one.trial.short, canonical(setting)] = Purchases(price, share, *way)
     keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
     return rows.assign(**{BOUGHT: [found.get(key) for key in keys]})

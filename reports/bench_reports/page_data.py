@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,14 +32,15 @@ from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.statistics.bootstrap_data import Repeat, repeats
+from bench_core.statistics.bootstrap import chosen_units
 from bench_core.statistics.point_selection import at_budget
+from bench_core.statistics.repeats import Repeat, in_every, stored_repeats
 from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import Bought, RunInfo
+    from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
 COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
@@ -66,10 +68,10 @@ GROUPS, MOST_STAGES, BEST, NAMED = 5, 40, 6, 6
 budgets where curves are many, and sensors that are named of those bought for every row, for some
 and never."""
 
-Trials = Mapping[tuple[str, int, int, str], "Bought"]
+Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
 
-class Pick(NamedTuple):
+class RepeatPoint(NamedTuple):
     """The point that one repeat takes at a step of a curve; ``params`` and ``point`` are JSON."""
 
     fold: int
@@ -89,7 +91,7 @@ class Curve:
     cost: FloatArray
     p95: FloatArray
     features: FloatArray
-    picked: tuple[tuple[Pick, ...], ...] = ()
+    picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
     def held(self, budget: float) -> int:
@@ -114,7 +116,7 @@ class Certainty(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class View:
+class ChartView:
     """The curves of one metric under one kind of budget.
 
     ``whole`` is the cost of the reference's best point (of the costliest curve without one).
@@ -142,7 +144,7 @@ class View:
         return [share * self.whole for share in shares]
 
 
-def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
+def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     """The views of one data set that have a curve, its primary metric by mean cost first."""
     own = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
@@ -156,11 +158,13 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[View]:
     ]
     if found and (caps := selection.caps_of(own)):
         primary = criterion(info, board.metric)
-        found.insert(1, View(primary, "cap", found[0].whole, _capped(own, primary, caps)))
+        found.insert(1, ChartView(primary, "cap", found[0].whole, _capped(own, primary, caps)))
     return [view for view in found if view.curves]
 
 
-def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> View:
+def _view(
+    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
+) -> ChartView:
     points = selection.operating_points(own, metric.name, COST_OF[kind])
     frontiers = selection.curve(points, metric.higher_is_better)
     curves = []
@@ -171,7 +175,7 @@ def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kin
             curves.append(_curve(str(name), part, shown))
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    return View(metric, kind, whole, curves)
+    return ChartView(metric, kind, whole, curves)
 
 
 def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
@@ -182,7 +186,7 @@ def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -
     curve = Curve(learner, budget, *means)
     if trials is None:
         return curve
-    picks = [*map(Pick, *(frontiers[name].tolist() for name in Pick._fields))]
+    picks = [*map(RepeatPoint, *(frontiers[name].tolist() for name in RepeatPoint._fields))]
     picked = tuple(tuple(picks[row] for row in rows) for rows in held.T)
     return replace(curve, picked=picked, varied=varied_parameters(trials))
 
@@ -208,7 +212,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     return curves
 
 
-def slider(found: Sequence[Sequence[View]]) -> list[float]:
+def slider(found: Sequence[Sequence[ChartView]]) -> list[float]:
     """The places of the slider: ``shares`` over the first views, and the caps that were measured
     (a little above, as an amount may be rounded)."""
     capped = [view for own in found for view in own if view.kind == "cap"]
@@ -216,7 +220,7 @@ def slider(found: Sequence[Sequence[View]]) -> list[float]:
     return sorted({*shares([own[0] for own in found if own]), *map(float, caps)})
 
 
-def shares(firsts: Sequence[View]) -> list[float]:
+def shares(firsts: Sequence[ChartView]) -> list[float]:
     """Preferred numbers over the span of the curves, fewer of them the more curves there are."""
     spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
     starts = [span[span > 0][0] for span in spans if (span > 0).any()]
@@ -252,7 +256,7 @@ def certify(
     store: Store,
     board: Board,
     frame: pd.DataFrame,
-    found: Sequence[View],
+    found: Sequence[ChartView],
     grid: Sequence[float],
 ) -> Board:
     """The board with its certainty. The views of its metric get a ``certainty`` at each place of
@@ -274,7 +278,7 @@ def certify(
     return replace(sure, budgets=board.budgets, standings=())
 
 
-def _places(view: View, grid: Sequence[float]) -> dict[int, Budget | None]:
+def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
     """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = view.amounts(grid)
     if view.kind == "cap":
@@ -293,7 +297,7 @@ class Content:
     """The views of each data set, the slider's places, and by data set the comparison of pairs and
     the purchases, where the store has them."""
 
-    views: Mapping[str, Sequence[View]]
+    views: Mapping[str, Sequence[ChartView]]
     shares: Sequence[float]
     pairs: dict[str, Any]
     bought: dict[str, Any]
@@ -376,7 +380,9 @@ def _measure(measure: Measure | None) -> list[float | None]:
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
 
 
-def _drawn(view: View, found: Content, learners: Sequence[str], *, first: bool) -> dict[str, Any]:
+def _drawn(
+    view: ChartView, found: Content, learners: Sequence[str], *, first: bool
+) -> dict[str, Any]:
     amounts = view.amounts(found.shares)
     curves = [thinned(c, amounts, PARTS if found.few else 1) for c in view.curves]
     return {
@@ -440,7 +446,7 @@ def pairwise(
     info: RunInfo,
     store: Store,
     board: Board,
-    view: View,
+    view: ChartView,
     learners: Sequence[str],
     amounts: Sequence[float],
 ) -> dict[str, Any] | None:
@@ -453,8 +459,11 @@ def pairwise(
     """
     ranked = [curve.learner for curve, _ in view.ranking()]
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
-    names, found = _comparable(info, store, board, list(dict.fromkeys([*top, *ranked])))
-    if not found:
+    asked = list(dict.fromkeys([*top, *ranked]))
+    found = stored_repeats(store, info.run, board.dataset, asked)
+    there = in_every(found)
+    names = [name for name in asked if name in there]
+    if len(names) < 2:
         return None
     higher = view.metric.higher_is_better
     best = {name: _units(found, name, [math.inf], higher) for name in names}
@@ -489,27 +498,6 @@ def pairwise(
     }
 
 
-def _comparable(
-    info: RunInfo, store: Store, board: Board, names: Sequence[str]
-) -> tuple[list[str], list[Repeat]]:
-    """The learners with values in every repeat, and these repeats; none of fewer than two."""
-    valid, test = (
-        [
-            one
-            for name in names
-            for one in store.values(info.run, split=split, dataset=board.dataset, learner=name)
-        ]
-        for split in ("valid", "test")
-    )
-    there: dict[str, set[tuple[int, int]]] = {}
-    for one in valid:
-        if len(one.points):
-            there.setdefault(one.learner, set()).add((one.fold, one.seed))
-    every = set().union(*there.values())
-    kept = [name for name in names if there.get(name) == every]
-    return kept, repeats(valid, test, kept) if len(kept) > 1 else []
-
-
 def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     """On how many percent of the units the first of two is better and worse, by gain; 0 where that
     is not known."""
@@ -523,20 +511,13 @@ def _units(
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
     it on validation; NaN where it has none."""
-    quality: list[list[FloatArray]] = [[] for _ in budgets]
-    cost: list[list[FloatArray]] = [[] for _ in budgets]
-    for repeat in found:
-        valid, test = repeat.candidates[name].valid, repeat.candidates[name].test
-        paid = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-        reached = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
-        order = np.argsort(paid, kind="stable")
-        ordered = [reached[order][None]], [paid[order][None]]
-        for k, budget in enumerate(budgets):
-            at = int(at_budget(budget, higher)(*ordered)[0].point[0])
-            for values, kept in ((test.quality, quality[k]), (test.cost, cost[k])):
-                none = np.full(len(test.weights), np.nan)
-                kept.append(values[order[at]].astype(np.float64) if at >= 0 else none)
-    return [*map(np.concatenate, quality)], [*map(np.concatenate, cost)]
+    quality, cost = [], []
+    for budget in budgets:
+        choose = partial(at_budget, budget=budget, higher=higher)
+        parts = [chosen_units(repeat.candidates[name], choose) for repeat in found]
+        quality.append(np.concatenate([part for part, _ in parts]))
+        cost.append(np.concatenate([part for _, part in parts]))
+    return quality, cost
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
@@ -556,7 +537,7 @@ def purchases(
     store: Store,
     run: str,
     dataset: str,
-    view: View,
+    view: ChartView,
     learners: Sequence[str],
     amounts: Sequence[float],
     whole: Collection[str],
@@ -565,16 +546,16 @@ def purchases(
 
     Of learners that are not in ``whole`` only the last step is shown.
     """
-    kept = store.bought(run, dataset=dataset)
-    if not kept or not len(kept[0].sensors.price):
+    kept = [*store.bought(run, dataset=dataset)]
+    if not kept or not kept[0].trial.sensors.price:
         return None
-    sensors = kept[0].sensors
+    sensors = kept[0].trial.sensors
     price = np.array(sensors.price, dtype=np.float64)
     of, titles = groups(price)
     trials = {
-        (one.learner, one.fold, one.seed, canonical(one.params)): one
+        (ran.learner, ran.fold, ran.seed, canonical(ran.params)): one
         for one in kept
-        if one.sensors == sensors
+        if (ran := one.trial).sensors == sensors
     }
     found = {}
     for curve in view.curves:
@@ -601,7 +582,7 @@ def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
     return of, titles
 
 
-def followed(view: View, reference: str) -> set[str]:
+def followed(view: ChartView, reference: str) -> set[str]:
     """The learners whose purchases are shown at all budgets, if there are many."""
     return {reference, *(curve.learner for curve, _ in view.ranking()[:BEST])}
 
@@ -614,7 +595,7 @@ def _bought_steps(
         points = [_kept(curve.learner, pick, trials) for pick in picked]
         there = [point for point in points if point]
         if len(there) == len(points):
-            share = np.mean([one.share[k] for one, k in there], axis=0)
+            share = np.mean([one.bought[k].astype(np.float64) for one, k in there], axis=0)
             yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0])}
 
 
@@ -646,13 +627,13 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
     }
 
 
-def _kept(learner: str, pick: Pick, trials: Trials) -> tuple[Bought, int] | None:
+def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[TrialValues, int] | None:
     params, point = (json.loads(text or "{}") for text in (pick.params, pick.point))
     one = trials.get((learner, pick.fold, pick.seed, canonical(params)))
     return (one, one.settings.index(point)) if one and point in one.settings else None
 
 
-def _stages(one: Bought, place: int) -> dict[str, Any]:
+def _stages(one: TrialValues, place: int) -> dict[str, Any]:
     """The tree of stages: of each its parent, the sensors that the way there may buy and what they
     cost, and the percentage of rows that reach it."""
     stages = one.stages

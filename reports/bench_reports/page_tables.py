@@ -11,12 +11,12 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.page_data import Certainty, View
+from bench_reports.page_data import Certainty, ChartView
 from bench_reports.terminal import explained_marks, of_few_draws, selection_line, target
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     """A column with the texts of its cells, "-" for none.
 
     Its best values come first in the direction ``first``; ``values`` are what it is sorted by where
@@ -38,7 +38,9 @@ class TableRow(NamedTuple):
     css: str
 
 
-def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Column], list[TableRow]]:
+def table(
+    board: Board, view: ChartView, learners: Sequence[str]
+) -> tuple[list[PageColumn], list[TableRow]]:
     """The columns that say something on this board, and the rows: best first, baselines below."""
     own = {row.learner: row for row in board.rows}
     ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
@@ -51,18 +53,18 @@ def table(board: Board, view: View, learners: Sequence[str]) -> tuple[list[Colum
     trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
     marks = [", ".join(_marks(board, row)) or "-" for row in rows]
     columns = [
-        Column("rank", "rank", ranks),
-        Column("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
-        Column("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
-        Column("range", "95% interval", [_interval(sure) for sure in sures], better),
-        Column("cost", "cost", [cost(c.cost[-1]) for c in curves]),
-        Column("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
-        Column("features", "features", features),
-        Column("cheap", f"{SHARE:.0%} cost", cheap),
-        Column("saving", "saving", [_saving(r) for r in rows], "down"),
-        Column("gap", "to optimum", [quality(r.gap.value) if r.gap else "-" for r in rows]),
-        Column("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
-        Column("marks", "marks", marks, numeric=False),
+        PageColumn("rank", "rank", ranks),
+        PageColumn("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
+        PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
+        PageColumn("range", "95% interval", [_interval(sure) for sure in sures], better),
+        PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
+        PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
+        PageColumn("features", "features", features),
+        PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
+        PageColumn("saving", "saving", [_saving(r) for r in rows], "down"),
+        PageColumn("gap", "to optimum", [quality(r.gap.value) if r.gap else "-" for r in rows]),
+        PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
+        PageColumn("marks", "marks", marks, numeric=False),
     ]
     # a column of dashes says nothing: without intervals, a reference or an optimum some are empty
     columns = [column for column in columns if any(cell != "-" for cell in column.cells)]
@@ -103,7 +105,7 @@ def _marks(board: Board, row: Row) -> list[str]:
     return marks + ([f"audit {row.audit}"] if several else [])
 
 
-def legend(board: Board, columns: Sequence[Column]) -> list[str]:
+def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     """The table's columns explained, those that it has."""
     name = one_line(board.reference)
     mean = "the mean of repeats, " if board.repeats > 1 else ""

@@ -12,7 +12,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import LOST, SHARE, Board, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
-from bench_core.statistics.blocks import FEW_DRAWS
+from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.terminal.tables import PLAIN_WIDTH, Table, console, plain_lines, show, write_text
 from bench_core.terminal.wording import count, duration
 from bench_reports.board_tables import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from bench_claims.claims import Claim
 from bench_claims.purchases import BOUGHT, Purchases, with_purchases
 from bench_claims.verdicts import FAILS, HOLDS, SMALL, UNRUN, Verdict, judge, settle
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.stores import TRIAL
 
 from bench_core._io.digests import canonical
 from bench_core.errors import UsageError
-from bench_core.results.records import Bought, Sensors, Stages
+from bench_core.results.records import Sensors, Trial, TrialValues
 
 PRICES = np.repeat([1.0, 20.0, 150.0], 10)
 CHEAP, DEAR, DEAREST = [1, 1], [20, 200], [150, 200]
@@ -195,15 +196,29 @@ def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade
 class MadeStore:
     """Has two points of one trial: everything bought in one stage, then by a cascade of two."""
 
-    def bought(self, run: str, *, dataset: str, learner: str) -> list[Bought]:
+    def bought(self, run: str, *, dataset: str, learner: str) -> list[TrialValues]:
         if learner != "first":
             return []
-        stages = Stages((-1, 0), (10, 20), (10.0, 30.0), {1: (1.0, 0.5)})
         share = np.stack([np.ones(30), cascade((1.0, (10,)), (0.5, (0, 10))).share])
+        stages = {"parent": (-1, 0), "sensors": (10, 20), "price": (10.0, 30.0)}
+        stages |= {"reached": {"2": (1.0, 0.5)}}
         sensors = Sensors(tuple(map(str, range(30))), tuple(PRICES.tolist()))
-        where: Mapping[str, Any] = {"tradeoff": 1}
-        points = {"trees": 1}, {"trees": 2}
-        return [Bought("t", learner, where, 0, 0, points, share, sensors, stages)]
+        ran = Trial.of(TRIAL, sensors=sensors, stages=stages)
+        none = np.zeros((2, 1), np.float32)
+        return [
+            TrialValues(
+                split="test",
+                points=(1, 2),
+                metric=none,
+                cost=none,
+                weights=none[0],
+                rows=none[0],
+                bought=share.astype(np.float32),
+                trial=ran,
+                settings=({"trees": 1}, {"trees": 2}),
+                p95=np.zeros(2),
+            )
+        ]
 
 
 def settled(store: Any, train: int = 10) -> Verdict:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from helpers.toys import Prefix, fits
 
 import bench_core
-from bench_core import InputError, UsageError
+from bench_core import InputError, UsageError, plugins
 from bench_core.api import RunRequest, RunResult, audit, plan, run
 from bench_core.planning.request import cores_for
 from bench_core.results.store import Store
@@ -229,16 +230,9 @@ def test_without_costs_every_feature_costs_1_and_it_says_so(home: Path) -> None:
 def test_a_broken_plugin_is_a_warning_and_not_a_crash(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_core import plugins
-
-    class Point:
-        name, value, module, dist = "bad", "bad_module", "bad_module", None
-
-        def load(self) -> Any:
-            raise ImportError("no such thing")
-
+    bad = EntryPoint("bad", "bad_module", "bench")
     real = plugins.entry_points(group="bench")
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [*real, Point()])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [*real, bad])
     seen: list[Any] = []
     plan(**SMALL, on_event=seen.append)
     assert any(e.warning and "plugin bad" in e.message for e in seen)

@@ -17,10 +17,7 @@ from bench_core.cli.app import plugin_commands
 from bench_core.contracts import check_name, learner_of
 from bench_core.leaderboard.reports import report_for
 from bench_core.metrics import families
-from bench_core.plugins import PluginInfo, Registry, load_registry
-from bench_core.protocols import CompleteDataset, CompleteLearner
-
-ROOT = Path(__file__).parents[2]
+from bench_core.plugins import INTERFACE, PluginInfo, Registry, load_registry
 
 HEAD = """
 import numpy as np
@@ -50,30 +47,12 @@ INVALID = {
     "argument": ("@hookimpl\ndef bench_learners(cat): ...", "PluginValidationError"),
     "raises": ("@hookimpl\ndef bench_metrics(): raise KeyError('x')", "KeyError: 'x'"),
     "exits": ("@hookimpl\ndef bench_suites(): raise SystemExit", "SystemExit"),
-    "not-a-list": (
-        "@hookimpl\ndef bench_learners(): return Learner",
-        "which is no list",
-    ),
-    "fit-takes-less": (
-        "Learner.fit = lambda self, X, y: None; gives('bench_learners', Learner)",
-        "whose fit does not take train, valid, prices, context: too many positional",
-    ),
-    "no-fit": ("del Learner.fit; gives('bench_learners', Learner)", "which has no fit"),
-    "no-name": ("Learner.name = ''; gives('bench_learners', Learner)", "whose name is empty"),
-    "instance": ("gives('bench_learners', Learner())", "where a class is wanted"),
-    "tasks": ("Learner.tasks = 'binary'; gives('bench_learners', Learner)", "not frozenset"),
-    "no-task": (
-        "Learner.tasks = frozenset({'cats'}); gives('bench_learners', Learner)",
-        "'cats' is not a valid Task",
-    ),
-    "no-prepare": ("del Data.prepare; gives('bench_datasets', Data)", "which has no prepare"),
     "folds": ("Data.folds = '3'; gives('bench_datasets', Data)", "whose folds is '3', not int"),
     "files": ("Data.files = 'a.csv'; gives('bench_datasets', Data)", "whose files is 'a.csv'"),
     "argument-of-data": (
         "Data.__init__ = lambda self, path: None; gives('bench_datasets', Data)",
         "missing a required argument: 'path'",
     ),
-    "metric-class": ("gives('bench_metrics', Metric)", "where an instance is wanted"),
     "no-values": ("del Metric.values; gives('bench_metrics', Metric())", "which has no values"),
     "no-prices": ("gives('bench_cost_models', Data)", "which has no evaluation_cost, everything, "),
     "no-write": ("gives('bench_reports', Metric())", "which has no suffixes, write"),
@@ -179,7 +158,7 @@ def test_commands_do_the_same_with_all_invalid_plugins_installed(
     assert failed == {f"zz-{name}" for name in INVALID}
 
 
-@pytest.mark.parametrize("name", ["import", "exit", "exits", "raises", "no-fit"])
+@pytest.mark.parametrize("name", ["import", "exit", "exits", "raises"])
 def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> None:
     source, error = INVALID[name]
     install("asked", source, group="nobody.reads")
@@ -187,16 +166,6 @@ def test_a_module_asked_for_by_p_must_be_valid(name: str, install: Install) -> N
         load_registry(["asked"])
     assert error.replace("zz-theirs", "asked") in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_of_two_data_sets_of_one_name_that_of_the_benchmark_is_used(
-    install: Install, before: Registry
-) -> None:
-    install("aa-theirs", "Data.name = 'digits'; gives('bench_datasets', Data)")
-    after = load_registry()
-    assert after.datasets["digits"] is before.datasets["digits"]
-    (row,) = [p for p in after.plugins if p.error]
-    assert row.name == "aa-theirs"
 
 
 @pytest.mark.parametrize("kind", ["learner", "data set", "metric", "cost model", "report", "suite"])
@@ -226,15 +195,6 @@ def test_no_built_in_thing_gives_its_name_to_a_third_party() -> None:
             UsageError, match=r"uninstall or rename one|is built in, at any cut-off: rename it"
         ):
             registry.add(theirs, [(kind, name, None)])
-
-
-def test_a_suite_of_a_built_in_name_is_refused(install: Install, tmp_path: Path) -> None:
-    (tmp_path / "yahoo.toml").write_text("")
-    install("zz-theirs", f"gives('bench_suites', {str(tmp_path)!r})")
-    after = load_registry()
-    assert after.suite_files["yahoo"].parent != tmp_path
-    (row,) = [p for p in after.plugins if p.error]
-    assert "suite 'yahoo' is registered by two plugins, 'suites' and 'zz-theirs'" in row.error
 
 
 def test_a_hook_may_take_fewer_arguments_than_its_specification(install: Install) -> None:
@@ -376,23 +336,6 @@ def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) 
     assert "cats" not in sys.modules
 
 
-def test_contract_members_are_read_as_plain_attributes() -> None:
-    """Defaults are applied in ``contracts.py`` alone; ``_io`` hashes any class."""
-    members = {n for c in (CompleteDataset, CompleteLearner) for n in vars(c) if n[0] != "_"}
-    members |= {"name", "tasks", "task", "concurrent", "pictures"}
-    assert {"folds", "stamp", "needs", "role"} <= members
-    read = re.compile(r'getattr\([^"\n]*"(\w+)", ')
-    found = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for top in ("bench_core", "reports", "plugins/bench_claims", "plugins/bench_measure")
-        for path in (ROOT / top).rglob("*.py")
-        if path.name != "contracts.py" and "_io" not in path.parts
-        for name in read.findall(path.read_text())
-        if name in members
-    }
-    assert found == set()
-
-
 @pytest.mark.parametrize("name", ["Dataset", "BudgetedLearner", "Metric", "Report"])
 def test_a_contract_may_be_checked_with_isinstance(name: str, before: Registry) -> None:
     values = {
@@ -465,3 +408,110 @@ def test_nothing_is_written_into_the_classes_of_plugins(install: Install) -> Non
     assert learner_of(cls).role == ""
     assert learner_of(cls()).needs() == ()
     assert not hasattr(learner_of(cls), "nothing")
+
+
+LEARNER = """
+from dataclasses import dataclass
+import numpy as np
+from bench_core import Acquired, Bill, Prediction, Task, param, provide_learners
+
+@dataclass(frozen=True)
+class Fixed:
+    name, tasks = "fixed", frozenset({{Task.BINARY}})
+    level: float = param({level}, "the score of every row")
+
+    def fit(self, train, valid, prices, context):
+        return Model(self.level, prices.sensors)
+
+class Model:
+    def __init__(self, level, sensors):
+        self.level, self.sensors = level, sensors
+    def predict_path(self, features):
+        bill = Bill(Acquired.pack(np.zeros((1, self.sensors), dtype=bool)))
+        yield Prediction({{"model": 1}}, np.full(len(features), self.level), {{"path": bill}})
+    def state(self):
+        return vars(self)
+    @classmethod
+    def from_state(cls, state):
+        return cls(**state)
+
+bench_learners = provide_learners(Fixed)
+"""
+UP, DOWN = LEARNER.format(level=1.0), LEARNER.format(level=-1.0)
+
+
+def state_of(plugin: str, bench: Run) -> str:  # noqa: F811
+    listed = bench("list", "plugins", "-o", "plugins.csv")
+    assert listed.status == 0, listed.err
+    rows = Path("plugins.csv").read_text().splitlines()
+    (row,) = [line for line in rows if re.split(r"[ ,]", line)[0] == plugin]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("made_for", "remedy"),
+    [(INTERFACE - 1, "update theirs"), (INTERFACE + 1, "update budget-bench")],
+)
+def test_a_plugin_of_another_interface_is_a_row_with_the_remedy(
+    made_for: int,
+    remedy: str,
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    install("theirs", f"{UP}\nbench_interface = {made_for}\n")
+    assert "fixed" not in load_registry().learners
+    line = f"failed: made for plugin interface {made_for}, this is {INTERFACE}: {remedy}"
+    assert line in state_of("theirs", bench)
+
+
+def test_a_plugin_that_is_slow_to_import_is_named_with_the_seconds(
+    install: Install,
+    bench: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plugins, "SLOW", 0.2)
+    install("theirs", f"import time\ntime.sleep(0.25)\n{UP}")
+    assert re.search(r"loaded, but took \d+\.\d s to import: import what is heavy inside functions",
+                     state_of("theirs", bench))  # fmt: skip
+    assert "fixed" in load_registry().learners
+
+
+def test_learners_of_one_name_from_two_packages_are_told_apart(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    install("lows", DOWN)
+    install("ups", UP)
+    for _ in range(2):  # the classes go by their new names since the first time
+        registry = load_registry()
+        assert {"lows:fixed", "ups:fixed"} <= {*registry.learners}
+        assert registry.learner("ups:fixed").name == "ups:fixed"
+    with pytest.raises(UsageError, match="several packages: write lows:fixed or ups:fixed"):
+        registry.learner("fixed")
+    assert "but learner 'fixed' is of ups too: write lows:fixed" in state_of("lows", bench)
+    assert "but learner 'fixed' is of lows too: write ups:fixed" in state_of("ups", bench)
+
+    run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress")
+    refused = bench(*run, "--learners", "fixed")
+    assert refused.status == 2
+    assert "write lows:fixed or ups:fixed" in refused.err
+    both = bench(*run, "--learners", "lows:fixed,ups:fixed", "--set", "ups:fixed.level=2")
+    assert both.status == 0, both.err
+    table = bench("export").out
+    assert {"lows:fixed", "ups:fixed"} <= set(re.split(r"[,\n]", table))
+    assert "write lows:fixed or ups:fixed" in bench("check", "fixed").err
+
+
+def test_a_name_of_this_benchmark_stays_what_it_is(
+    install: Install,
+    bench: Run,  # noqa: F811
+) -> None:
+    ours = load_registry().learners["constant"]
+    install("ups", UP.replace('"fixed"', '"constant"'))
+    registry = load_registry()
+    assert registry.learner("constant") is ours
+    assert registry.learner("budget-bench:constant") is ours
+    assert registry.learner("ups:constant") is not ours
+    assert "but learner 'constant' is of this benchmark: write ups:constant" in (
+        state_of("ups", bench)
+    )

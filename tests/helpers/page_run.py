@@ -43,3 +43,15 @@ def page() -> str:
     """The whole page."""
     made = run()
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]
+
+
+def large_page(learners: int, sets: int) -> str:
+    """A page of curves of 20 points."""
+    rng = np.random.default_rng(7)
+    made = ValuedRun(reference="learner-2", baselines=("learner-0", "learner-1"))
+    for name in (f"data-set-{s}" for s in range(sets)):
+        for k in range(learners):
+            cost = np.sort(10 ** rng.uniform(-0.5, 2, 20))
+            skill = rng.uniform(0.8, 0.95) - 0.4 * np.exp(-rng.uniform(0.3, 1.5) * cost**0.5)
+            made.add(f"learner-{k}", *learner_of(rng, skill, cost, 30), dataset=name)
+    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]

@@ -139,7 +139,5 @@ def put_fit(writer: Writer, run: str, spec: FitSpec) -> None:
 
 def put_trial(writer: Writer, run: str, ended: Outcome) -> None:
     """A trial that ended so, and its attempt."""
-    spec = ended.job.spec
-    assert isinstance(spec, TrialSpec)
     writer.attempt(run, ended)
-    writer.trial(spec, ended)
+    writer.trial(ended)

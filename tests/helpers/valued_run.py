@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from bench_core.results.budgets import Budget
-from bench_core.results.records import Bought, RunInfo, Sensors, Stages
-from bench_core.results.values import TrialValues, ValuedTrial
+from bench_core.results.records import RunInfo, Sensors, Stages, Trial, TrialValues
 from helpers import example
+from helpers.stores import TRIAL
 
 
 @dataclass
@@ -53,6 +53,19 @@ class ValuedRun:
                     | more
                 )
             ones = np.ones(good.shape[1], dtype=np.float32)
+            spec = replace(
+                TRIAL,
+                key=f"{dataset} {learner} {seed} {json.dumps(params)}",
+                learner=learner,
+                params=params,
+                dataset=dataset,
+                seed=seed,
+                fingerprint=fingerprint,
+            )
+            sensors = Sensors(("f1", "f2", "f3"), (1.0, 1.0, 4.0))
+            stages = self.stages.get(learner)
+            walked = json.loads(json.dumps(stages._asdict())) if stages else {}
+            bought = np.minimum(np.outer(1 + np.arange(len(points)), [0.5, 0.25, 0.1]), 1)
             self.kept.append(
                 TrialValues(
                     split=split,
@@ -61,14 +74,10 @@ class ValuedRun:
                     cost=paid.astype(np.float32),
                     weights=ones,
                     rows=ones,
-                    bought=np.zeros((len(points), 1), dtype=np.float32),
-                    trial=f"{dataset} {learner} {seed} {json.dumps(params)}",
-                    learner=learner,
-                    params=params,
-                    dataset=dataset,
-                    fold=0,
-                    seed=seed,
-                    fingerprint=fingerprint,
+                    bought=bought.astype(np.float32),
+                    trial=Trial.of(
+                        spec, audit=more.get("audit", "sampled"), sensors=sensors, stages=walked
+                    ),
                     settings=tuple(points),
                     p95=tails,
                 )
@@ -93,66 +102,23 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def bought(self, run: str, *, dataset: str) -> list[Bought]:
+    def bought(self, run: str, *, dataset: str) -> Iterator[TrialValues]:
         """As ``Store.bought``: three sensors, of which points buy more and more."""
-        price = (1.0, 1.0, 4.0)
-        return [
-            Bought(
-                trial=one.trial,
-                learner=one.learner,
-                params=one.params,
-                fold=one.fold,
-                seed=one.seed,
-                settings=one.settings,
-                share=np.minimum(np.outer(1 + np.arange(len(one.points)), [0.5, 0.25, 0.1]), 1),
-                sensors=Sensors(("f1", "f2", "f3"), price),
-                stages=self.stages.get(one.learner),
-            )
-            for one in self.kept
-            if (one.split, one.dataset) == ("test", dataset)
-        ]
+        return self.values(run, split="test", dataset=dataset)
 
     def values(
         self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> Iterable[TrialValues]:
+    ) -> Iterator[TrialValues]:
         """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
         it."""
-        found = [one for one in self.kept if (one.split, one.dataset) == (split, dataset)]
-        found = [one for one in found if learner in ("", one.learner)]
-        if within is None:
-            return found
-        kept = [np.flatnonzero(one.p95 <= within.amount) for one in found]
-        return [
-            replace(one, points=tuple(k), metric=one.metric[k], cost=one.cost[k], p95=one.p95[k])
-            for one, k in zip(found, kept, strict=True)
-            if len(k)
-        ]
-
-    def valued(
-        self, run: str, split: str, dataset: str, learner: str = "", within: Budget | None = None
-    ) -> list[ValuedTrial]:
-        """As ``Store.valued``."""
-        found = self.values(run, split=split, dataset=dataset, learner=learner, within=within)
-        return [
-            ValuedTrial(
-                one.trial,
-                one.learner,
-                json.dumps(one.params, sort_keys=True),
-                one.dataset,
-                one.fold,
-                one.seed,
-                one.fingerprint,
-            )
-            for one in found
-        ]
-
-    def values_of(
-        self, trials: Iterable[ValuedTrial], split: str, within: Budget | None = None
-    ) -> Iterable[TrialValues]:
-        """As ``Store.values_of``."""
-        for trial in trials:
-            found = self.values("", split=split, dataset=trial.dataset, within=within)
-            yield from (one for one in found if one.trial == trial.trial)
+        for one in self.kept:
+            amount = np.inf if within is None else within.amount
+            k = np.flatnonzero(one.p95 <= amount)
+            wanted = one.split, one.trial.dataset, learner or one.trial.learner
+            if wanted == (split, dataset, one.trial.learner) and len(k):
+                numbers = tuple(k.tolist())
+                arrays = {name: getattr(one, name)[k] for name in ("metric", "cost", "p95")}
+                yield replace(one, points=numbers, **arrays)
 
 
 def learner_of(

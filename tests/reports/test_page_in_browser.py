@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import re
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bench_reports.page import page
-from helpers import browser, example, made_board, page_run
+from helpers import browser, example, page_run
 
 from bench_core.leaderboard.assembly import boards
 
@@ -452,47 +450,6 @@ def test_ticks_are_round_labels_keep_apart_and_learners_differ_in_colour_or_mark
     assert tab.js(shown.replace("BASE", "1").replace("WHAT", "k.css + k.dash")) == 4
 
 
-def axe() -> Path | None:
-    for name in ("axe_playwright_python", "axe_core_python"):
-        spec = importlib.util.find_spec(name)
-        for place in (spec.submodule_search_locations or ()) if spec else ():
-            if (script := Path(place) / "axe.min.js").exists():
-                return script
-    return None
-
-
-@pytest.fixture(scope="module")
-def large_tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
-    """A page of 14 learners on five data sets."""
-    path = tmp_path_factory.mktemp("large") / "large.html"
-    path.write_text(made_board.page(14, 5), encoding="utf-8")
-    with browser.opened(path, path.parent / "profile") as opened:
-        opened.wait(READY)
-        yield opened
-
-
-@pytest.mark.skipif(
-    axe() is None,
-    reason="axe-core is not here; to run this: pip install -e '.[checks]'",
-)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("of", ["open_tab", "large_tab"])
-def test_axe_finds_nothing_serious(request: pytest.FixtureRequest, of: str, theme: str) -> None:
-    tab: browser.Page = request.getfixturevalue(of)
-    script = axe()
-    assert script is not None
-    tab.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    slide(tab, int(tab.js(f"{SLIDER}.max")) // 2)
-    tab.js(f"document.documentElement.dataset.theme = '{theme}'")
-    tab.js(script.read_text(encoding="utf-8") + "; true")
-    found: list[dict[str, Any]] = tab.js(
-        "axe.run(document).then(r => r.violations.map(v => ({id: v.id, impact: v.impact,"
-        " nodes: v.nodes.slice(0, 3).map(n => n.html.slice(0, 150) + n.failureSummary)})))"
-    )
-    tab.js("delete document.documentElement.dataset.theme")
-    assert [v for v in found if v["impact"] in ("serious", "critical")] == []
-
-
 def test_no_script_complains(tab: browser.Page) -> None:
     assert tab.complaints() == []
 
@@ -525,37 +482,3 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(
     assert "miser keeps 99% of gbrt's accuracy" in text
     for word in ("take away", "Point at a curve", "What is bought", "Whole curves"):
         assert word not in text
-
-
-def test_36_learners_on_7_data_sets_re_rank_within_50_ms(tmp_path: Path) -> None:
-    """The median over the slider's places of the least of five moves to each: another process that
-    takes the processor only makes a move longer, so the least is what the page itself needs."""
-    path = tmp_path / "large.html"
-    path.write_text(made_board.page(36, 7), encoding="utf-8")
-    with browser.opened(path, tmp_path / "profile") as tab:
-        tab.wait(READY)
-        sweeps = tab.js(
-            "[0, 1, 2, 3, 4].map(() => { const f = document.getElementById('f-budget'), times = [];"
-            " for (let k = 0; k <= f.max; k += 1) { const t = performance.now(); f.value = k;"
-            " f.dispatchEvent(new Event('input')); document.body.offsetHeight;"
-            " times.push(performance.now() - t); } return times; })"
-        )
-        assert len(column(tab, 1)) == 36
-        seen = "[...overview.tBodies[0].rows].filter(r => r.offsetHeight).length"
-        assert tab.js(seen) == 10
-        tab.js("document.getElementById('f-all').click()")
-        assert tab.js(seen) == 36
-        slide(tab, 0)  # of a learner that is never ahead purchases are shown at its best alone
-        place = "document.querySelector('section.set:not(.off) .bought')"
-        assert "at this budget" in tab.js(f"{place}.innerText")
-        for learner in range(2, 36):
-            choose(tab, "section.set:not(.off) .bought select", str(learner))
-            if "at its best point; this page follows" in tab.js(f"{place}.innerText"):
-                break
-        else:
-            raise AssertionError("all learners are shown at all budgets")
-        assert tab.complaints() == []
-    moves = sorted(time for sweep in sweeps for time in sweep)
-    times = sorted(map(min, zip(*sweeps, strict=True)))
-    print(f"slider: median of all {len(moves)} moves {moves[len(moves) // 2]:.1f} ms")
-    assert times[len(times) // 2] < 50

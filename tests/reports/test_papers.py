@@ -51,11 +51,8 @@ def written(write: Write, run: Any, path: Path) -> str:
 class Hostile:
     info, frame = example.info(), example.frame()
 
-    def valued(self, *which: Any, **more: Any) -> list[Any]:
+    def values(self, *which: Any, **more: Any) -> list[Any]:
         return []
-
-    def reopen(self) -> None:
-        pass
 
 
 def cells(line: str, separator: str) -> list[str]:

@@ -8,14 +8,12 @@ import shutil
 import sqlite3
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from helpers.bad_input_cases import (
     BASES,
     FILES,
-    IN_A_PROCESS_OF_ITS_OWN,
     OPTIONS,
     SOUND,
     STORE,
@@ -196,15 +194,3 @@ def test_a_store_that_another_run_is_writing_is_refused(bench: Run, place: Path)
         ended = bench("run", *BASES["svm"], "--fresh", "--quiet", "--store", str(STORE))
         refused(ended, str(STORE), "another run is writing", "wait for it")
         assert contents(place) == before
-
-
-@pytest.mark.parametrize("name", IN_A_PROCESS_OF_ITS_OWN)
-def test_the_installed_command_says_it_likewise(name: str, shell: Run, place: Path) -> None:
-    case = next(c for c in (*FILES, *OPTIONS) if c.name == name)
-    write(place, case.spoilt)
-    before = contents(place)
-    command = [w for w in case.command(STORE) if w not in ("--executor", "inline")]
-    ended = shell(*command)
-    fault = [x for x in ended.err.splitlines() if not x.startswith("preparing")]  # a slow machine
-    refused(replace(ended, err="\n".join(fault)), *case.says)
-    assert contents(place) == before

@@ -156,15 +156,6 @@ def test_an_incomplete_copy_says_what_is_missing(data: Pairs) -> None:
     assert kept() == []
 
 
-def test_a_second_copy_beside_the_first_is_refused(data: Pairs) -> None:
-    Path("data/mine").mkdir(parents=True)
-    Path("data/mine/train.csv").write_bytes(TRAIN)
-    ended = data("fetch", "pairs")
-    assert ended.status == 2
-    assert "already there" in ended.err
-    assert kept() == ["mine/train.csv"]
-
-
 def test_verifying_shows_each_file(data: Pairs) -> None:
     data("fetch", "pairs")
     ended = data("verify", "pairs")
@@ -198,35 +189,10 @@ def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> 
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
 
 
-def test_two_sets_of_the_same_files_fetch_them_once(data: Pairs, offer: Offer) -> None:
-    ended = data("fetch", "pairs", "same-pairs")
-    assert ended.status == 0, ended.err
-    assert "same-pairs: already there" in ended.err
-    assert len(offer.asked) == 1
-
-
-def test_verifying_goes_on_after_a_fault(data: Pairs) -> None:
-    data("fetch", "pairs")
-    ended = data("verify", "bundled-pairs", "pairs")
-    assert ended.status == 2
-    assert "error: bundled-pairs: needs no files" in ended.err
-    assert "as expected" in ended.out
-
-
 def test_verifying_nothing_says_so(data: Pairs, elsewhere: Path) -> None:
     ended = data("verify", "all")
     assert (ended.status, ended.out) == (0, "")
     assert f"nothing to verify in {elsewhere / 'data'}" in ended.err
-
-
-def test_what_a_killed_process_left_is_no_data_and_goes_away(data: Pairs) -> None:
-    left = Path("data/.fetching/pairs.new/pairs")
-    left.mkdir(parents=True)
-    for name in ("train.csv", "test.csv", "more.csv"):
-        (left / name).write_bytes(TRAIN)
-    assert "no file train.csv" in data("verify", "pairs").err
-    assert data("fetch", "pairs").status == 0
-    assert kept() == ["pairs/test.csv", "pairs/train.csv"]
 
 
 def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from bench_reports.budgets import run_command
-from helpers.commands import Run, write_csv
 
 from bench_core.planning.invocation import command, shell_line
 from bench_core.plugins import load_registry
@@ -43,26 +42,3 @@ def test_commands_that_are_printed_hold_no_control_characters() -> None:
         assert r"$'lab\x1b[31m'" in line
     for line in lines[1:]:
         assert r"--store $'a  b\x07\'\u202e\n.db'" in line
-
-
-def test_best_prints_names_of_files_labels_and_stores_escaped(tmp_path: Path, bench: Run) -> None:
-    write_csv(tmp_path / FILE)
-    text = (tmp_path / FILE).read_text()
-    (tmp_path / FILE).write_text(text.replace("label", LABEL))
-    store = ("--store", "odd\x1b[31m.db")
-    words = ("--data", FILE, "--label", LABEL, "-l", "constant", "--executor", "inline", "-q")
-    done = bench("run", *words, *store)
-    assert done.status == 0, done.err
-    for told in (
-        bench("best", "--budget", "30", *store).out,
-        bench("best", "--budget", "30,40", *store).out,
-        bench("best", "--budget", "3", "--budget-kind", "cap", *store).out,
-        bench("features", "--budget", "3", "--budget-kind", "cap", *store).err,
-    ):
-        assert all(character.isprintable() or character == "\n" for character in told), told
-    assert r"--store $'odd\x1b[31m.db'" in bench("best", "--budget", "30", *store).out
-    done = bench("report", "-o", "board.html", *store)
-    assert done.status == 0, done.err
-    page = (tmp_path / "board.html").read_text()
-    assert "\x1b" not in page
-    assert r"\x1b[31m" in page

@@ -77,17 +77,6 @@ def test_the_log_has_traceback_and_output_of_a_failed_fit(
     assert len(score) == 2  # its fit has the traceback
 
 
-def test_output_is_that_of_the_attempt_alone(bench: Run, chatty: Path) -> None:
-    text = CHATTY.replace("return np.linalg.inv(np.zeros((2, 2)))", "return super().fit")
-    (chatty / "chatty.py").write_text(
-        text.replace("super().fit", "Toy().fit(*[train] * 2, prices, None)")
-    )
-    words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty,toy", "-w", "1")
-    assert bench("run", *words).status == 0
-    with_output = [block for block in blocks(bench("log").out) if "    output:" in block]
-    assert [block[0].split(" (")[0] for block in with_output] == ["ok fit chatty on data.csv"]
-
-
 def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(
     bench: Run, material: Path
 ) -> None:

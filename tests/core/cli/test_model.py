@@ -181,13 +181,3 @@ def test_a_folder_that_was_not_written_by_the_export_is_one_line(
     ended = bench("model", verb, "model")
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert re.search(rf"model: its 'about' in model\.json has no {lost or '[a-z]+'}", ended.err)
-
-
-def test_rows_of_a_file_need_no_provenance(bench: Run, done: Ended) -> None:
-    assert bench("model", "export", *GBRT, "-o", "model").status == 0
-    folder = read_folder(Path("model"))
-    about = {name: value for name, value in folder.about.items() if name != "provenance"}
-    write_folder(Path("model"), replace(folder, about=about))
-    ended = bench("model", "check", "model")
-    assert (ended.status, "has no provenance" in ended.err) == (2, True)
-    assert bench("model", "check", "model", "--data", "data.csv").status == 0

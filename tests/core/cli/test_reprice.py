@@ -11,7 +11,6 @@ import pytest
 from helpers.commands import QUICK, Ended, Run
 
 from bench_core.results.store import Store
-from bench_core.results.store_files import load_model, save_model
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
 SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
@@ -32,29 +31,6 @@ def exported(bench: Run, run: str = "last") -> pd.DataFrame:
     ended = bench("export", run)
     assert ended.status == 0
     return pd.read_csv(StringIO(ended.out))
-
-
-def test_a_model_behind_which_another_lies_is_audited_and_billed_with_that_ones_file(
-    bench: Run, material: Path
-) -> None:
-    f0 = "adapt-gbrt.f0={ learner = 'gbrt', trees = 200 }"
-    sizes = ("adapt-gbrt.trees=3", "adapt-gbrt.iterations=1", "adapt-gbrt.gates=1")
-    settings = [word for one in (f0, *sizes) for word in ("--set", one)]
-    assert bench("run", *QUICK, "--costs", "costs.csv", "-l", "adapt-gbrt", *settings).status == 0
-    files = (material / "results/bench.fits").glob("??/*")
-    models = {type(load_model(path)).__name__: path for path in files}
-    pair, base = models["AdaptModel"], models["StagedModel"]
-    alone = load_model(pair)
-    save_model(material / "alone.npz", alone)
-    whole = (material / "alone.npz").stat().st_size
-    assert pair.stat().st_size < whole - base.stat().st_size // 2
-    assert bench("audit", "last", "-p", "mine", "--executor", "inline").status == 0
-    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    assert bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline").status == 0
-    base.unlink()
-    ended = bench("audit", "1", "-p", "mine", "--executor", "inline")
-    assert ended.status != 0
-    assert f"{base.name}: the fitted model is gone; run again --fresh" in ended.out + ended.err
 
 
 def test_metrics_stay_and_costs_are_those_of_the_new_file(
@@ -133,25 +109,6 @@ def test_under_its_own_costs_a_run_is_as_it_was(done: Ended, bench: Run) -> None
     assert "2 ok (2 of them from before)" in ended.err
     after = exported(bench)
     pd.testing.assert_frame_equal(before.drop(columns="run"), after.drop(columns="run"))
-
-
-def test_a_run_repriced_anew_ignores_the_costs_in_between(done: Ended, bench: Run) -> None:
-    anew = ("-p", "mine", "--executor", "inline")
-    assert bench("reprice", "1", "--costs", "new.csv", *anew).status == 0
-    direct = exported(bench)
-    assert bench("reprice", "1", "--costs", "together.json", *anew).status == 0
-    assert bench("reprice", "last", "--costs", "new.csv", *anew).status == 0
-    costs = ["point", "split", "total_cost", "cost_p95", "cost_max", "unit"]
-    pd.testing.assert_frame_equal(exported(bench)[costs], direct[costs])
-
-
-def test_the_installed_command_reprices_in_worker_processes(
-    bench: Run, shell: Run, material: Path
-) -> None:
-    (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    assert bench("run", *QUICK, "-l", "toy", "--costs", "costs.csv").status == 0
-    ended = shell("reprice", "--costs", "new.csv", "-p", "mine")
-    assert (ended.status, "[1/1] ok score toy on data.csv" in ended.err) == (0, True)
 
 
 @pytest.mark.parametrize(

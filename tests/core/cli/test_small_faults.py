@@ -23,28 +23,6 @@ def test_the_command_that_trains_a_setting_again_names_what_is_swept_by_default(
     assert "cegb.trees=300" not in shlex.split(command)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("x.pkl", b"\x80\x05\x95abc", "a pickle"),
-        ("x.feather", b"ARROW1\0\0abc", "an Arrow or Feather file"),
-        ("x.xlsx", b"PK\x03\x04abc", "a zip archive"),
-        ("x.npy", b"\x93NUMPY\x01\0", "a NumPy array"),
-        ("x.h5", b"\x89HDF\r\n", "an HDF5 file"),
-        ("x.jsonl", b'{"a": 1}\n', "JSON"),
-        ("x.arff", b"@relation x\n", "an ARFF file"),
-    ],
-)
-def test_another_format_is_named(
-    name: str, content: bytes, says: str, tmp_path: Path, bench: Run
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    ended = bench("run", "--data", name)
-    assert ended.status == 2
-    assert f"{name}: {says}" in ended.err
-    assert "save the rows as CSV, Parquet or SVMlight" in ended.err
-
-
 def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(
     tmp_path: Path, bench: Run
 ) -> None:

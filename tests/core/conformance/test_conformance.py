@@ -22,8 +22,6 @@ from bench_core.conformance import (
     task_splits,
 )
 from bench_core.conformance.case import Case, checks_of, promise_of
-from bench_core.conformance.tasks import fitted
-from bench_core.plugins import load_registry
 
 GOOD = toys.Prefix(0.3)
 
@@ -264,36 +262,3 @@ class Upside(toys.Prefix):
 )
 def test_a_fault_of_a_learner_is_found(learner: Any, check: Any, line: str) -> None:
     assert line in fault(learner, check, Task.REGRESSION)
-
-
-def test_a_program_that_buys_or_scores_otherwise_is_found() -> None:
-    splits = task_splits(Task.REGRESSION)
-    gbrt = load_registry().learner("gbrt")(trees=3)  # type: ignore[call-arg]
-    learner_checks.check_unpaid_cells(gbrt, splits)
-    model = fitted(gbrt, splits)
-    other = fitted(type(gbrt)(trees=2), splits)
-    wrong = _Fixed(_Exported(model, lambda point: other.program({**point, "trees": 1})))
-    assert "asked again by its program" in fault(
-        wrong, learner_checks.check_unpaid_cells, Task.REGRESSION
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Exported:
-    """A model with the programs of another."""
-
-    model: Any
-    program: Any
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        yield from self.model.predict_path(features)
-
-
-@dataclass(frozen=True, eq=False)
-class _Fixed:
-    model: Any
-    name: ClassVar[str] = "fixed"
-    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
-
-    def fit(self, *arguments: Any) -> Any:
-        return self.model

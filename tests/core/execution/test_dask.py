@@ -75,7 +75,7 @@ def test_a_shard_survives_packing(tmp_path: Path) -> None:
     [
         ("dask=nowhere.at.all:cluster", InputError, "No module named .nowhere."),
         ("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"),
-        ("desk", UsageError, "did you mean dask"),
+        ("desk", UsageError, "is not local, inline, dask"),
     ],
 )
 def test_a_cluster_that_is_none_is_one_line(

@@ -221,17 +221,6 @@ def test_a_model_whose_file_is_gone_is_fitted_again(home: Path) -> None:
     assert len(fits(home)) == 2 * FITS
 
 
-def test_a_damaged_state_is_made_anew_and_others_stay(home: Path) -> None:
-    run()
-    first, second, *_ = sorted((home / "results" / "bench.fits").rglob("*.npz"))
-    first.write_bytes(first.read_bytes()[:-40])
-    whole = second.read_bytes()
-    second.write_bytes(whole[:-300] + bytes([whole[-300] ^ 1]) + whole[-299:])
-    result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])
-    assert result.counts == {"ok": 6}
-    assert FITS < len(fits(home)) < 2 * FITS
-
-
 def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
     run()
     result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])

@@ -87,20 +87,13 @@ def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> N
     plan = api.plan(request=TOYS)
     cutter = job_files.Cutter(plan, TOYS)
     (base, *_), trial = [f for f in plan.fits if f.needs == {}], plan.trials[-1]
-    assert cutter.job([base], [], set()).trials == ()
-    job = cutter.job([], [trial], {fit.key for fit in plan.fits})
+    assert cutter.job([base], set()).trials == ()
+    job = cutter.job([trial], {fit.key for fit in plan.fits})
     fits = {fit.key: fit for fit in plan.fits}
     assert {*job.ready} == {trial.fit, *fits[trial.fit].needs.values()}
     assert {fit.key for fit in job.fits} == {*job.ready}
     assert [place.path for place in job.data] == [trial.data]
     assert {fit.learner["class"] for fit in job.fits} <= job.code.keys()
-
-
-def test_the_longest_work_goes_first_and_to_the_emptiest_job() -> None:
-    trials: Any = ["trial"]
-    groups = [job_files.Group([], trials, seconds) for seconds in (1, 7, 3, 5, 2)]
-    assert [job.seconds for job in job_files.dealt(groups, 2)] == [9, 9]
-    assert [job.seconds for job in job_files.dealt(groups, 9)] == [7, 5, 3, 2, 1]
 
 
 def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.leaderboard.standings import NO_VALUES, Standing, Standings, Values, standings
+from bench_core.leaderboard.standings import NO_VALUES, Standing, Standings, standings
 from bench_core.results.budgets import Budget
-from bench_core.results.operating_points import Criterion
 
 
 def made(run: ValuedRun, *budgets: Budget | None, store: bool = True) -> list[Standings]:
@@ -58,7 +57,7 @@ def test_the_best_tier_comes_first_then_the_better_quality() -> None:
 def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:
     """The interval of a learner by loops: draw, choose, read."""
     rng = np.random.default_rng(99)
-    valid, test = (next(v for v in run.kept if (v.learner, v.split) == (learner, s)) for s in
+    valid, test = (next(v for v in run.kept if (v.trial.learner, v.split) == (learner, s)) for s in
                    ("valid", "test"))  # fmt: skip
     drawn = []
     for _ in range(resamples):
@@ -181,23 +180,3 @@ def test_two_seeds_of_one_learner_are_split_in_at_most_5_of_100_standings() -> N
         for k, one in enumerate(found):
             split[k] += len({r.tier for r in one.rows}) > 1
     assert max(split) / runs <= 0.055
-
-
-def test_values_are_read_repeat_by_repeat() -> None:
-    class Counting(ValuedRun):
-        read = 0
-
-        def values_of(self, *which: Any) -> list[Any]:
-            self.read += 1
-            return [*super().values_of(*which)]
-
-    rng, run = np.random.default_rng(0), Counting()
-    for seed in range(3):
-        for learner in ("good", "gbrt"):
-            run.add(learner, *learner_of(rng, [0.7], [1], 20), seed=seed, fingerprint=f"{seed}")
-    held: Any = run
-    values = Values.of(held, "", "d", run.frame, Criterion("accuracy", True))
-    names, found, _ = values.repeats(2000)
-    assert (names, run.read) == (["good", "gbrt"], 0)
-    assert (next(found).seed, run.read) == (0, 4)
-    assert ([one.seed for one in found], run.read) == ([1, 2], 12)

@@ -11,6 +11,7 @@ import pytest
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
+from bench_core.planning.resolve_learners import TRADEOFFS
 
 PLUGINS = ("helpers.toys",)
 
@@ -50,14 +51,6 @@ def test_the_reference_is_on_the_board_even_where_it_was_not_asked_for(suite: Pa
     assert {t.learner for t in p.trials} == {"toy-prefix", "toy-stacked"}
 
 
-def test_the_reference_alone_is_scored_on_cheap_training_rows(suite: Path) -> None:
-    splits = {t.learner: t.splits for t in made(suite="toys").trials}
-    assert splits == {
-        "toy-prefix": ("train", "valid", "test"),
-        "toy-stacked": ("valid", "test"),
-    }
-
-
 def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> None:
     p = made(suite="toys")
     assert [(d.name, d.stand_in, d.stand_in_for) for d in p.datasets] == [
@@ -67,22 +60,9 @@ def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> N
     assert all(t.stand_in for t in p.trials)
 
 
-def test_real_data_is_used_where_it_is_there(suite: Path, home: Path) -> None:
-    (home / "data" / "licensed.txt").write_text("x")
-    p = made(suite="toys")
-    assert [(d.name, d.stand_in) for d in p.datasets] == [("toy-licensed", False)]
-    assert p.warnings == ()
-
-
 def test_strict_data_makes_an_absent_file_an_error(suite: Path) -> None:
     with pytest.raises(InputError, match=r"their files are not in .*licensed\.txt.*show toy-lic"):
         made(suite="toys", strict_data=True)
-
-
-def test_data_restricts_a_suite(suite: Path) -> None:
-    assert [d.name for d in made(suite="toys", data="toy-rank").datasets] == ["toy-rank"]
-    with pytest.raises(UsageError, match="restricts it: unknown data set 'toy-binary'"):
-        made(suite="toys", data="toy-binary")
 
 
 def test_two_accountings_are_two_boards_of_the_same_fits(suite: Path) -> None:
@@ -149,30 +129,6 @@ def test_titles_name_what_differs_within_a_grid(home: Path) -> None:
     ]
 
 
-def test_a_fold_that_is_not_there_is_refused(home: Path) -> None:
-    with pytest.raises(UsageError, match="toy-rank has folds 0 to 1, not 2"):
-        made(data="toy-rank", learners="toy-prefix", folds=2)
-
-
-def test_all_leaves_unsuitable_learners_out_with_a_note(home: Path) -> None:
-    p = made(data="digits", learners="all")
-    assert "toy-prefix" not in {t.learner for t in p.trials}
-    assert any(n.startswith("skipped: toy-prefix does binary") for n in p.notes)
-
-
-def test_a_named_unsuitable_learner_is_a_skipped_trial_beside_others(home: Path) -> None:
-    p = made(data="digits", learners=["toy-prefix", "toy-broken"])
-    reasons = dict(p.skipped)
-    skipped = [t.learner for t in p.trials if t.key in reasons]
-    assert set(skipped) == {"toy-prefix"}
-    assert "digits is multiclass" in next(iter(reasons.values()))
-
-
-def test_only_unsuitable_learners_is_an_error(home: Path) -> None:
-    with pytest.raises(UsageError, match="nothing to run: toy-prefix does binary, ranking"):
-        made(data="digits", learners="toy-prefix")
-
-
 def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home: Path) -> None:
     stand: dict[str, Any] = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
     does = "toy-prefix, which does binary, ranking, regression"
@@ -185,24 +141,6 @@ def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(hom
     p = made(learners="all", **stand)
     assert "toy-on-broken" not in {t.learner for t in p.trials}
     assert f"skipped: {line}" in p.notes
-
-
-def test_a_learner_with_a_trade_off_gets_the_default_grid(home: Path) -> None:
-    from bench_core.planning.resolve_learners import TRADEOFFS
-
-    p = made(data="toy-rank", learners="toy-prefix")
-    assert tuple(t.params["tradeoff"] for t in p.trials) == TRADEOFFS
-
-
-def test_a_learner_that_sweeps_trade_offs_in_one_fit_gets_no_grid(home: Path) -> None:
-    p = made(data="toy-binary", learners="budget-prune")
-    assert [t.params["tradeoff"] for t in p.trials] == [None]
-
-
-def test_a_setting_replaces_a_suites_grid(suite: Path) -> None:
-    p = made(suite="toys", settings="toy-prefix.tradeoff=0.25")
-    prefix = [t.params["tradeoff"] for t in p.trials if t.learner == "toy-prefix"]
-    assert prefix == [0.25]
 
 
 def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) -> None:
@@ -262,6 +200,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
         ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "costs holds for one data set"),
         ({"suite": "nope"}, "unknown suite 'nope'"),
+        ({"data": "toy-rank", "reference": "gbtr"}, "reference: unknown learner 'gbtr': did you m"),
     ],
 )
 def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
@@ -276,10 +215,6 @@ def keys(**options: Any) -> tuple[str, str]:
     usual = {"plugins": PLUGINS, "settings": "toy-prefix.tradeoff=1"}
     p = plan(data="toy-rank", learners="toy-prefix", **{**usual, **options})
     return p.trials[0].fit, p.trials[0].key
-
-
-def test_the_same_request_has_the_same_keys(home: Path) -> None:
-    assert keys() == keys()
 
 
 def test_threads_workers_and_timeouts_do_not_enter_the_keys(home: Path) -> None:
@@ -399,12 +334,6 @@ def test_a_cost_file_reaches_the_trials(home: Path) -> None:
     assert {*(f.costs for f in p.fits), *(t.costs for t in p.trials)} == {*p.costs}
 
 
-def test_the_run_is_named_by_its_content(home: Path) -> None:
-    assert made(data="toy-rank", learners="toy-prefix").run.startswith("toy-rank-quick-")
-    two = [made(data="toy-rank", learners="toy-prefix", seeds=s).run for s in (0, 1)]
-    assert two[0] != two[1]
-
-
 def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
     seen = made(data="toy-rank", learners="toy-prefix").estimate
     assert seen == (2 * 7, 0, 0.0, 0.0)
@@ -431,11 +360,6 @@ def test_a_reference_may_be_given_as_an_object(home: Path) -> None:
     assert (p.reference, [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
 
 
-def test_an_unknown_reference_is_blamed_on_its_option(home: Path) -> None:
-    with pytest.raises(UsageError, match=r"^reference: unknown learner 'gbtr': did you mean gbrt"):
-        made(data="toy-rank", learners="toy-prefix", reference="gbtr")
-
-
 def with_baselines(suite: Path) -> None:
     suite.write_text('baselines = ["constant", "greedy-order"]\n' + suite.read_text())
 
@@ -449,28 +373,26 @@ def test_a_suites_baselines_are_on_every_board_of_it(suite: Path) -> None:
     assert p.reference == "toy-prefix"
 
 
-def test_a_rung_that_was_asked_for_is_there_once_and_takes_settings(suite: Path) -> None:
-    with_baselines(suite)
-    p = made(
-        suite="toys",
-        learners=["greedy-order", "toy-stacked"],
-        settings=["greedy-order.trees=3"],
-    )
-    assert [t.params["trees"] for t in p.trials if t.learner == "greedy-order"] == [3]
-
-
-def test_a_rung_given_as_an_object_takes_the_place_of_the_suites(suite: Path) -> None:
+def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(suite: Path) -> None:
     from bench_methods.baselines import GreedyOrder
 
     with_baselines(suite)
-    p = made(suite="toys", learners=[GreedyOrder(trees=7)])
-    assert [t.params["trees"] for t in p.trials if t.learner == "greedy-order"] == [7]
+    asked: list[dict[str, Any]] = [
+        {"learners": "greedy-order", "settings": "greedy-order.trees=3"},
+        {"learners": [GreedyOrder(trees=3)]},
+    ]
+    for options in asked:
+        trials = made(suite="toys", **options).trials
+        assert [t.params["trees"] for t in trials if t.learner == "greedy-order"] == [3]
 
 
-def test_an_unknown_rung_is_blamed_on_its_key(suite: Path) -> None:
-    suite.write_text('baselines = ["constnt"]\n' + suite.read_text())
-    with pytest.raises(UsageError, match=r"toys.toml: .*did you mean constant"):
-        made(suite="toys")
+def test_a_learner_with_a_trade_off_gets_the_default_grid_unless_one_fit_sweeps_it(
+    home: Path,
+) -> None:
+    swept = [t.params["tradeoff"] for t in made(data="toy-rank", learners="toy-prefix").trials]
+    assert tuple(swept) == TRADEOFFS
+    p = made(data="toy-binary", learners="budget-prune")
+    assert [t.params["tradeoff"] for t in p.trials] == [None]
 
 
 def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(
@@ -541,11 +463,7 @@ def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
     assert found == {("toy-rank", 0), ("toy-rank", 1), ("toy-binary", 0)}
     with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
         made(suite="toys", folds=1)
-
-
-def test_a_suite_whose_folds_a_data_set_has_not_is_refused(suite: Path) -> None:
-    text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
-    suite.write_text("folds = [1]\n" + text)
+    suite.write_text(suite.read_text().replace("folds = [0, 1, 2]", "folds = [1]"))
     with pytest.raises(UsageError, match="toy-binary has only fold 0, not 1"):
         made(suite="toys")
 

@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers.toys import Prefix
 
 from bench_core import UsageError
 from bench_core.api import plan
 from bench_core.planning.request import RunRequest, cores_for
-from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.settings import read_settings
-from bench_core.planning.suites import NO_SUITE
-from bench_core.plugins import Registry
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"seeds": (0, 2**32 - 1)},
-        {"folds": (0, 2**32 - 1)},
-        {"index_base": 0},
-        {"index_base": 1},
-        {"workers": 0, "threads": 0, "timeout": 0, "memory": 0},
-        {"timeout": 0.5},
-        {"profile": "paper"},
-        {"suite": "mine", "profile": "tiny"},  # a suite may have profiles of its own
-    ],
-)
-def test_what_is_in_its_range_is_taken(options: dict[str, Any]) -> None:
-    RunRequest(**options)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +31,6 @@ def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str)
     with pytest.raises(UsageError) as caught:
         RunRequest(**options)
     assert str(caught.value).startswith(line)
-
-
-def test_a_job_has_a_day_and_a_share_of_the_memory_unless_a_limit_is_given() -> None:
-    assert (RunRequest().timeout, RunRequest().memory) == (24 * 60 * 60, 0)
 
 
 @pytest.mark.parametrize(
@@ -83,28 +56,6 @@ def test_eight_cores_are_shared_by_workers_and_their_threads(
     allowed = {0: set(range(8))}  # those of the process itself, which has the number 0
     monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
     assert cores_for(RunRequest(**options), jobs) == (workers, threads)
-
-
-@pytest.mark.parametrize("executor", ["local", "inline"])
-@pytest.mark.parametrize(("count", "cores"), [(None, 1), (4, 4)])
-def test_where_nothing_tells_which_cores_are_allowed_all_are_or_one(
-    executor: str, count: int | None, cores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: count)
-    workers, threads = cores_for(RunRequest(executor=executor), 100)
-    assert (workers, threads) == ((cores, 1) if executor == "local" else (1, cores))
-
-
-def test_a_setting_for_a_learner_given_as_an_object_says_so() -> None:
-    @dataclass(frozen=True)
-    class Mine(Prefix):
-        name: ClassVar[str] = "mine"
-
-    request = RunRequest(learners=(Mine(),), settings=("mine.tradeoff=1",))
-    settings = read_settings(request, Registry())
-    with pytest.raises(UsageError, match=r"--set mine\.tradeoff=1: mine was given as an obj"):
-        choose_learners(request, NO_SUITE, Registry(), settings)
 
 
 def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Path) -> None:

@@ -14,7 +14,7 @@ from bench_core.contracts import check
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
-from bench_core.planning.suites import NO_SUITE, DatasetEntry, Suite
+from bench_core.planning.suites import DatasetEntry, Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import CompleteDataset
 
@@ -85,16 +85,6 @@ def test_the_first_stand_in_by_name_takes_the_place_of_a_set_whose_first_file_is
     assert labels(registry, tmp_path, suite()) == ["licensed"]
 
 
-def test_a_suites_data_set_is_there_once_as_what_was_asked_for(
-    registry: Registry, tmp_path: Path
-) -> None:
-    def asked(*names: str) -> list[str]:
-        return labels(registry, tmp_path, suite(), data=names)
-
-    assert asked("made") == ["made"]
-    assert asked("made", "drawn") == ["drawn"]
-
-
 def test_a_stand_in_takes_the_options_that_it_has_and_no_others(
     registry: Registry, tmp_path: Path
 ) -> None:
@@ -125,17 +115,6 @@ def test_options_of_a_file_are_refused_with_a_suite(
     line = f"--{option} means nothing with a suite: it belongs to --data FILE"
     with pytest.raises(UsageError, match=re.escape(line)):
         chosen(registry, tmp_path, suite(), **{option: "binary"})
-
-
-@pytest.mark.parametrize("names", [("a.csv", "b.csv"), ("drawn", "a.csv"), ("a.csv", "drawn")])
-def test_a_file_is_run_on_alone(
-    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.csv", "b.csv"):
-        Path(name).write_text("a,label\n1,0\n")
-    with pytest.raises(UsageError, match=f"--data: {', '.join(names)}: give one file"):
-        chosen(registry, tmp_path, NO_SUITE, data=names)
 
 
 @pytest.mark.parametrize(("folds", "has"), [(1, "only fold 0"), (2, "folds 0 to 1")])

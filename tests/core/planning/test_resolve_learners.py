@@ -12,7 +12,6 @@ from bench_core.contracts import check
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
-    _instances,
     choose_learners,
     described,
 )
@@ -193,15 +192,3 @@ def test_instances_are_told_apart_by_what_differs_within_their_grid(
     instances: list[Any], words: list[str]
 ) -> None:
     assert described(instances) == words
-
-
-def test_an_object_of_a_learner_whose_name_two_packages_have_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    registry = load_registry()
-    gbrt = registry.learners["gbrt"]
-    monkeypatch.setattr(gbrt, "name", "theirs:gbrt")
-    with pytest.raises(UsageError, match="a name is a letter or digit"):
-        _instances([gbrt()], (), registry)
-    registry.learners["theirs:gbrt"] = gbrt
-    assert [found.name for found in _instances([gbrt()], (), registry)] == ["theirs:gbrt"]

@@ -99,12 +99,6 @@ def test_what_the_user_sets_is_kept_and_a_list_is_a_choice() -> None:
     assert {one.leaves for one in found[1:]} == {4, 8}
 
 
-def test_a_list_for_a_tuple_is_one_value_and_a_list_of_lists_are_choices() -> None:
-    assert {one.steps for one in settings(9, table={"steps": [3, 4]})} == {(3.0, 4.0)}
-    found = settings(9, table={"steps": [[3, 4], [5]]})
-    assert {one.steps for one in found} == {(3.0, 4.0), (5.0,)}
-
-
 def test_there_are_no_more_settings_than_there_are_values() -> None:
     found = settings(9, fixed={"tradeoff": 2.0, "leaves": 4})
     assert sorted(one.rule for one in found) == ["a", "b", "c"]
@@ -142,23 +136,10 @@ def test_a_request_has_the_last_word_over_the_suites_number() -> None:
     assert len(chosen(RunRequest(suite="s", configs=3), suite).instances) == 3
 
 
-def test_set_fixes_a_parameter_that_is_searched() -> None:
-    request = RunRequest(learners=("searched",), configs=5)
-    found = chosen(request, texts=("searched.leaves=4",))
-    assert {one.leaves for one in found.instances} == {4}
-    assert found.drawn
-
-
 def test_baselines_try_as_many_settings_as_the_others() -> None:
     suite = Suite(name="s", learners={"gbrt": {}}, baselines=tuple(BASELINES), profiles=FIVE)
     sizes = {x.name: len(x.instances) for x in choose_learners(RunRequest(), suite, REGISTRY, ())}
     assert sizes == dict.fromkeys(["gbrt", *BASELINES], 5) | {"constant": 1}
-
-
-def test_without_configs_the_grid_stands() -> None:
-    found = chosen(RunRequest(learners=("searched",)), texts=("searched.tradeoff=[1, 2]",))
-    assert [one.tradeoff for one in found.instances] == [1.0, 2.0]
-    assert not found.drawn
 
 
 def test_the_ends_of_a_grid_are_its_least_and_its_most_value() -> None:
@@ -187,12 +168,6 @@ def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there() -> Non
 @dataclass(frozen=True)
 class Chosen:
     levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
-
-
-def test_choices_have_no_ends() -> None:
-    found = configurations(Chosen, {}, {}, 9, REGISTRY, "chosen")
-    assert {one.levels for one in found} == {4, 6, 8, None}
-    assert search_ends(found, drawn=True) == {}
 
 
 def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:

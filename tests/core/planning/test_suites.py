@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -84,11 +83,6 @@ def test_costs_of_a_suite_are_a_file_beside_it_or_a_table(tmp_path: Path) -> Non
     text = "costs = {a = 1, b = 2.5}\n" + GOOD
     path = written(tmp_path, text)
     assert read_suite(path, REGISTRY).costs == CostFile(path, text, {"a": 1, "b": 2.5})
-
-
-def test_an_unknown_profile_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="suite mine: unknown profile 'quik': did you mean quick"):
-        read_suite(written(tmp_path, GOOD), REGISTRY).profile("quik")
 
 
 def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> None:
@@ -184,13 +178,6 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
         read_suite(path, REGISTRY)
 
 
-def test_a_suite_is_found_by_name_or_by_file(tmp_path: Path) -> None:
-    path = written(tmp_path, GOOD)
-    registry = Registry(suite_files={"mine": path}, suite_keys=REGISTRY.suite_keys)
-    assert find_suite("mine", registry) == read_suite(path, REGISTRY)
-    assert find_suite(str(path), REGISTRY) == read_suite(path, REGISTRY)
-
-
 def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(
     tmp_path: Path,
 ) -> None:
@@ -238,23 +225,6 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
         for profile in suite.profiles.values():
             for name, table in profile.learners.items():
                 assert expand(registry.learner(name), table, registry)
-
-
-def test_suite_files_hold_no_python() -> None:
-    for path in load_registry().suite_files.values():
-        assert path.suffix == ".toml"
-        tomllib.loads(path.read_text())
-        assert not list(path.parent.glob("*.py"))
-
-
-def test_baselines_are_a_list_of_learners(tmp_path: Path) -> None:
-    assert read_suite(written(tmp_path, GOOD), REGISTRY).baselines == ()
-    baselines = 'baselines = ["constant", "greedy-order"]\n'
-    suite = read_suite(written(tmp_path, baselines + GOOD), REGISTRY)
-    assert suite.baselines == ("constant", "greedy-order")
-    for wrong in ('baselines = "constant"\n', "baselines = [3]\n"):
-        with pytest.raises(InputError, match="key 'baselines"):
-            read_suite(written(tmp_path, wrong + GOOD), REGISTRY)
 
 
 def test_every_shipped_suite_shows_what_costs_nothing() -> None:

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 def everything(path: Path) -> None:
     store = Store(path)
     store.frame()
-    store.values()
+    [*store.values()]
     store.attempts()
     store.runs()
 
@@ -73,4 +73,4 @@ def test_values_that_were_changed_are_one_line(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE unit_values SET metric = substr(metric, 1, 5)")
     with pytest.raises(InputError, match="the store is damaged"):
-        Store(path).values()
+        [*Store(path).values()]

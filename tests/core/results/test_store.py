@@ -73,7 +73,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home: Path) -
     test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
     (mean,) = (under.cost @ under.rows / under.rows.sum()).tolist()
     assert mean == pytest.approx(test["total_cost"].item())
-    assert store.values(learner=TOY, within=Budget(4, "cap")) == []
+    assert [*store.values(learner=TOY, within=Budget(4, "cap"))] == []
 
 
 def test_values_within_a_cost_for_95_percent_of_rows(home: Path) -> None:
@@ -154,15 +154,15 @@ def test_a_run_tells_what_it_was(home: Path) -> None:
 
 def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
     run(learners=["toy-prefix", "toy-stacked"])
-    values = Store().values()
-    assert {v.learner for v in values} == {"toy-prefix", "toy-stacked"}
+    values = [*Store().values()]
+    assert {v.trial.learner for v in values} == {"toy-prefix", "toy-stacked"}
     assert len({v.metric.shape[1] for v in values}) == 1
     frame = Store().frame()
     for v in values:
         rows = frame[
-            (frame["learner"] == v.learner)
+            (frame["learner"] == v.trial.learner)
             & (frame["split"] == "test")
-            & (frame["params"].map(json.loads) == dict(v.params))
+            & (frame["params"].map(json.loads) == dict(v.trial.params))
         ].set_index("point")
         assert len(v.settings) == len(v.points) == len(v.metric) == len(v.cost) > 0
         for i, setting in enumerate(v.settings):
@@ -177,7 +177,7 @@ def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -
     run()
     frame = Store().frame().query("split == 'valid'")
     for v in Store().values():
-        rows = frame[frame["params"].map(json.loads) == dict(v.params)]
+        rows = frame[frame["params"].map(json.loads) == dict(v.trial.params)]
         cost, quality = rows["total_cost"].to_numpy(), rows["ndcg@5"].to_numpy()
         better = (cost[:, None] >= cost) & (quality[:, None] < quality)
         cheaper = (cost[:, None] > cost) & (quality[:, None] <= quality)
@@ -189,9 +189,9 @@ def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -
 def test_values_can_be_asked_for_by_data_set_learner_and_split(home: Path) -> None:
     run(learners=["toy-prefix", "toy-stacked"])
     store = Store()
-    assert {v.learner for v in store.values(learner="toy-stacked")} == {"toy-stacked"}
+    assert {v.trial.learner for v in store.values(learner="toy-stacked")} == {"toy-stacked"}
     assert {v.split for v in store.values(split="valid")} == {"valid"}
-    assert store.values(dataset="elsewhere") == []
+    assert [*store.values(dataset="elsewhere")] == []
 
 
 def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:

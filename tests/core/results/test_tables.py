@@ -104,12 +104,11 @@ def test_tables_have_the_fields_and_a_column_for_each_metric(tmp_path: Path) -> 
     assert point["cap"].isna().all()
 
 
-def test_values_are_compressed_where_that_saves_much() -> None:
-    rng, one = np.random.default_rng(0), np.ones(300, dtype=np.float32)
-    noise = rng.normal(size=(4, 300)).astype(np.float32)
+def test_values_are_compressed_float32() -> None:
+    noise = np.random.default_rng(0).normal(size=(4, 300)).astype(np.float32)
+    one = np.ones(300, dtype=np.float32)
     row = row_of(StoredValues("test", (0, 1, 2, 3), noise, noise.round(), one, one, one[None]))
-    assert len(row["metric"]) - noise.nbytes in range(1, 20)
-    assert len(row["cost"]) < noise.nbytes / 4
+    assert len(row["cost"]) < noise.nbytes / 2
     for name, values in (("metric", noise), ("cost", noise.round())):
         assert zlib.decompress(row[name]) == values.tobytes()
     assert {c.name for c in columns_of(StoredValues)} == {*row}

@@ -18,7 +18,6 @@ from bench_core import InputError, Prices
 from bench_core._io.files import locked
 from bench_core.results import writer
 from bench_core.results.records import (
-    Ended,
     FitResult,
     Job,
     OperatingPoint,
@@ -27,6 +26,7 @@ from bench_core.results.records import (
     Status,
     StoredValues,
     Trial,
+    TrialSpec,
     Verdict,
 )
 from bench_core.results.store import Store
@@ -56,12 +56,22 @@ def result(points: int = 1, peak: float = 100.0, **changes: Any) -> Trial:
     return Trial.of(TRIAL, predict_seconds=0.25, peak_rss_mb=peak, **about | changes)
 
 
-def scored(made: Any, status: Status = Status.OK, error: str = "", seconds: float = 1.0) -> Outcome:
-    return Outcome(Job("score", TRIAL), status, error, result=made, seconds=seconds)
+def scored(
+    made: Any,
+    status: Status = Status.OK,
+    error: str = "",
+    seconds: float = 1.0,
+    spec: TrialSpec = TRIAL,
+) -> Outcome:
+    return Outcome(Job("score", spec), status, error, result=made, seconds=seconds)
 
 
 def fitted(seconds: float, peak: float = 50.0) -> Outcome:
     return Outcome(Job("fit", FIT), Status.OK, result=FitResult(seconds, peak), seconds=99.0)
+
+
+def ended(path: Path) -> list[tuple[str, str, str, str]]:
+    return [(t.title, t.status, t.error, t.audit) for t in Store(path).trials()]
 
 
 def begin(store: Writer, *trials: str) -> None:
@@ -73,7 +83,7 @@ def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path: Pa
         begin(store)
         for fit_peak, peak in ((50.0, 100.0), (100.0, 50.0)):
             store.fit(fitted(12.5, fit_peak))
-            store.trial(TRIAL, scored(result(peak=peak)))
+            store.trial(scored(result(peak=peak)))
             row = Store(path).frame().to_dict("records")[0]
             assert (row["fit_seconds"], row["peak_rss_mb"]) == (12.5, 100.0)
             assert row["predict_seconds"] == 0.25
@@ -82,7 +92,7 @@ def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path: Pa
 def test_a_trial_whose_fit_was_never_done_here_has_no_seconds_of_it(path: Path) -> None:
     with open_writer(path) as store:
         begin(store)
-        store.trial(TRIAL, scored(result()))
+        store.trial(scored(result()))
     frame = Store(path).frame()
     assert frame["fit_seconds"].isna().all()
     assert frame["peak_rss_mb"].tolist() == [100.0] * 2
@@ -93,20 +103,20 @@ def test_what_ended_well_is_finished_and_what_failed_is_not(path: Path) -> None:
     with open_writer(path) as store:
         store.fit(fitted(1.0))
         store.fit(Outcome(Job("fit", broken), Status.FAILED))
-        store.trial(TRIAL, scored(result()))
-        store.trial(other, scored(None, Status.TIMEOUT))
+        store.trial(scored(result()))
+        store.trial(scored(None, Status.TIMEOUT, spec=other))
     assert Store(path).finished() == ({"t"}, {"f"})
 
 
 def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path: Path) -> None:
     with open_writer(path) as store:
         begin(store)
-        store.trial(TRIAL, scored(result(points=3)))
-        store.trial(TRIAL, scored(result(points=2)))
+        store.trial(scored(result(points=3)))
+        store.trial(scored(result(points=2)))
         assert Store(path).frame()["point"].tolist() == ['{"step":0}', '{"step":1}'] * 2
-        assert len(Store(path).values()) == 1
-        store.trial(TRIAL, scored(None, Status.FAILED, "RuntimeError: worse"))
-        assert Store(path).values() == []
+        assert len([*Store(path).values()]) == 1
+        store.trial(scored(None, Status.FAILED, "RuntimeError: worse"))
+        assert [*Store(path).values()] == []
     assert Store(path).frame()[["status", "error"]].values.tolist() == [
         ["failed", "RuntimeError: worse"]
     ]
@@ -115,12 +125,12 @@ def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path: Path) -> None:
 def test_a_trial_that_cannot_be_written_whole_leaves_the_one_that_was_there(path: Path) -> None:
     with open_writer(path) as store:
         begin(store)
-        store.trial(TRIAL, scored(result(points=3)))
+        store.trial(scored(result(points=3)))
         bad = result(points=1, values=(values([[1.0]], points=object()),))
         with pytest.raises(TypeError):
-            store.trial(TRIAL, scored(bad))
+            store.trial(scored(bad))
     assert len(Store(path).frame()) == 6
-    assert len(Store(path).values()) == 1
+    assert len([*Store(path).values()]) == 1
 
 
 def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Path) -> None:
@@ -132,11 +142,11 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Pat
         stages |= {"reached": {1: [1.0, 0.5], 3: [1.0, 0.25]}}
         kept = (values(metric, (1, 3)),)
         made = result(points=4, values=kept, sensors=sensors, stages=stages)
-        store.trial(TRIAL, scored(made))
+        store.trial(scored(made))
     (bought,) = Store(path).bought(dataset=TRIAL.dataset)
     assert bought.settings == ({"step": 1}, {"step": 3})
-    assert bought.share.tolist() == [[0.25] * 3] * 2
-    assert bought.sensors == sensors
+    assert bought.bought.tolist() == [[0.25] * 3] * 2
+    assert bought.trial.sensors == sensors
     reached = {0: [1.0, 0.5], 1: [1.0, 0.25]}  # by place among the kept points
     assert bought.stages == ((-1, 0), (1, 3), (1.0, 3.6), reached)
     (found,) = Store(path).values()
@@ -153,18 +163,18 @@ def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> No
     failed, refused = replace(TRIAL, key="a", title="a"), replace(TRIAL, key="b", title="b")
     with open_writer(path) as store:
         begin(store, "a", "b", "t")
-        store.trial(failed, scored(None, Status.FAILED, "ValueError: no"))
-        store.trial(refused, scored(result(audit="failed", error="it peeks")))
-        store.trial(TRIAL, scored(result()))
-        assert Store(path).ended() == [
-            Ended("a", "failed", "ValueError: no", ""),
-            Ended("b", "ok", "it peeks", "failed"),
-            Ended("one on cars", "ok", "", "sampled"),
+        store.trial(scored(None, Status.FAILED, "ValueError: no", spec=failed))
+        store.trial(scored(result(audit="failed", error="it peeks"), spec=refused))
+        store.trial(scored(result()))
+        assert ended(path) == [
+            ("a", "failed", "ValueError: no", ""),
+            ("b", "ok", "it peeks", "failed"),
+            ("one on cars", "ok", "", "sampled"),
         ]
         verified, peeks = Verdict("verified"), Verdict("failed", "it peeks too")
         for given, kept in ((verified, verified), (peeks, peeks), (verified, peeks)):
             assert store.audit("t", given) == kept  # a verdict gets no better
-        assert Store(path).ended()[2] == Ended("one on cars", "ok", "it peeks too", "failed")
+        assert ended(path)[2] == ("one on cars", "ok", "it peeks too", "failed")
     assert [spec.key for spec in Store(path).specs()] == ["b", "t"]
 
 
@@ -174,13 +184,13 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
     with open_writer(path) as store:
         for i, (fit, score) in enumerate(taken):
             store.fit(fitted(fit))
-            store.trial(replace(TRIAL, key=f"{i}"), scored(result(), seconds=score))
-        failed = scored(None, Status.FAILED, seconds=1000.0)
-        store.trial(replace(TRIAL, key="failed"), failed)
+            store.trial(scored(result(), seconds=score, spec=replace(TRIAL, key=f"{i}")))
+        failed = replace(TRIAL, key="failed")
+        store.trial(scored(None, Status.FAILED, seconds=1000.0, spec=failed))
         for status, seconds in ((Status.OK, 4.5), (Status.TIMEOUT, 600.0)):
             store.attempt("r", replace(fitted(1.0), status=status, seconds=seconds))
-        store.trial(elsewhere, scored(result(), seconds=5.0))
-    found, _ = Store(path).durations()
+        store.trial(scored(result(), seconds=5.0, spec=elsewhere))
+    found = Store(path).durations()
     assert {kind: [row[:2] for row in rows] for kind, rows in found.items()} == {
         ("cars", "one", "{}"): [(4.5, score) for _, score in taken],  # with imports
         ("boats", "one", "{}"): [(0.0, 5.0)],
@@ -193,7 +203,7 @@ def test_every_attempt_is_logged_in_order_with_its_number_and_text(path: Path) -
         begin(store)
         for outcome in (broken, fitted(1.0), scored(result())):
             store.attempt("r", outcome)
-        store.trial(TRIAL, scored(result()))
+        store.trial(scored(result()))
         store.begin("later", ABOUT, ["t"])
     for run in ("r", "later"):  # which uses the same trial
         first, second, third = Store(path).attempts(run)

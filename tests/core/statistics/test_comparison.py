@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.levels import level_of
 from scipy import stats
 
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
@@ -16,17 +17,12 @@ from bench_core.statistics.comparison import (
     rank_intervals,
     tiers,
 )
-from bench_core.statistics.point_selection import at_matched_cost, best
-
-RESAMPLES = 2000
+from bench_core.statistics.point_selection import at_matched_cost, taken
 
 
 def level(values: np.ndarray, seed: int = 0) -> Level:
-    """Learners (l, m) with one point each, that costs nothing."""
-    ones = np.ones(values.shape[1])
-    units = [Units(v[None], np.zeros((1, len(v))), ones, ones) for v in values]
-    quality, _ = draw([Candidates(u, u) for u in units], best(higher=True), RESAMPLES, seed)
-    return of_units(quality, values.shape[1])
+    """Learners (l, m) with one point each."""
+    return level_of(*values, seed=seed)
 
 
 def test_holm_on_numbers_worked_by_hand() -> None:
@@ -109,8 +105,13 @@ def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
         return [Units(q, c, np.ones(m), np.ones(m)) for q, c in zip(quality, cost, strict=True)]
 
     pairs = [Candidates(v, t) for v, t in zip(units(), units(), strict=True)]
-    choose = at_matched_cost(8.0, higher=True)
-    return of_units(draw(pairs, choose, 1000, int(rng.integers(1 << 30)))[0], m)
+    seed = int(rng.integers(1 << 30))
+    found = [draw(one, 1000, seed) for one in pairs]
+    drawn = [
+        taken(one.test_quality, at_matched_cost(one.valid_quality, one.valid_cost, 8.0, True))
+        for one in found
+    ]
+    return of_units(np.stack(drawn), m)
 
 
 def test_of_399_draws_the_10th_and_the_390th_are_the_ends() -> None:

@@ -6,12 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.levels import level_of
 
 from bench_core.leaderboard.ranks import least_difference
-from bench_core.statistics.aggregate_draws import of_units
-from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import differences
-from bench_core.statistics.point_selection import best
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -22,11 +20,9 @@ def test_practical_equivalence_is_that_of_the_bayesian_t_test(shift: float) -> N
     of 1 / n; units share none, so deviations are shrunk by what that adds."""
     baycomp = pytest.importorskip("baycomp", reason="baycomp is not installed")
     rng, n, interest = np.random.default_rng(0), 400, 0.02
-    hard, ones = rng.normal(0.5, 0.3, n), np.ones(n)
+    hard = rng.normal(0.5, 0.3, n)
     first, second = hard + shift + rng.normal(0, 0.15, n), hard + rng.normal(0, 0.15, n)
-    units = [Units(values[None], ones[None], ones, ones) for values in (first, second)]
-    drawn, _ = draw([Candidates(one, one) for one in units], best(higher=True), 10_000)
-    (found,) = differences(of_units(drawn, n), [(0, 1)], interest)
+    (found,) = differences(level_of(first, second, resamples=10_000), [(0, 1)], interest)
     gain = first - second
     shrunk = gain.mean() + (gain - gain.mean()) / np.sqrt(1 + 1 / (1 - 1 / n))
     _, equal, _ = baycomp.CorrelatedTTest.probs(shrunk, np.zeros(n), rope=interest)

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.levels import level_of
 
 from bench_core.arrays import FloatArray
-from bench_core.statistics.aggregate_draws import Level, of_units
-from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import Difference, differences, holm, interval
-from bench_core.statistics.point_selection import best
 
 pytest.importorskip("statsmodels", reason="statsmodels is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that statsmodels imports
-
-
-def level_of(*values: FloatArray) -> Level:
-    """Of learners with one point each, whose values per unit are these."""
-    n = len(values[0])
-    ones = np.ones(n)
-    units = [Units(v[None], ones[None], ones, ones) for v in values]
-    drawn, _ = draw([Candidates(one, one) for one in units], best(higher=True), 20_000)
-    return of_units(drawn, n)
 
 
 def paired(shift: float, n: int, interest: float = 0.02) -> tuple[FloatArray, Difference]:
@@ -29,7 +18,7 @@ def paired(shift: float, n: int, interest: float = 0.02) -> tuple[FloatArray, Di
     rng = np.random.default_rng(0)
     hard = rng.normal(0.5, 0.3, n)
     first, second = hard + shift + rng.normal(0, 0.15, n), hard + rng.normal(0, 0.15, n)
-    (found,) = differences(level_of(first, second), [(0, 1)], interest)
+    (found,) = differences(level_of(first, second, resamples=20_000), [(0, 1)], interest)
     return first - second, found
 
 
@@ -46,7 +35,7 @@ def test_the_interval_of_a_mean_is_that_of_students_distribution(n: int) -> None
     from statsmodels.stats.weightstats import DescrStatsW
 
     values = np.random.default_rng(2).normal(3, 1, n)
-    low, high = interval(level_of(values), np.ones(1))
+    low, high = interval(level_of(values, resamples=20_000), np.ones(1))
     wanted = DescrStatsW(values).tconfint_mean()
     assert (low, high) == pytest.approx(wanted, abs=0.03 * (wanted[1] - wanted[0]))
 
@@ -57,7 +46,7 @@ def test_the_interval_of_an_accuracy_is_that_of_a_proportion(share: float) -> No
 
     n = 500
     values = (np.arange(n) < share * n).astype(float)
-    low, high = interval(level_of(values), np.ones(1))
+    low, high = interval(level_of(values, resamples=20_000), np.ones(1))
     wanted = proportion_confint(int(values.sum()), n, method="normal")
     assert (low, high) == pytest.approx(wanted, abs=0.04 * (wanted[1] - wanted[0]))
 

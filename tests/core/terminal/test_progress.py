@@ -113,13 +113,6 @@ def test_what_is_refused_at_once_is_not_announced(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err == ""
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(quiet=True, bars=True, verbose=True) as display:
-        for event in RUN:
-            display(event)
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize(
     ("terminal", "widgets", "kernel", "shows_bars"),
     [
@@ -181,15 +174,6 @@ def test_failures_stay_on_the_screen_and_successes_do_not(width: int) -> None:
     assert "yahoo" in words
     assert width < 100 or "failed fit miser on letters (0.5 s): no luck" in words
     assert "ok fit gbrt" not in words
-
-
-def test_verbose_bars_show_traceback_and_output_of_a_job() -> None:
-    display, screen = bars(200, verbose=True)
-    with display:
-        display(RUN[-1])
-    places = [screen.getvalue().find(f"    {line}") for line in DETAILS]
-    assert places[0] > -1
-    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(

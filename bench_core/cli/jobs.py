@@ -1,8 +1,9 @@
-"""``bench plan``: what a run would do, without doing it."""
+"""``bench plan``, ``work`` and ``merge``: what a run would do, and a run done in pieces."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import following, request, run_options
+from bench_core.cli.run import failures, following, request, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.option import number, whole
@@ -22,19 +23,7 @@ if TYPE_CHECKING:
     from bench_core.planning.request import RunRequest
 
 
-@click.command(
-    "plan",
-    short_help="Show what a run would do and how long it may take.",
-    epilog="""\b
-Examples:
-  bench plan --suite yahoo --learners miser,cegb
-  bench plan --suite letters --profile standard --seeds 0-4
-  bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
-
-\b
-Takes the options of 'bench run'. Data is prepared, nothing is trained. The time comes from the
-durations in the store of the same learners on the same data; without them jobs are counted.""",
-)
+@click.command("plan")
 @run_options
 @click.option(
     "--jobs",
@@ -57,8 +46,17 @@ durations in the store of the same learners on the same data; without them jobs 
     help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
 )
 @options.common_options
-def command(jobs: int, core_hour: float | None, output: Path | None, **given: Any) -> int:
-    """Show what 'bench run' with the same options would do, and how long it may take."""
+def plan_command(jobs: int, core_hour: float | None, output: Path | None, **given: Any) -> int:
+    """Show what a run would do and how long it may take.
+
+    Examples:
+      bench plan --suite yahoo --learners miser,cegb
+      bench plan --suite letters --profile standard --seeds 0-4
+      bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
+
+    Takes the options of 'bench run'. Data is prepared, nothing is trained. The time comes from the
+    durations in the store of the same learners on the same data; without them jobs are counted.
+    """
     from bench_core.api.orchestration import planned, registry_of
 
     asked = request(**given)
@@ -139,3 +137,73 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
         unknown = known.jobs - known.recorded
         lines.append(f"not counted: {unknown} of {known.jobs} jobs, of learners never timed here")
     return lines
+
+
+@click.command("work")
+@click.argument("job", type=click.Path(path_type=Path))
+@options.request_option("workers", help="Jobs at the same time; default: as planned.")
+@options.request_option("threads", help="Threads of each job; default: as planned.")
+@options.data_dir_option
+@options.no_progress_option
+@options.common_options
+def work_command(
+    job: Path, workers: int, threads: int, data_dir: str, plugins: Sequence[str]
+) -> int:
+    """Do one job file of 'bench plan --jobs', here.
+
+    JOB is a file, with or without .json; a shard with its fits and trials is left next to it. Data
+    are taken where the plan had them; where they are not, they are prepared from their files.
+
+    Examples:
+      bench work jobs/7
+      seq 64 | xargs -P 4 -I{} bench work jobs/{}
+      sbatch --array=1-64 --wrap 'bench work jobs/$SLURM_ARRAY_TASK_ID'
+
+    Results go to the shard jobs/7.db with its models and a list of sums; 'bench merge jobs/*.db'
+    brings shards into a store. What was killed is started again; what is done is not done twice.
+    """
+    from bench_core.execution.work import work
+    from bench_core.planning.job_files import job_path, read_job, shard_path
+
+    path, shard = job_path(job), shard_path(job)
+    piece = read_job(path)
+    options.find_plugins_here()  # for modules of the plan
+    piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
+    with following("; the same command does the rest") as show:
+        result = work(piece, shard, show, data_dir, plugins)
+    for line in failures(result):
+        options.complain(line)
+    options.note(summary(result))
+    return result.exit_status
+
+
+@click.command("merge")
+@click.argument("stores", nargs=-1, type=options.FILE, metavar="STORE...")
+@options.store_option
+@options.quiet_option
+@options.debug_option
+def merge_command(stores: tuple[Path, ...], store: Path) -> None:
+    """Bring shards or other stores into one store.
+
+    The runs, trials, logs and fitted models of STOREs go into --store.
+
+    Examples:
+      bench merge jobs/*.db                     the shards of 'bench work'
+      bench merge alice.db bob.db --store both.db
+
+    The order does not matter, and what is merged again changes nothing. Where two stores hold
+    different results under one key, that store is refused with the row's name, and nothing of it is
+    taken.
+    """
+    from bench_core.results.merge import merge
+    from bench_core.results.store import Store
+
+    if not stores:
+        raise UsageError("nothing to merge: name shards or stores, as in bench merge jobs/*.db")
+    brought = merge(store, stores)
+    new = f"{count(brought.trials, 'finished trial')} and {count(brought.fits, 'fit')}"
+    options.note(f"merged {count(len(stores), 'store')} into {store}: {new} that it had not")
+    kept = Store(store)
+    for name in brought.runs:
+        info = kept.info(name)
+        options.note(f"run {name}: {sum(info.counts.values())} of {info.planned} trials")

@@ -1,0 +1,17 @@
+"""Levels of learners with one operating point each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench_core.arrays import FloatArray
+from bench_core.statistics.aggregate_draws import Level, of_units
+from bench_core.statistics.bootstrap import Candidates, Units, draw
+
+
+def level_of(*values: FloatArray, resamples: int = 2000, seed: int = 0) -> Level:
+    """The level of learners whose values per unit are these."""
+    ones = np.ones(len(values[0]))
+    units = [Units(one[None], ones[None], ones, ones) for one in values]
+    drawn = [draw(Candidates(one, one), resamples, seed).test_quality[:, 0] for one in units]
+    return of_units(np.array(drawn, dtype=np.float64), len(ones))
