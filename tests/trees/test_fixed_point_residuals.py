@@ -54,7 +54,7 @@ def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.
 
 def counted(grower: Grower, residuals: Residuals) -> list[int]:
     """The root's histogram by a plain count."""
-    first = grower.first
+    first = grower.sums.first
     sums = [0] * int(first[-1])
     for j in grower.usable.features:
         codes = codes_of(grower.rows.words, int(j))
@@ -65,10 +65,10 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
 
 def held(grower: Grower) -> list[int]:
     """The carried histogram, without columns that are never looked at."""
-    first, out = grower.first, [0] * int(grower.first[-1])
+    first, out = grower.sums.first, [0] * int(grower.sums.first[-1])
     for j in grower.usable.features:
         a, b = int(first[j]), int(first[j + 1])
-        out[a:b] = grower.hist[ROOT, 0, a:b].tolist()
+        out[a:b] = grower.sums.hist[ROOT, 0, a:b].tolist()
     return out
 
 
