@@ -264,14 +264,13 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     from bench_core.datasets.user_files import read_part
 
     part = read_part(path, {**columns, "split": ""}, index_base, "")
-    X = np.zeros((len(part), len(model.names)), dtype=np.float32)
-    position = {name: j for j, name in enumerate(model.names)}
-    for j, name in enumerate(part.names):
-        own = j if part.numbered else position.get(name, len(model.names))
-        if own < len(model.names):
-            X[:, own] = part.X[:, j]
-    if not part.numbered and (lost := [n for n in model.features if n not in part.names]):
+    frame = part.frame.select_dtypes("float32")
+    if part.numbered:
+        names = [*model.names][: frame.shape[1]]
+        frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
+    elif lost := [name for name in model.features if name not in frame]:
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
+    X = frame.reindex(columns=[*model.names], fill_value=0).to_numpy(np.float32)
     values, y = np.unique(part.labels, return_inverse=True)
     classes = int(model.about["classes"])
     if not classes or len(values) != classes:
@@ -282,4 +281,4 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
                 "the order of all their labels; give rows of each class, or numbers from 0"
             )
     queries = part.queries if model.about["task"] == "ranking" else None
-    return Examples(X, y.astype(np.float64), queries)
+    return Examples(np.ascontiguousarray(X), y.astype(np.float64), queries)

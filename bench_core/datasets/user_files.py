@@ -139,6 +139,8 @@ def read_part(
     gives them; features of ``drop`` are left out. Names of all columns are added to ``known``.
     Raises InputError for content that cannot be used, and for names that are not there.
     """
+    import pandas as pd
+
     known = [] if known is None else known
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
     for start, what in _OTHER_FORMATS.items():
@@ -146,7 +148,7 @@ def read_part(
             raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         table = read_table(path, format)
-        known += table.names
+        known.extend(table.names)
         return _table_part(table, columns, drop)
     for given, column in columns.items():
         if column:
@@ -157,16 +159,10 @@ def read_part(
     rows = read_svmlight(path, index_base=index_base)
     count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
-    names = [str(j + index_base) for j in range(rows.X.shape[1])]
-    known += names
-    X = rows.X
-    if drop:
-        kept = [j for j, name in enumerate(names) if name not in drop]
-        X, names = X[:, kept], [names[j] for j in kept]
-    return Part(
-        *(path, X, rows.y, rows.queries, hashed(ids), tuple(names), None, rows.place),
-        numbered=not drop,
-    )
+    frame = pd.DataFrame(rows.X, columns=[str(j + index_base) for j in range(rows.X.shape[1])])
+    known.extend(frame.columns)
+    frame = frame.drop(columns=[name for name in drop if name in frame])
+    return Part(*(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place), numbered=True)
 
 
 def _is_table(path: Path) -> bool:

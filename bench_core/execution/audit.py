@@ -68,7 +68,6 @@ def replay(
     path: PredictedPath | None = None,
     accounting: str = "path",
     fresh: Callable[[], Any] | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
@@ -84,7 +83,7 @@ def replay(
         audit = _Audit(model, fresh or (lambda: model), examples, costs, classes, path, priced, rng)
         audit.sample()
         if mode == "full":
-            audit.whole(progress)
+            audit.whole()
     except (AuditError, ContractError) as found:
         return Verdict("failed", str(found))
     if audit.unproven:
@@ -180,21 +179,19 @@ class _Audit:
         at = np.resize(points, len(block.chosen))[block.own]
         self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()])
 
-    def whole(self, progress: Callable[[int, int], None]) -> None:
+    def whole(self) -> None:
         """Every query at every point, in blocks of queries in random order."""
-        boundaries, done = units(self.examples.features), 0
-        order = self.rng.permutation(len(boundaries) - 1)
-        number = np.cumsum(np.diff(boundaries)[order]) // BLOCK_ROWS
+        sizes = np.diff(units(self.examples.features))
+        order = self.rng.permutation(len(sizes))
+        number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
-            n, left = len(block.rows), list(range(len(block.answers)))
+            every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
             while left:  # points that buy the same are judged together
                 first = block.answers[left[0]]
                 alike = [p for p in left if block.answers[p].buys_like(first)]
-                self._judge(block, [(p, np.arange(n)) for p in alike])
+                self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
-                progress(done + n - n * len(left) // len(block.answers), len(self.examples))
-            done += n
 
     def _block(self, chosen: IntArray) -> _Block:
         """These queries, answered as in the trial's own blocks."""

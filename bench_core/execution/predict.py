@@ -35,10 +35,9 @@ Points = tuple[dict[str, int | float], ...]
 
 
 class Block(NamedTuple):
-    """Consecutive whole queries of a split: rows ``rows``, queries ``queries``."""
+    """Consecutive whole queries of a split, its rows ``rows``."""
 
     rows: slice
-    queries: slice
     features: Features
 
 
@@ -54,7 +53,7 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         start, stop = int(boundaries[first]), int(boundaries[last])
         X = np.array(features.X[start:stop], dtype=np.float32, order="C")
         inside = None if features.queries is None else features.queries.select(first, last)
-        yield Block(slice(start, stop), slice(first, last), Features(X, inside))
+        yield Block(slice(start, stop), Features(X, inside))
         first = last
 
 

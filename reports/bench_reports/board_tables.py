@@ -61,6 +61,7 @@ def budget_table(board: Board, width: int) -> Table | None:
     if not board.budgets:
         return None
     known = [_standings(board, k) for k in range(len(board.budgets))]
+    # intervals where they fit, figures alone where they do not
     for with_half in (True, False):
         columns = {
             _within(board, k): partial(_cell, k, known[k], with_half)
@@ -149,7 +150,7 @@ def shortened(names: Sequence[str], room: int) -> dict[str, str]:
         if len(name) > room:
             tail = (room - 1) // 2
             short = f"{name[: room - 1 - tail]}~{name[len(name) - tail :]}"
-            if short in found.values():
+            if short in found.values():  # two long names that differ in the middle
                 number = str(len(found) + 1)
                 short = f"{name[: room - 1 - len(number)]}~{number}"
         found[name] = short
@@ -218,6 +219,7 @@ def _cell(k: int, known: Mapping[str, Standing], with_half: bool, row: Row) -> s
     value = standing.quality
     if abs(value) < TINY:
         return starred(f"{quality(value)}±{_small(half)}", standing)
+    # one digit less than elsewhere, as ± takes room: .799±.012
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
     shown = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}"
@@ -266,6 +268,7 @@ def _kept(board: Board, row: Row) -> str:
     if row.cheap is None or not best or best[0] <= 0 or row.cheap.quality <= 0:
         return "-"
     share = row.cheap.quality / best[0]
+    # errors the other way round, so that 99% always means a little worse
     share = share if board.higher_is_better else 1 / share
     return f"{share:.1%}" if share < 10 else "> 10x"
 
@@ -303,6 +306,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
         return []
     areas = max(len(_measure(row, "area")) for row in rows)
     columns = width - 9 - 4 - LABEL - 1 - areas
+    # quality of each learner (rows, columns) at the costs of the columns, NaN where it has none
     values = np.full((len(rows), columns), np.nan)
     for k, row in enumerate(rows):
         budgets = [point.budget for point in row.curve]
@@ -316,9 +320,11 @@ def curve_lines(board: Board, width: int) -> list[str]:
     top, bottom = values[there].max(), values[there].min()
     if not board.higher_is_better:
         top, bottom = bottom, top
+    # 0.96 |      aaab   a miser  0.76
+    # 0.63 |aaabbb       b gbrt   0.71
     cells = np.full((LINES, columns), " ")
     short, labels = shortened([row.learner for row in rows], LABEL), [""] * LINES
-    for k in reversed(range(len(rows))):
+    for k in reversed(range(len(rows))):  # the first in order is drawn last, on top
         height = np.round((top - values[k, there[k]]) / (top - bottom) * (LINES - 1))
         letter = chr(ord("a") + k)
         cells[height.astype(int), there[k]] = letter

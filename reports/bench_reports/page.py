@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import dataset_of
-from bench_core.errors import one_line, visible
+from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import Board, notes_of, notice
 from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import count, counted
 from bench_reports import page_tables
-from bench_reports.page_data import Content, content, json_text, page_data
+from bench_reports.page_data import json_text, page_data
 from bench_reports.terminal import heading, run_line
 
 if TYPE_CHECKING:
@@ -67,27 +67,18 @@ def page(
     store: Store | None = None,
     registry: Registry | None = None,
 ) -> str:
-    """The whole page. Without a store it does not show how sure anything is."""
-    sure, found = content(info, boards, frame, store)
-    return render(info, sure, found, frame, sections, registry)
+    """The whole page. Without a store it does not show how sure anything is.
 
-
-def render(
-    info: RunInfo,
-    boards: Sequence[Board],
-    found: Content,
-    frame: pd.DataFrame,
-    sections: Sequence[Section] = (),
-    registry: Registry | None = None,
-) -> str:
-    """The text of the page. Names, errors and notes come from outside and are escaped."""
+    Names, errors and notes come from outside and are escaped.
+    """
+    boards, views, learners, data = page_data(info, boards, frame, store)
     # the policy allows just these two by their hashes, so a name with markup can run nothing
     style, script = source("page.css"), source(*SCRIPTS)
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
     for board in boards:
-        views = found.views[board.dataset]
-        columns, rows = page_tables.table(board, views[0], found.learners) if views else ([], [])
+        own = views[board.dataset]
+        columns, rows = page_tables.table(board, own[0], learners) if own else ([], [])
         parts.append((board, columns, rows))
     text: str = (
         environment()
@@ -96,16 +87,16 @@ def render(
             info=info,
             title=" - ".join(heading(info)),
             subtitle=run_line(info),
-            description=f"{count(len(found.learners), 'learner')} on {', '.join(sets)}",
+            description=f"{count(len(learners), 'learner')} on {', '.join(sets)}",
             parts=parts,
-            overview=page_tables.overview(boards, found.learners, info.baselines),
+            overview=page_tables.overview(boards, learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
             by_area=any(row.area for board in boards for row in board.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
             facts=facts(info, frame, registry),
             command=command(info.request),
-            data=json_text(page_data(info, boards, found)),
+            data=json_text(data),
             style=style,
             script=script,
             style_hash=policy_hash(style),
@@ -119,10 +110,11 @@ def environment() -> Any:
     """Jinja with everything escaped, control characters too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    # escaping is on for all templates, not by suffix
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
-        finalize=lambda value: type(value)(visible(value)) if isinstance(value, str) else value,
+        finalize=lambda value: type(value)(printable(value)) if isinstance(value, str) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -150,6 +142,7 @@ def linked(text: str) -> Markup:
 
     parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
     sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
+    # text at even places, addresses at odd ones
     linked = []
     for k, part in enumerate(parts):
         site, _, rest = part.partition(":")
@@ -171,6 +164,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     """Facts of the run, as pairs of a term and a description."""
     from bench_core import __version__
 
+    # a trial has a row for each point and split
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Row
+from bench_core.leaderboard.board import SHARE, Board, Row, Standing
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.terminal.wording import cost, duration, quality, times
-from bench_reports.page_data import Certainty, ChartView
+from bench_reports.page_data import ChartView
 from bench_reports.terminal import explained_marks, of_few_draws, selection_line, target
 
 
@@ -42,6 +42,7 @@ def table(
     board: Board, view: ChartView, learners: Sequence[str]
 ) -> tuple[list[PageColumn], list[TableRow]]:
     """The columns that say something on this board, and the rows: best first, baselines below."""
+    # the order of the view without a limit, which the script restores too
     own = {row.learner: row for row in board.rows}
     ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
     ranked.sort(key=lambda item: item[0].baseline)
@@ -77,15 +78,16 @@ def table(
     ]
 
 
-def rank_text(sure: Certainty | None, place: int) -> str:
+def rank_text(sure: Standing | None, place: int) -> str:
     """The ranks that the data leave open, or the place in the order."""
     if sure is None:
         return str(place)
-    return str(sure.first) if sure.first == sure.last else f"{sure.first}–{sure.last}"
+    first, last = sure.ranks
+    return str(first) if first == last else f"{first}–{last}"
 
 
-def _interval(sure: Certainty | None) -> str:
-    return f"{quality(sure.low)} to {quality(sure.high)}" if sure else "-"
+def _interval(sure: Standing | None) -> str:
+    return " to ".join(map(quality, sure.interval)) if sure else "-"
 
 
 def _saving(row: Row) -> str:
@@ -99,7 +101,7 @@ def _saving(row: Row) -> str:
 def _marks(board: Board, row: Row) -> list[str]:
     """Marks of the row. Marks of the whole board are in its heading, an audit that all rows have
     is in its legend."""
-    same = {*board.marks, "baseline"}
+    same = {*board.marks, "baseline"}  # baselines stand below the others
     marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
     several = len({one.audit for one in board.rows}) > 1
     return marks + ([f"audit {row.audit}"] if several else [])
@@ -136,6 +138,7 @@ def saving_sentences(board: Board) -> Iterator[str]:
     def sure(row: Row) -> float:
         return row.saved.interval.low if row.saved else row.saving
 
+    # of equal costs the first by name, so that pages do not change by chance
     _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
     _, surest = max(kept, key=lambda pair: (sure(pair[1]), pair[1] is cheapest, pair[1].learner))
     yield (

@@ -67,7 +67,7 @@ def show_boards(
     verbose: bool = False,
 ) -> None:
     """Write all leaderboards of a run, and the summary of each section below them."""
-    if not to.is_terminal:
+    if not to.is_terminal:  # a pipe or a file: nothing is cut or coloured
         text = text_boards(info, boards, sections=sections, verbose=verbose)
         to.out(text, highlight=False, end="")
         return
@@ -150,6 +150,7 @@ def _narrow(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
 
 def mark_lines(board: Board) -> list[str]:
     """A line for each mark with the rows that have it, and audits where they differ."""
+    # those are seen by the order of rows, or stand in the title
     known = {"reference", "baseline", *board.marks}
     audits = {row.audit for row in board.rows}
     marked: dict[str, list[str]] = {}
@@ -180,6 +181,7 @@ def marked(board: Board) -> str:
 def search_lines(board: Board) -> list[str]:
     """A line that tells how many settings of each learner, but of the baselines, were tried, how
     many differ where some gave the same path, and how long they took to train."""
+    # baselines have nothing to tune
     rows = [row for row in board.rows if row.fits and not row.baseline]
     different = {row.learner: f" ({row.fits - row.alike} different)" for row in rows if row.alike}
     tried = ", ".join(

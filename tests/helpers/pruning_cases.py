@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from bench_methods.budget_forest.forest import CountedForest
 from bench_methods.budget_forest.path import even_tradeoffs
-from bench_methods.budget_forest.problem import PruningProblem
-from bench_methods.budget_forest.solver import Search, search
+from bench_methods.budget_forest.pruning import PruningProblem, Search, search
 from bench_trees.threads import workers
 
 from bench_core import Examples, Prices
+
+
+class CountedForest(NamedTuple):
+    """Trees, and the training rows of each class in their nodes (nodes, K)."""
+
+    trees: Any
+    counts: np.ndarray
 
 
 def way(forest: Any, tree: int, row: Any) -> list[int]:

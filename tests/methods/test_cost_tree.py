@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bench_methods.cost_tree import CostTree
 from bench_methods.cost_tree.grower import Tree
-from bench_methods.cost_tree.pruning import nested_prunings, without_useless
+from bench_methods.cost_tree.model import nested_prunings, without_useless
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.real_cases import thyroid

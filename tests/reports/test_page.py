@@ -116,10 +116,10 @@ def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
 
 
 def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set() -> None:
-    html = page_run.large_page(36, 2)
-    assert len(html.encode()) <= 1_000_000 * 2 / 7
+    html = page_run.large_page(36, 3)
+    assert len(html.encode()) <= 1_000_000 * 3 / 7
     shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
-    assert [table.count("<tr data-l=") for table in shown] == [36] * 2
+    assert [table.count("<tr data-l=") for table in shown] == [36] * 3
 
 
 def test_curves_have_the_values_of_the_board(html: str) -> None:

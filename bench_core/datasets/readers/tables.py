@@ -210,22 +210,19 @@ class Table:
         """Several columns as float32 (n, d)."""
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
-    def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, TextArray]]:
-        """Several columns as float32 (n, d), NaN in those of text, and these by name.
+    def features(self, names: Sequence[str]) -> pd.DataFrame:
+        """Several columns as float32, or as text where they hold text.
 
         Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
         """
-        # filled column by column, so each is contiguous until all are there
-        out = np.full((len(names), len(self)), np.nan, dtype=np.float32)
-        texts: dict[str, TextArray] = {}
+        import pandas as pd
+
+        made: dict[str, Any] = {}
         faults: dict[str, str] = {}
-        for j, name in enumerate(names):
+        for name in names:
             column = self.column(name)
             try:
-                if column.is_text:
-                    texts[name] = column.categories()
-                else:
-                    out[j] = column.numbers(np.float32)
+                made[name] = column.categories() if column.is_text else column.numbers(np.float32)
             except InputError as error:
                 faults[name] = str(error)
         if faults:
@@ -234,7 +231,7 @@ class Table:
             others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
             all_faults = "; ".join([first, *others])
             raise InputError(f"{all_faults}; or leave them out: {self.drop([*faults])}")
-        return np.ascontiguousarray(out.T), texts
+        return pd.DataFrame(made)
 
 
 def read_table(path: str | Path, format: str = "") -> Table:

@@ -26,7 +26,6 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import IntArray
-from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     Columns,
     GroupPenalty,
@@ -36,7 +35,10 @@ from bench_methods.adapt.linear_step import (
     fit_jointly,
     fit_priced,
     in_row_space,
+    l1_path,
     logistic,
+    nested,
+    spread,
 )
 from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
 from bench_methods.adapt.q_step import (

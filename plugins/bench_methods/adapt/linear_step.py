@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 from bench_models.descent import lbfgs
@@ -39,14 +39,19 @@ RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
 FEW = 256  # columns that are always worked on together
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
 _JITTER = 1e-12  # of the mean diagonal: rows of which one is a sum of others
-_TOLERANCE = 1e-5  # of the gradient, in scaled coordinates
-_FLAT = 1e-7  # relative change of the objective at which a descent ends
+_TOLERANCE = 1e-6  # of the gradient, in scaled coordinates
+_FLAT = 1e-9  # relative change of the objective at which a descent ends
 _TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
 _STEPS = 500
+_PATH = 40  # L1 weights tried
+_DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
+_STEEP = 1e-6  # of the gradient where a step of the path ends
 _INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
 _CLEAR = 1e-5  # by which share one of two ends must be lower
 _EXCESS = 0.01  # a column is missed that is steeper than its price by this share
+
+T = TypeVar("T")
 
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 """Of the values (m, n) of m functions on the rows, with its derivatives by them (m, n)."""
@@ -379,3 +384,80 @@ def fit_priced(
         fit = fit_in_turns(own, iterations)
         found, fitted = replace(fit, pair=fit.pair.among(some, columns)), True
     return found, columns.which[np.lexsort((-steep, -found.pair.squares))]
+
+
+def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:
+    """``most`` of: the first, the first two, ... of ``order``, with all that comes free with each.
+
+    A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
+    are listed once, and free features are in all of them.
+    """
+    first = np.full(prices.sensors, len(order))  # the place of the feature that buys a sensor
+    for place, feature in reversed(list(enumerate(order.tolist()))):
+        first[prices.sensors_of(feature)] = place
+    first[prices.sensor == 0] = -1
+    entered = np.array([first[prices.sensors_of(int(j))].max(initial=-1) for j in columns.which])
+    return [columns.which[entered <= place] for place in spread(np.unique(entered).tolist(), most)]
+
+
+def distinct(sets: Sequence[IntArray]) -> list[IntArray]:
+    """Without empty sets, and without a second one of the same size; by rising size."""
+    by_size = {len(one): one for one in reversed(sets) if len(one)}
+    return [by_size[size] for size in sorted(by_size)]
+
+
+def spread(sets: Sequence[T], most: int) -> list[T]:
+    """At most ``most`` of them, denser among the small ones; the last is kept."""
+    if len(sets) <= most:
+        return list(sets)
+    if most == 1:
+        return [sets[-1]]
+    places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
+    for k in range(most):  # small ones may round to the same place
+        places[k] = max(places[k], places[k - 1] + 1 if k else 1)
+    return [sets[p - 1] for p in np.minimum(places, len(sets))]
+
+
+def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
+    """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
+
+    A feature's weight is charged its price bought alone; all are charged alike where all are
+    free.
+    """
+    price = prices.feature_price()[columns.which]
+    price = price / price.max() if price.any() else np.ones(len(price))
+    at, paid = np.zeros(2 * len(price) + 1), price > 0
+    slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss where all are 0
+    highest = float((slopes[paid] / price[paid]).max(initial=0.0))
+    sets = []
+    for level in np.geomspace(1, _DEPTH, _PATH) * highest if highest > 0 else ():
+        at = _lasso(columns.values, rows, level * price, at)
+        sets.append(columns.which[at[: len(price)] != at[len(price) : -1]])
+    return distinct(sets)
+
+
+def _lasso(
+    values: FloatArray, rows: TrainingRows, penalty: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Logistic regression on columns (k, n) with a price (k,) of each weight, from a start.
+
+    Weights are split into two parts >= 0, so that zeros are exact: the first parts, the second
+    ones, the intercept (2 k + 1,).
+    """
+    from scipy.optimize import Bounds, minimize
+
+    k = len(penalty)
+
+    def value(packed: FloatArray) -> tuple[float, FloatArray]:
+        w = packed[:k] - packed[k:-1]
+        loss, slope = softplus_and_sigmoid(-rows.sign * (w @ values + packed[-1]))
+        by = -rows.share * rows.sign * slope
+        by_w = values @ by + RIDGE * w
+        cost = float(penalty @ (packed[:k] + packed[k:-1])) + RIDGE / 2 * float(w @ w)
+        gradient = np.concatenate([by_w + penalty, -by_w + penalty, [by.sum()]])
+        return rows.mean(loss) + cost, gradient
+
+    least = Bounds(np.append(np.zeros(2 * k), -np.inf), np.inf)
+    options = {"maxiter": _STEPS, "gtol": _STEEP, "ftol": 1e-14, "maxcor": 20}
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=least, options=options)
+    return np.asarray(found.x)

@@ -51,18 +51,18 @@ from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, Features, FitContext, Prices, Task, log, param, provide_learners
 from bench_core.arrays import BoolArray
-from bench_methods.budget_boosting.folds import (
+from bench_methods.budget_boosting.model import NestedBoosters, Route
+from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
+from bench_methods.budget_boosting.selection import (
     Division,
     converged,
     copies_of,
     divisions,
     fold,
+    nested_sets,
     total,
     units,
 )
-from bench_methods.budget_boosting.model import NestedBoosters, Route
-from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
-from bench_methods.budget_boosting.selection import nested_sets
 
 if TYPE_CHECKING:
     from bench_trees import Settings

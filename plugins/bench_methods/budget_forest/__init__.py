@@ -23,17 +23,17 @@ buys sensor k, e_h the share of training rows misclassified if h is a leaf:
 
 e_h is that of the bag's rows, w that of validation rows. lambda = tau = ``tradeoff`` x (error of
 the constant) / (price of all features). The program has whole optima, and as lambda rises they
-shrink, each inside the one before. One convex program gives them all (``solver``): a fit is
+shrink, each inside the one before. One convex program gives them all (``pruning``): a fit is
 their path, from all trees as mere roots to the whole trees. Each point's gap to the optimum is
 certified. Where the next pruning costs much more, its first trees are points too.
 
 Equations
-    F                          tree_kernels.pairs
-    c_f / (F - m_f)            tree_kernels.grow
+    F                          kernels.pairs
+    c_f / (F - m_f)            kernels.grow
     e_h                        forest.errors; where leaves add up: forest.with_means
-    u, the first node          tree_kernels.first_needs
-    both terms                 problem.PruningProblem.outcomes
-    optima at all lambda       solver.search, their bounds solver.bounds
+    u, the first node          kernels.first_needs
+    both terms                 pruning.PruningProblem.outcomes
+    optima at all lambda       pruning.search, their bounds pruning.bounds
 
 Departures
 - A feature whose best cut could be chance is passed over where another one's could not: a cut
@@ -65,19 +65,10 @@ Departures
 - The mean probability of class 1 is served as log-odds, of K > 2 classes as logarithms.
 """
 
-from collections.abc import Callable
+from bench_models.boosting import bench_warm_up as bench_warm_up
 
-from bench_models import boosting
-
-from bench_core import hookimpl, provide_learners
-from bench_methods.budget_forest.prune import BudgetPrune, warm_up
+from bench_core import provide_learners
+from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.budget_forest.rf import BudgetRF
 
 bench_learners = provide_learners(BudgetRF, BudgetPrune)
-
-
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the kernels of trees and forests where no earlier run has."""
-    boosting.bench_warm_up(say)
-    warm_up(say)

@@ -13,12 +13,13 @@ trees, pruned to their roots, lose as much as there are rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from bench_models.boosting import chain
+from bench_models.dictionary import tree_columns
 from bench_models.staged import StagedModel
 from bench_models.tree_average import TreeAverage
 
@@ -27,9 +28,6 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, I
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-    from bench_trees.threads import Workers
-
-    from bench_methods.budget_forest.tree_kernels import Shape
 
 Model = TreeAverage | StagedModel
 
@@ -37,39 +35,32 @@ _BLOCK = 65536
 """Rows whose leaves are held at a time where they are only counted."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CountedForest:
-    """T classification trees, and ``counts`` (nodes, K): how many training rows of each class a
-    node holds, copies counted, and at least one."""
+def shares(counts: FloatArray) -> FloatArray:
+    """Of the classes (nodes, K) in nodes that hold ``counts`` of them; of two classes, of the
+    second (nodes, 1)."""
+    found: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+    return found[:, 1:] if found.shape[1] == 2 else found
 
-    trees: Ensemble
-    counts: FloatArray
 
-    @classmethod
-    def joined(cls, forests: Sequence[CountedForest]) -> CountedForest:
-        """Several forests as one."""
-        from bench_trees import Ensemble
+def classifying(
+    trees: Ensemble, counts: FloatArray, prices: Prices, facts: Mapping[str, Any]
+) -> TreeAverage:
+    """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms.
 
-        trees = Ensemble.concat([forest.trees for forest in forests])
-        return cls(trees, np.concatenate([forest.counts for forest in forests]))
-
-    def served(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms.
-
-        ``vectors`` holds the shares of all nodes.
-        """
-        shares, leaf = self.counts / self.counts.sum(axis=1, keepdims=True), self.trees.feature < 0
-        shares = shares[:, 1:] if shares.shape[1] == 2 else shares
-        numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
-        return TreeAverage.of(
-            replace(self.trees, value=numbers, base=np.zeros(shares.shape[1])),
-            prices,
-            vectors=shares,
-            average=True,
-            link="probability",
-            facts=facts,
-            counts=self.counts,
-        )
+    ``counts`` (nodes, K): how many training rows of each class a node holds, copies counted, and
+    at least one.
+    """
+    vectors, leaf = shares(counts), trees.feature < 0
+    numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
+    return TreeAverage.of(
+        replace(trees, value=numbers, base=np.zeros(vectors.shape[1])),
+        prices,
+        vectors=vectors,
+        average=True,
+        link="probability",
+        facts=facts,
+        counts=counts,
+    )
 
 
 def upwards(trees: Ensemble) -> list[IntArray]:
@@ -91,8 +82,7 @@ def summed(trees: Ensemble, leaves: FloatArray) -> FloatArray:
     return total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeLoss:
+class NodeLoss(NamedTuple):
     """Training rows that each node would lose as a leaf, ``node`` (nodes,), of ``rows`` in all."""
 
     node: FloatArray
@@ -103,10 +93,10 @@ class NodeLoss:
         return float(self.node[trees.start[:-1]].sum() / self.rows)
 
 
-def errors(forest: CountedForest) -> NodeLoss:
+def errors(trees: Ensemble, counts: FloatArray) -> NodeLoss:
     """Rows that each node of a forest would misclassify; rows are those of all bags."""
-    wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
-    return NodeLoss(wrong, float(forest.counts[forest.trees.start[:-1]].sum()))
+    wrong = counts.sum(axis=1) - counts.max(axis=1)
+    return NodeLoss(wrong, float(counts[trees.start[:-1]].sum()))
 
 
 def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
@@ -118,13 +108,13 @@ def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
 
 
 def with_means(
-    trees: Ensemble, leaves: FloatArray, rows: Examples, crew: Workers
+    trees: Ensemble, leaves: FloatArray, rows: Examples, threads: int
 ) -> tuple[FloatArray, NodeLoss]:
     """What every node adds as a leaf (nodes, K) and what it loses, from ``leaves`` (L, K)."""
     leaf = trees.feature < 0
     mass, loss = np.zeros(trees.nodes), np.zeros(trees.nodes)
     value = np.zeros((trees.nodes, leaves.shape[1]))
-    mass[leaf], value[leaf] = leaf_mass(trees, rows, crew), leaves
+    mass[leaf], value[leaf] = leaf_mass(trees, rows, threads), leaves
     for u in upwards(trees):
         a, b = trees.left[u], trees.right[u]
         mass[u] = mass[a] + mass[b]
@@ -156,24 +146,15 @@ def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str,
     }
 
 
-def leaves_reached(trees: Ensemble, rows: Float32Array, crew: Workers) -> Int32Array:
+def leaves_reached(trees: Ensemble, X: Float32Array, threads: int) -> Int32Array:
     """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
-    from bench_methods.budget_forest.tree_kernels import route
-
-    number = (np.cumsum(trees.feature < 0) - 1).astype(np.int32)
-    X, shape = cells_and_shape(rows, trees)
-    out = np.empty((len(X), trees.trees), np.int32)
-    crew.run(lambda a, b: route(X, shape, number, a, b, out), len(X), 4096)
-    return out
-
-
-def cells_and_shape(rows: Float32Array, trees: Ensemble) -> tuple[Float32Array, Shape]:
-    """Rows and trees as kernels take them, whatever was loaded."""
-    X = np.ascontiguousarray(rows, dtype=np.float32).view(np.ndarray)
-    X.flags.writeable = False
-    names = ("start", "feature", "threshold", "missing_left", "left", "right")
-    shape: Any = tuple(np.array(getattr(trees, name)) for name in names)
-    return X, shape
+    leaf = trees.feature < 0
+    before: IntArray = np.cumsum(leaf) - leaf  # leaves before each node
+    first: IntArray = before[trees.start[:-1]]
+    # numbers within a tree are whole as float32
+    own = np.where(leaf, before - np.repeat(first, np.diff(trees.start)), 0)
+    reached = tree_columns(replace(trees, value=own.astype(np.float64)), X, threads)
+    return np.ascontiguousarray((reached + first[:, None]).T, dtype=np.int32)
 
 
 def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatArray:
@@ -184,97 +165,76 @@ def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatAr
     return count
 
 
-def leaf_mass(trees: Ensemble, rows: Examples, crew: Workers) -> FloatArray:
+def leaf_mass(trees: Ensemble, rows: Examples, threads: int) -> FloatArray:
     """Copies of rows in each leaf (L,); one where there are none, so that no leaf is forgotten."""
     weight, leaves = rows.weights, int((trees.feature < 0).sum())
     count = np.zeros(leaves)
     for start in range(0, len(rows), _BLOCK):
         here = slice(start, start + _BLOCK)
-        count += copies_reached(leaves_reached(trees, rows.X[here], crew), weight[here], leaves)
+        count += copies_reached(leaves_reached(trees, rows.X[here], threads), weight[here], leaves)
     return np.maximum(count, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prunable:
-    """Trees and what their nodes lose; ``serve``: the model that keeps some of the splits;
-    ``whole``: the model that keeps all, with a line of ``vectors`` for every node."""
+    """A model, its trees, what each node adds as a leaf, ``value`` (nodes, K), and what it loses.
 
+    ``counts`` (nodes, K) are the rows of each class in a node, of forests of classifiers.
+    """
+
+    model: Model
     trees: Ensemble
+    value: FloatArray
     loss: NodeLoss
-    serve: Callable[[BoolArray, Prices, Mapping[str, Any]], Model]
-    whole: Callable[[Prices, Mapping[str, Any]], TreeAverage]
+    counts: FloatArray | None = None
+
+    def pruned(self, kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
+        """The model that keeps only the ``kept`` (D,) of the splits."""
+        stays, shape = pruned_shape(self.trees, kept)
+        leaf, facts = shape["feature"] < 0, {**self.model.facts, **facts}
+        if not isinstance(self.model, TreeAverage):
+            values = np.where(leaf, self.value[stays, 0], 0.0)
+            return chain(replace(self.trees, value=values, **shape), prices, facts)
+        trees = replace(self.trees, value=np.where(leaf, np.cumsum(leaf) - 1.0, 0.0), **shape)
+        made = self.model.of_leaves(trees, self.value[stays][leaf], facts)
+        return made if self.counts is None else replace(made, counts=self.counts[stays])
+
+    def whole(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
+        """The model that keeps all, with a line of ``vectors`` for every node."""
+        facts = {**self.model.facts, **facts}
+        numbers = replace(self.trees, value=np.arange(self.trees.nodes, dtype=np.float64))
+        if isinstance(self.model, TreeAverage):
+            return replace(self.model.of_leaves(numbers, self.value, facts), counts=self.counts)
+        vectors = np.zeros((self.trees.nodes, len(self.trees.base)))
+        output = np.repeat(self.trees.output, np.diff(self.trees.start))
+        vectors[np.arange(self.trees.nodes), output] = self.value[:, 0]
+        made = TreeAverage.of(
+            numbers, prices, vectors=vectors, average=False, link="identity", facts=facts
+        )
+        return replace(made, per_round=len(self.trees.base))
 
 
-def prunable(
-    base: BudgetedLearner, context: FitContext, train: Examples, crew: Workers
-) -> Prunable:
+def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Prunable:
     """What is to be pruned of ``base``: class counts, class shares, or what leaves add.
 
     Raises UsageError where it has no such trees.
     """
     model = context.fitted(base)
-    if isinstance(model, TreeAverage) and model.link == "probability":
-        forest = _of_shares(model, train, crew)
-
-        def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
-            return pruned(forest, kept).served(prices, facts)
-
-        return Prunable(forest.trees, errors(forest), serve, forest.served)
-    if isinstance(model, TreeAverage) or (isinstance(model, StagedModel) and model.adds_up):
-        return _additive(model, train, crew)
-    raise UsageError(
-        f"budget-prune: base {base.name!r} has no trees whose leaves are added or averaged; choose "
-        "budget-rf, random-forest, gbrt, lightgbm or imported"
-    )
-
-
-def pruned(forest: CountedForest, kept: BoolArray) -> CountedForest:
-    """The forest whose splits are the ``kept`` (D,) of its inner nodes only."""
-    stays, shape = pruned_shape(forest.trees, kept)
-    trees = replace(forest.trees, value=np.zeros(int(stays.sum())), **shape)
-    return CountedForest(trees, forest.counts[stays])
-
-
-def _of_shares(model: TreeAverage, train: Examples, crew: Workers) -> CountedForest:
-    """Its own counts, or leaves keep their shares and all of ``train`` weighs the nodes above."""
-    trees, shares = model.numbers.ensemble, np.asarray(model.vectors, dtype=np.float64)
-    assert trees is not None
-    if model.counts is not None:
-        return CountedForest(trees, model.counts)
-    if shares.shape[1] == 1:
-        shares = np.hstack([1.0 - shares, shares])
-    own = shares[trees.value[trees.feature < 0].astype(np.int64)]
-    return CountedForest(trees, summed(trees, leaf_mass(trees, train, crew)[:, None] * own))
-
-
-def _additive(model: Model, train: Examples, crew: Workers) -> Prunable:
     average = model if isinstance(model, TreeAverage) else None
+    if average is None and not (isinstance(model, StagedModel) and model.adds_up):
+        raise UsageError(
+            f"budget-prune: base {base.name!r} has no trees whose leaves are added or averaged; "
+            "choose budget-rf, random-forest, gbrt, lightgbm or imported"
+        )
     trees = average.numbers.ensemble if average else model.ensemble
     assert trees is not None
-    own = trees.value[trees.feature < 0]
-    leaves = average.vectors[own.astype(np.int64)] if average else own[:, None]
-    value, loss = with_means(trees, leaves, train, crew)
-
-    def serve(kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
-        stays, shape = pruned_shape(trees, kept)
-        leaf, facts = shape["feature"] < 0, {**model.facts, **facts}
-        if average is None:
-            values = np.where(leaf, value[stays, 0], 0.0)
-            return chain(replace(trees, value=values, **shape), prices, facts)
-        number = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
-        return average.of_leaves(replace(trees, value=number, **shape), value[stays][leaf], facts)
-
-    def whole(prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        facts = {**model.facts, **facts}
-        numbers = replace(trees, value=np.arange(trees.nodes, dtype=np.float64))
-        if average is not None:
-            return average.of_leaves(numbers, value, facts)
-        vectors = np.zeros((trees.nodes, len(trees.base)))
-        output = np.repeat(trees.output, np.diff(trees.start))
-        vectors[np.arange(trees.nodes), output] = value[:, 0]
-        made = TreeAverage.of(
-            numbers, prices, vectors=vectors, average=False, link="identity", facts=facts
-        )
-        return replace(made, per_round=len(trees.base))
-
-    return Prunable(trees, loss, serve, whole)
+    leaf, threads = trees.feature < 0, context.threads
+    own = trees.value[leaf]
+    leaves = np.asarray(average.vectors[own.astype(np.int64)] if average else own[:, None])
+    if average is None or average.link != "probability":
+        return Prunable(model, trees, *with_means(trees, leaves, train, threads))
+    counts = average.counts
+    if counts is None:  # leaves keep their shares, and all of ``train`` weighs the nodes above
+        leaves = np.hstack([1.0 - leaves, leaves]) if leaves.shape[1] == 1 else leaves
+        counts = summed(trees, leaf_mass(trees, train, threads)[:, None] * leaves)
+    return Prunable(average, trees, shares(counts), errors(trees, counts), counts)

@@ -14,7 +14,6 @@ from bench_models.tree_average import TreeAverage
 
 from bench_core import Acquired, Bill, Features, Prediction
 from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
-from bench_methods.budget_forest.forest import cells_and_shape
 
 if TYPE_CHECKING:
     from bench_core.serving import Program, Trees
@@ -125,10 +124,13 @@ class _Walk:
         self.whole, self.prices, self.last = path.whole, path.whole.numbers.prices, last
         trees, prices, n = path.whole.numbers.ensemble, self.prices, len(X)
         assert trees is not None
-        self.X, (start, *nodes) = cells_and_shape(X, trees)
-        self.shape: Any = (start[first : last + 1].copy(), *nodes)
-        self.rank, self.vectors = np.array(path.rank), np.array(path.whole.vectors)
-        self.needs = (np.array(prices.start), np.array(prices.needed), np.array(prices.multiplier))
+        # plain arrays, as kernels take them, whatever was loaded
+        plain, start = np.asarray, trees.start
+        nodes = trees.feature, trees.threshold, trees.missing_left, trees.left, trees.right
+        self.X = plain(X)
+        self.shape: Any = tuple(map(plain, (start[first : last + 1], *nodes)))
+        self.rank, self.vectors = plain(path.rank), plain(path.whole.vectors)
+        self.needs: Any = tuple(map(plain, (prices.start, prices.needed, prices.multiplier)))
         self.at = np.tile(start[first:last], (n, 1))
         self.total = np.tile(self.vectors[start[first:last]].sum(axis=0), (n, 1))
         if before is None:
@@ -142,7 +144,7 @@ class _Walk:
 
     def go_on(self, pruning: int) -> None:
         """Down to the leaves of a pruning, not before that of the last call."""
-        from bench_methods.budget_forest.tree_kernels import descend
+        from bench_methods.budget_forest.kernels import descend
 
         rows = (self.at, self.bits, self.splits, self.begun)
         descend(self.X, self.shape, self.rank, pruning, self.needs, rows, self.vectors, self.total)

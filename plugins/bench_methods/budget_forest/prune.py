@@ -1,29 +1,20 @@
-"""The learner ``budget-prune``, see the docstring of the package, and compiling its kernels."""
+"""The learner ``budget-prune``; see the docstring of the package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import OnTrees
 from bench_models.tradeoff import LossPrices
 
 from bench_core import BudgetedLearner, Examples, FitContext, InputError, Prices, Task, param
+from bench_core.arrays import FloatArray
 from bench_methods.budget_forest.forest import Model, Prunable, prunable
 from bench_methods.budget_forest.path import PrunedPath, even_tradeoffs, prefixes_at_jumps
-from bench_methods.budget_forest.problem import PruningProblem, build, first_points
+from bench_methods.budget_forest.pruning import Search, build, first_points, search
 from bench_methods.budget_forest.rf import BudgetRF
-
-if TYPE_CHECKING:
-    from bench_trees.threads import Workers
-
-    from bench_methods.budget_forest.solver import Search
-
-SECONDS = 4
-"""About how long the first compilation takes."""
 
 
 @dataclass(frozen=True)
@@ -54,38 +45,30 @@ class BudgetPrune(OnTrees):
 
         if len(valid) == 0:
             raise InputError(f"{self.name}: it needs validation rows to count their cost")
+        made = prunable(self.base, context, train)
+        unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
+        problem = build(made.trees, made.loss, valid, prices, unit, context.threads)
         with workers(context.threads) as crew:
-            made = prunable(self.base, context, train, crew)
-            unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
-            problem = build(made.trees, made.loss, valid, prices, unit, crew)
-            found = self._searched(problem, crew, context)
+            found = search(
+                problem,
+                crew,
+                choice=even_tradeoffs if self.tradeoff is None else self._at_one,
+                tolerance=self.tolerance,
+                passes=self.iterations,
+                progress=lambda done: context.progress(done, self.iterations),
+            )
         facts = {"gap": found.gap, "passes": found.passes}
         if made.trees.trees == 0:  # boosting found nothing to split
-            return made.serve(np.zeros(0, dtype=bool), prices, facts)
+            return made.pruned(np.zeros(0, dtype=bool), prices, facts)
         if self.tradeoff is None:
             return _path(made, found, prices, facts)
         kept = (found.critical > self.tradeoff) | (self.tradeoff == 0)
         objective = float(found.objective[0]) / problem.unit
         facts |= {"lambda": self.tradeoff * unit.tau, "objective": objective}
-        return made.serve(kept, prices, {**facts, "pruned": int((~kept).sum())})
+        return made.pruned(kept, prices, {**facts, "pruned": int((~kept).sum())})
 
-    def _searched(self, problem: PruningProblem, crew: Workers, context: FitContext) -> Search:
-        from bench_methods.budget_forest.solver import search
-
-        def at_one(critical: Any, lost: Any, paid: Any) -> Any:
-            return np.array([self.tradeoff])
-
-        def progress(done: int) -> None:
-            context.progress(done, self.iterations)
-
-        return search(
-            problem,
-            crew,
-            choice=even_tradeoffs if self.tradeoff is None else at_one,
-            tolerance=self.tolerance,
-            passes=self.iterations,
-            progress=progress,
-        )
+    def _at_one(self, critical: FloatArray, lost: FloatArray, paid: FloatArray) -> FloatArray:
+        return np.array([self.tradeoff], dtype=np.float64)
 
 
 def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
@@ -96,38 +79,3 @@ def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) 
     whole = made.whole(prices, facts)
     prefixes = prefixes_at_jumps(found.paid, trees.trees, whole.per_round)
     return PrunedPath(whole, rank, np.append(tradeoffs, 0.0), prefixes)
-
-
-def warm_up(say: Callable[[str], None]) -> None:
-    """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
-    # numba itself says whether what it stored is of this source; it has no public name for it
-    if all(bool(kernel._cache._cache_file._load_index()) for kernel in kernels()):
-        return
-    say(f"compiling the kernels of forests, once per machine, about {SECONDS} s")
-    _use_every_kernel()
-
-
-def kernels() -> list[Any]:
-    """The public ones; those with an underscore are compiled into their callers."""
-    from bench_methods.budget_forest import pruning_kernels, tree_kernels
-
-    found = [*vars(pruning_kernels).items(), *vars(tree_kernels).items()]
-    return [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
-
-
-def _use_every_kernel() -> None:
-    from bench_core import price_list
-
-    X = (np.arange(60, dtype=np.float32).reshape(20, 3) * 7) % 11
-    rows, prices = Examples(X, (X[:, 0] > X[:, 1]).astype(np.float64)), price_list(np.ones(3))
-    context: Any = SimpleNamespace(
-        task=Task.BINARY,
-        classes=2,
-        seed=0,
-        threads=1,
-        fitted=lambda learner: learner.fit(rows, rows, prices, context),
-        shared=lambda name, build: build(),
-        progress=lambda done, total: None,
-    )
-    model: Any = BudgetPrune(base=BudgetRF(trees=2)).fit(rows, rows, prices, context)
-    list(model.predict_path(rows.features))

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, binned
+from bench_models.boosting import BINS, RELEVANT, binned, chain
 from bench_models.tree_average import TreeAverage
 from numpy.typing import NDArray
 
-from bench_core import Examples, FitContext, InputError, Prices, Task, log, param
+from bench_core import Acquired, Examples, FitContext, InputError, Prices, Task, log, param
 from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
-from bench_methods.budget_forest.forest import CountedForest
+from bench_methods.budget_forest.forest import classifying
 
 if TYPE_CHECKING:
-    from bench_trees import Bins
+    from bench_trees import Bins, Ensemble
+
+Counted = tuple["Ensemble", FloatArray]
+"""A tree, and how many training rows of each class its nodes hold (nodes, K)."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,15 @@ class BudgetRF:
         least=1,
         search=log(1, 30),
     )
-    relevant_grade: int = param(1, "ranking: a document is relevant iff its grade is at least this")
+    relevant_grade: int = param(1, RELEVANT)
     max_bins: int = param(255, BINS, least=2, most=255)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> TreeAverage:
         """Grow trees on bootstrap samples of ``train``; ``valid`` is read for ``budget`` only."""
+        from bench_trees import Ensemble
+
         if len(train) == 0:
             raise InputError(f"{self.name}: there are no training rows")
         classes = max(context.classes, 2)
@@ -67,15 +72,45 @@ class BudgetRF:
         if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
             raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
         bins, codes = binned(train, self.max_bins, context)
-        grower = _Grower(self, bins, codes, label, classes, prices)
-        grown = _grown(grower, train, self.trees, context)
-        kept: list[CountedForest] = []
-        for tree in _affordable(grown, valid, prices, self.budget, context.threads):
+        grower = _Grower(self, bins, np.asarray(codes), label, classes, prices)
+        kept = []
+        for tree in self._affordable(self._grown(grower, train, context), valid, prices, context):
             kept.append(tree)
             context.progress(len(kept), self.trees)
         without_a_split = [] if kept else [grower.tree(np.ones(len(train), np.int64), depth=0)]
-        forest = CountedForest.joined(kept or without_a_split)
-        return forest.served(prices, {"trees": len(kept), "nodes": forest.trees.nodes})
+        forest, counts = zip(*(kept or without_a_split), strict=True)
+        trees = Ensemble.concat(forest)
+        facts = {"trees": len(kept), "nodes": trees.nodes}
+        return classifying(trees, np.concatenate(counts), prices, facts)
+
+    def _grown(self, grower: _Grower, train: Examples, context: FitContext) -> Iterator[Counted]:
+        """The trees in order, ``threads`` at a time; each has its own random numbers."""
+
+        def tree(number: int) -> Counted:
+            return grower.tree(
+                bag(np.random.default_rng([context.seed, number]), train), self.depth
+            )
+
+        with ThreadPoolExecutor(context.threads) as pool:
+            for first in range(0, self.trees, context.threads):
+                yield from pool.map(tree, range(first, min(self.trees, first + context.threads)))
+
+    def _affordable(
+        self, trees: Iterator[Counted], valid: Examples, prices: Prices, context: FitContext
+    ) -> Iterator[Counted]:
+        """The trees before the first with which ``valid`` rows pay more than ``budget``, a share of
+        the price of all features."""
+        if self.budget is None or prices.everything == 0 or len(valid) == 0:
+            yield from trees
+            return
+        bits: Any = 0
+        for tree, counts in trees:
+            *_, (_, own, _) = chain(tree, prices, {}).stage_by_stage(valid.features)
+            bits = bits | own
+            cost = Acquired(bits, prices.sensors).cost(prices.sensor)
+            if np.average(cost, weights=valid.weights) > self.budget * prices.everything:
+                return
+            yield tree, counts
 
 
 @dataclass(frozen=True)
@@ -89,11 +124,11 @@ class _Grower:
     classes: int
     prices: Prices
 
-    def tree(self, copies: IntArray, depth: int | None) -> CountedForest:
+    def tree(self, copies: IntArray, depth: int | None) -> Counted:
         """The tree of one bag: how often each row is in it (n,)."""
         from bench_trees import Ensemble
 
-        from bench_methods.budget_forest.tree_kernels import grow
+        from bench_methods.budget_forest.kernels import grow
 
         rows = np.flatnonzero(copies).astype(np.int32)
         bag = (rows, self.label[rows], copies[rows].astype(np.int32))
@@ -103,11 +138,9 @@ class _Grower:
         feature, cut, left, right = (np.empty(room, np.int32) for _ in range(4))
         missing_left = np.empty(room, np.bool_)
         counts = np.empty((room, self.classes), np.int64)
-        codes = self.codes.view(np.ndarray).view()
-        codes.flags.writeable = False
         unit = self.prices.everything or 1.0
         used = grow(
-            codes,
+            self.codes,
             self.bins.counts,
             bag,
             self.prices.feature_price() / unit,
@@ -130,7 +163,7 @@ class _Grower:
             base=np.zeros(1),
             features=self.bins.features,
         )
-        return CountedForest(trees, counts[:used].astype(np.float64))
+        return trees, counts[:used].astype(np.float64)
 
     def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
         """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
@@ -155,20 +188,6 @@ def least_statistics(significance: float, features: int, classes: int) -> FloatA
     return np.concatenate([[0.0], 2 * np.asarray(quantile, dtype=np.float64)])
 
 
-def _grown(
-    grower: _Grower, train: Examples, trees: int, context: FitContext
-) -> Iterator[CountedForest]:
-    """The trees in order, ``threads`` at a time; each has its own random numbers."""
-
-    def tree(number: int) -> CountedForest:
-        drawn = bag(np.random.default_rng([context.seed, number]), train)
-        return grower.tree(drawn, grower.learner.depth)
-
-    with ThreadPoolExecutor(context.threads) as pool:
-        for first in range(0, trees, context.threads):
-            yield from pool.map(tree, range(first, min(trees, first + context.threads)))
-
-
 def bag(rng: np.random.Generator, train: Examples) -> IntArray:
     """How often a bootstrap sample of all copies holds each row (n,)."""
     n, m = len(train), train.multiplicity
@@ -177,32 +196,3 @@ def bag(rng: np.random.Generator, train: Examples) -> IntArray:
     owner = np.cumsum(m)
     drawn = np.searchsorted(owner, rng.integers(0, owner[-1], owner[-1]), side="right")
     return np.bincount(drawn, minlength=n)
-
-
-def _affordable(
-    trees: Iterator[CountedForest],
-    valid: Examples,
-    prices: Prices,
-    budget: float | None,
-    threads: int,
-) -> Iterator[CountedForest]:
-    """The trees before the first with which ``valid`` rows pay more than ``budget``, a share of the
-    price of all features."""
-    if budget is None or prices.everything == 0 or len(valid) == 0:
-        yield from trees
-        return
-    from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
-
-    from bench_core import Acquired
-
-    needs = Needs(prices.start, prices.needed, prices.multiplier, prices.sensors)
-    walked = None
-    for tree in trees:
-        base, layout = tree.trees.base, lay_out(tree.trees, needs)
-        before = walked or Walked.begin(len(valid), len(base), layout.words)
-        steps = Steps.prefixes([tree.trees.trees], base)
-        walked = walk(layout, steps, valid.X, before, threads=threads)
-        cost = Acquired(walked.bits[-1], prices.sensors).cost(prices.sensor)
-        if np.average(cost, weights=valid.weights) > budget * prices.everything:
-            return
-        yield tree

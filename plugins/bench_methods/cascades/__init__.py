@@ -24,7 +24,7 @@ detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y
 Equations
     soft-cascade    objectives.Soft.value, one stage's part objectives.Soft.stage
     and-or          objectives.Hinges.value, one stage's part objectives.Hinges.stage
-    stages, c_k     learner.stage_trees, learner.stage_costs
+    stages, c_k     stage_trees, stage_costs
     cycles          objectives.descend, objectives.Descent.improved
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
@@ -51,11 +51,259 @@ Departures
   Platt's line, fitted on the training rows.
 """
 
-from bench_models.boosting import bench_warm_up
+from __future__ import annotations
 
-from bench_core import provide_learners
-from bench_methods.cascades.learner import AndOr, SoftCascade
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-__all__ = ["bench_learners", "bench_warm_up"]
+import numpy as np
+from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.calibration import Line, platt
+from bench_models.dictionary import dictionary, tested_features
+from bench_models.least_squares import one_blas_thread
+from bench_models.problem import positives
+from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
+from bench_models.tradeoff import entropy, price_of_cost
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    UsageError,
+    inside,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cascade(OnTrees):
+    """What both learners do; ``loss`` and how scores are served are theirs."""
+
+    name: ClassVar[str]
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are put into stages", search=inside()
+    )
+    thresholds: tuple[float, ...]
+    limits: tuple[float, ...] | None = param(
+        None,
+        "price of the costliest feature in each stage; none: equal shares of the trees",
+        least=0,
+    )
+    stages: int = param(5, "number of stages where there are no limits", least=1)
+    ridge: float = param(
+        0.03,
+        "weight of the squared tree weights (unit: columns of variance 1)",
+        above=0,
+        search=log(1e-3, 1),
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    steps: int = param(200, "descent steps per stage and pass, at most", least=1)
+    tolerance: float = param(1e-3, "a pass that gains less than this share is the last", least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = self.limits
+        if limits is not None and not (limits and list(limits) == sorted(set(limits))):
+            raise ValueError("limits must rise")
+        check_thresholds(self.thresholds)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> ExitModel:
+        """Weight the trees of each stage, all stages together; ``valid`` is not used.
+
+        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        """
+        ensemble = ensemble_of(self.name, self.base, context)
+        positive = positives(self.name, train, context.task, self.relevant_grade)
+        chosen = stage_trees(ensemble, prices, self.limits, self.stages)
+        total = len(chosen) * (1 + self.cycles)
+        with one_blas_thread():
+            share = train.weights / train.weights.sum()
+            trees = dictionary(ensemble, train.X, share, prices, context.threads)
+            cost = stage_costs(chosen, trees.tree_cost, trees.needs, prices.sensor)
+            loss = self._loss(positive, share, cost, prices)
+            designs = [
+                Design.of(trees.columns, own, share, loss.curvature, self.ridge) for own in chosen
+            ]
+            fitted = descend(
+                Descent(trees.columns, designs, loss, self.ridge, self.steps),
+                self.cycles,
+                self.tolerance,
+                progress=lambda done: context.progress(done, total),
+            )
+            line = self._line(fitted.scores, positive, train.weights, context.task)
+        context.progress(total, total)
+        facts = {
+            "objective": fitted.loss,
+            "trees_per_stage": [len(own) for own in chosen],
+            "cost_per_stage": cost.tolist(),
+        }
+        stages = served(fitted, designs, line)
+        chain = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble, facts=facts)
+        return self._with_exits(chain, line, context.task)
+
+    def _with_exits(self, chain: StagedModel, line: Line, task: Task) -> ExitModel:
+        """The chain, left below each threshold."""
+        count = len(chain.stages)
+        thresholds = self.thresholds if count > 1 else ()
+        bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
+        return ExitModel(
+            chain=chain,
+            rule=ExitRule("score", np.repeat(bars[:, None], count - 1, axis=1)),
+            points=[{"threshold": float(t)} for t in thresholds],
+            full={"stages": count},
+            combine=self._combine(task),
+        )
+
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
+        raise NotImplementedError
+
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
+        return thresholds
+
+    def _combine(self, task: Task) -> str:
+        raise NotImplementedError
+
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
+        return Line(1.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftCascade(_Cascade):
+    """A cascade of given stages that maximises likelihood less expected cost."""
+
+    name: ClassVar[str] = "soft-cascade"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+
+    tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
+    thresholds: tuple[float, ...] = param(
+        (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
+        "operating points: a row is rejected once it is less likely than this to be positive",
+        above=0,
+        below=1,
+    )
+
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
+        part = float(share[positive].sum())
+        constant = entropy(np.array([1 - part, part]))
+        tau = price_of_cost(self.tradeoff, constant, prices.everything)
+        return Soft(positive, share, cost, tau)
+
+    def _combine(self, task: Task) -> str:
+        return "and"
+
+    def _bars(self, thresholds: FloatArray) -> FloatArray:
+        return np.asarray(np.log(thresholds) - np.log1p(-thresholds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndOr(_Cascade):
+    """A cascade of given stages: one must reject a negative, all must pass a positive."""
+
+    name: ClassVar[str] = "and-or"
+
+    positive_weight: float | None = param(
+        None,
+        "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike",
+        above=0,
+    )
+    thresholds: tuple[float, ...] = param(
+        (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0),
+        "operating points: a row is rejected once a stage scores it below this",
+    )
+
+    def _loss(
+        self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
+    ) -> Loss:
+        part = float(share[positive].sum())
+        alike = (1 - part) / part
+        return Hinges(
+            positive, share, alike if self.positive_weight is None else self.positive_weight
+        )
+
+    def _combine(self, task: Task) -> str:
+        # who passed all gates is ranked by the last stage: a weak one would tie most of them
+        return "min" if task is Task.BINARY else "last"
+
+    def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
+        if task is not Task.BINARY:
+            return Line(1.0, 0.0)
+        return platt(scores.min(axis=0), positive, mass)
+
+
+def stage_trees(
+    ensemble: Ensemble, prices: Prices, limits: Sequence[float] | None, stages: int
+) -> list[IntArray]:
+    """The trees of each stage, rising, every stage with more than the one before.
+
+    With ``limits``: those whose features all cost at most the stage's limit. Without: the first
+    1/K, 2/K, ... of the trees, ordered by costliest feature. Raises UsageError where no tree fits.
+    """
+    # the price of each tree's costliest feature, bought alone
+    highest = np.where(tested_features(ensemble, slice(None)), prices.feature_price(), 0.0).max(
+        axis=1
+    )
+    if limits is None:
+        order = np.argsort(highest, kind="stable")
+        ends = -(-np.arange(1, stages + 1) * len(order) // stages)
+        found = [np.sort(order[:end]) for end in ends]
+    else:
+        found = [np.flatnonzero(highest <= limit) for limit in limits]
+        if len(highest) and len(found[-1]) == 0:
+            raise UsageError(
+                f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
+                f"tree is {highest.min():g}); raise limits or use a base of small trees"
+            )
+    more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
+    return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
+
+
+def stage_costs(
+    stages: Sequence[IntArray], tree_cost: FloatArray, needs: FloatArray, sensor: FloatArray
+) -> FloatArray:
+    """What each stage adds to the cost of a row, (K,): new sensors and new trees.
+
+    ``tree_cost`` (T,), ``needs`` (s, T) 1.0 where a tree needs a sensor, prices ``sensor`` (s,).
+    """
+    totals = [
+        float(tree_cost[trees].sum() + sensor[needs[:, trees].any(axis=1)].sum())
+        for trees in stages
+    ]
+    return np.diff(totals, prepend=0.0)
+
+
+def served(fitted: Fitted, designs: Sequence[Design], line: Line) -> list[Stage]:
+    """The stages one after the other over the trees' plain outputs; scores are ``line``'s."""
+    stages = []
+    for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
+        weights, bias = linear.on_trees(design)
+        then = END if k == len(designs) - 1 else k + 1
+        weights, constant = line.slope * weights, line(np.array([bias]))
+        stages.append(Stage(design.trees, weights, constant, then=then))
+    return stages
+
 
 bench_learners = provide_learners(SoftCascade, AndOr)

@@ -35,12 +35,11 @@ Departures
 - Evaluating splits is not charged in training.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models import boosting
 from bench_models.boosting import BINS, TASKS, binned
+from bench_models.boosting import bench_warm_up as bench_warm_up
 
 from bench_core import (
     Examples,
@@ -48,15 +47,13 @@ from bench_core import (
     Prices,
     Task,
     among,
-    hookimpl,
     linear,
     log,
     param,
     provide_learners,
 )
-from bench_methods.cost_tree.grower import Grower, GrowthSettings, Target, warm_up
-from bench_methods.cost_tree.model import PrunedTree
-from bench_methods.cost_tree.pruning import nested_prunings, without_useless
+from bench_methods.cost_tree.grower import Grower, GrowthSettings, Target
+from bench_methods.cost_tree.model import PrunedTree, nested_prunings, without_useless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +98,3 @@ class CostTree:
 
 
 bench_learners = provide_learners(CostTree)
-
-
-@hookimpl
-def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the kernels where no earlier run has."""
-    boosting.bench_warm_up(say)
-    warm_up(say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from bench_models.tradeoff import entropy
@@ -107,7 +107,7 @@ class Grower:
         progress: Callable[[int, int], None],
     ) -> None:
         self.bins, self.target, self.prices, self.how = bins, target, prices, how
-        self.codes = _frozen(codes)
+        self.codes = np.asarray(codes)
         self.progress = progress
         paid = prices.sensor[prices.sensor > 0]
         self.unit = float(np.median(paid)) if len(paid) else 1.0
@@ -167,24 +167,3 @@ class Grower:
         if gain[feature] == 0.0:
             return None
         return feature, int(found[1][feature]), bool(found[2][feature])
-
-
-def _frozen(codes: Array) -> Array:
-    """Read-only, as shared arrays are: the kernel has one signature."""
-    plain = codes.view(np.ndarray)
-    plain.flags.writeable = False
-    return plain
-
-
-def warm_up(say: Callable[[str], None]) -> None:
-    """Compile what is not in numba's cache, after a line to ``say``; else return at once."""
-    from bench_methods.cost_tree import kernels
-
-    kernel: Any = kernels.best_cuts
-    # numba itself says whether what it stored is of this source; it has no public name for it
-    if kernel._cache._cache_file._load_index():
-        return
-    say("compiling the kernel of cost-tree, once per machine, about 1 s")
-    data = np.arange(2), np.arange(2), np.ones(2), np.ones(2)
-    found = np.zeros(1), np.zeros(1, np.int64), np.zeros(1, dtype=bool)
-    kernel(_frozen(np.zeros((1, 2), np.uint8)), np.ones(1, np.int64), data, (0.0, 2, 1.0), found)

@@ -15,7 +15,7 @@ Equations
     13, 14        initialise.stage_ridge, initialise._reweight
     Algorithm 1   cascade.optimise, bench_models.descent.improve_in_turns
     Algorithm 2   initialise.initialise
-    section 3.4   learner.best over initialisations; units of rho: initialise.critical_rho
+    section 3.4   best over initialisations; units of rho: initialise.critical_rho
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
@@ -52,7 +52,323 @@ Departures
   The printed rule, -1 for all of them, is ``rejected = "minus-one"``; binary tasks have it anyway.
 """
 
-from bench_core import provide_learners
-from bench_methods.cronus.learner import Cronus, CronusInit, CronusSingle
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import inf, isnan
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from bench_models.boosting import OnTrees, ensemble_of
+from bench_models.descent import DescentSettings
+from bench_models.dictionary import dictionary
+from bench_models.least_squares import one_blas_thread
+from bench_models.problem import Problem, needed, positives
+from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.tradeoff import price_of_cost
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    inside,
+    log,
+    param,
+    provide_learners,
+)
+from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
+from bench_methods.cronus.initialise import critical_rho, initialise
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+
+Shares = tuple[float, float]
+"""rho_1 and rho_K as shares of the critical value."""
+_NO_FIRST: tuple[float, ...] = (0.0,)
+_RHO = "l1 weights to try {}, as shares of the one that empties the first stage; validation chooses"
+
+
+@dataclass(frozen=True)
+class CronusSingle(OnTrees):
+    """Boosted trees weighted anew to minimise loss plus cost, one stage (eq. 4-7)."""
+
+    name: ClassVar[str] = "cronus-single"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees are the dictionary", search=inside()
+    )
+    tradeoff: float = param(
+        0.2,
+        "price of all features in units of the constant's training loss",
+        least=0,
+        search=log(0.003, 1),
+    )
+    rho_last: tuple[float, ...] = param(
+        (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
+    )
+    positive_weight: float | None = param(
+        None,
+        "loss weight of positive rows (w+), negatives 1; none: 3.5 for ranking, 1 for binary",
+        above=0,
+    )
+    relevant_grade: int = param(
+        3, "ranking: a document is positive iff its grade is at least this", least=1
+    )
+    cut_off: float = param(
+        1e-4, "smaller tree weights become exact zeros (1 is the base's own)", above=0
+    )
+    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
+
+    # what cascades have parameters for: one stage has no gate and is never optimised
+    stages, rho_first, drop, delta, gate_slope, keep = 1, _NO_FIRST, 0.0, 1.0, 50.0, 0.0
+    cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.rho_first or not self.rho_last:
+            raise ValueError("rho_first and rho_last need at least one value each")
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Re-weight (and for cascades re-order) the trees of ``base``; ``valid`` chooses rho.
+
+        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        """
+        ensemble = ensemble_of(self.name, self.base, context)
+        serve = partial(
+            staged,
+            ensemble=ensemble,
+            prices=prices,
+            binary=context.task == Task.BINARY,
+            positive_weight=self._weight(context.task),
+            rejected=self.rejected,
+        )
+        with one_blas_thread():
+            problem = self._problem(ensemble, train, prices, context)
+            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
+            critical = critical_rho(problem, context.threads)
+            penalties = {shares: self._penalty(lam, critical, *shares) for shares in self._shares()}
+            starts = self._initialised(problem, penalties, context)
+            rho = best(starts, lambda start: quality(serve(start), valid, context))
+            end = self._optimised(problem, penalties[rho], starts[rho], context)
+        facts = {
+            "loss": "squared",
+            "lambda": lam,
+            "rho_critical": critical,
+            "rho": list(rho),
+            "objective": end.loss,
+            "stages": end.model.stages,
+            "vanished": end.model.vanished(),
+            "arriving": end.rows.arriving.tolist(),
+            "trees_per_stage": np.count_nonzero(end.model.weights, axis=1).tolist(),
+        }
+        return serve(end.model, facts=facts)
+
+    def _weight(self, task: Task) -> float:
+        usual = 3.5 if task == Task.RANKING else 1.0
+        return usual if self.positive_weight is None else self.positive_weight
+
+    def _problem(
+        self, ensemble: Ensemble, train: Examples, prices: Prices, context: FitContext
+    ) -> Problem:
+        positive = positives(self.name, train, context.task, self.relevant_grade)
+        share = train.weights / train.weights.sum()
+        trees = dictionary(ensemble, train.X, share, prices, context.threads)
+        sensor_cost, needs = needed(prices.sensor, trees.needs)
+        return Problem(
+            columns=trees.columns,
+            y=np.where(positive, 1.0, -1.0),
+            weight=share * np.where(positive, self._weight(context.task), 1.0),
+            share=share,
+            tree_cost=trees.tree_cost,
+            sensor_cost=sensor_cost,
+            needs=needs,
+            slope=self.gate_slope,
+        )
+
+    def _shares(self) -> list[Shares]:
+        first = self.rho_first if self.stages > 1 else _NO_FIRST
+        return list(dict.fromkeys(product(first, self.rho_last)))
+
+    def _penalty(self, lam: float, critical: float, first: float, last: float) -> CascadePenalty:
+        """With ``first`` in all stages but the last, as in the paper."""
+        return CascadePenalty(lam, critical * np.append(np.full(self.stages - 1, first), last))
+
+    def _work(self) -> int:
+        return self.stages * (len(self._shares()) + self.cycles)
+
+    def _initialised(
+        self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
+    ) -> dict[Shares, Cascade]:
+        positives = float(problem.share[problem.y > 0].sum())
+
+        def start(tried: int, penalty: CascadePenalty) -> Cascade:
+            begun = tried * self.stages
+            return initialise(
+                problem,
+                penalty,
+                delta=self.delta,
+                drop=gentle_drop(self.drop, self.stages, self.keep * positives),
+                cut_off=self.cut_off,
+                iterations=self.iterations,
+                threads=context.threads,
+                progress=lambda done: context.progress(begun + done, self._work()),
+            )
+
+        return {shares: start(i, penalty) for i, (shares, penalty) in enumerate(penalties.items())}
+
+    def _optimised(
+        self, problem: Problem, penalty: CascadePenalty, start: Cascade, context: FitContext
+    ) -> Fitted:
+        begun, total = self.stages * len(self._shares()), self._work()
+        end = optimise(
+            problem,
+            penalty,
+            start,
+            DescentSettings(
+                cut_off=self.cut_off,
+                cycles=self.cycles,
+                reweightings=self.reweightings,
+                steps=self.steps,
+                tolerance=self.tolerance,
+                threads=context.threads,
+            ),
+            progress=lambda done: context.progress(begun + done, total),
+        )
+        if self.cycles > 0:  # which may have ended early
+            context.progress(total, total)
+        return end
+
+
+@dataclass(frozen=True)
+class CronusInit(CronusSingle):
+    """A cascade of re-weighted trees, each stage fitted as if it were the last (Algorithm 2)."""
+
+    name: ClassVar[str] = "cronus-init"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
+
+    rho_first: tuple[float, ...] = param(
+        (0.01, 0.03, 0.1), _RHO.format("in all stages but the last"), least=0
+    )
+    stages: int = param(10, "number of stages K; needless ones vanish", least=1)
+    drop: float = param(
+        0.15, "share of the arriving rows that each initial gate rejects", least=0, below=1
+    )
+    delta: float = param(
+        1.3, "cost counts delta^(K-k) times more in stage k of the initialisation", least=1
+    )
+    gate_slope: float = param(50.0, "steepness of the soft gates during training", above=0)
+    keep: float = param(
+        1.25, "initial gates leave this many times the share of positives, or all", least=0
+    )
+    rejected: Literal["out", "minus-one", "score"] = param(
+        "out",
+        "rejected rows: out (ranking: below survivors, by stage and score; binary: -1), "
+        "minus-one (all alike, as printed) or score (their stage's)",
+    )
+
+
+@dataclass(frozen=True)
+class Cronus(CronusInit):
+    """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
+
+    name: ClassVar[str] = "cronus"
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
+
+    cycles: int = param(10, "passes over all stages, at most", least=0)
+    reweightings: int = param(
+        5, "rounds of auxiliary variables per stage and pass, at most", least=1
+    )
+    steps: int = param(20, "descent steps per round, at most", least=1)
+    tolerance: float = param(
+        1e-4, "a pass or round that gains less than this share is the last", least=0
+    )
+
+
+def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
+    """The run's metric on the validation rows, the higher the better; NaN without any."""
+    *_, prediction = model.predict_path(valid.features)
+    found = context.metric.values(prediction.scores, valid.y, valid.groups, valid.multiplicity)
+    return found.mean if context.metric.higher_is_better else -found.mean
+
+
+def best(starts: Mapping[Shares, Cascade], judge: Callable[[Cascade], float]) -> Shares:
+    """The setting whose cascade is judged highest, the first among equals and where none can be
+    judged (section 3.4)."""
+    first, *others = starts
+    if not others:
+        return first
+    values = {shares: judge(start) for shares, start in starts.items()}
+    return max(values, key=lambda shares: -inf if isnan(values[shares]) else values[shares])
+
+
+def gentle_drop(drop: float, stages: int, survivors: float) -> float:
+    """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
+    if stages < 2:
+        return drop
+    return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
+
+
+def staged(
+    cascade: Cascade,
+    *,
+    ensemble: Ensemble,
+    prices: Prices,
+    binary: bool,
+    positive_weight: float,
+    rejected: str,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> StagedModel:
+    """A chain of hard gates: a row goes on iff its stage score is at least the threshold.
+
+    Vanished stages and trees without a weight are left out. Scores are ``f`` in units of the
+    labels +1 and -1 for ranking. For binary tasks they are ``2 f - log(w+)``: with ``f`` the mean
+    of labels weighted w+ : 1, the log-odds are ``2 artanh(f) - log(w+)``, of which this is the
+    tangent at 0. Rejected rows score as the paper's prediction -1, or for ranking below all
+    survivors of their query (``"out"``), or as their stage (``"score"``).
+    """
+    vanished = set(cascade.vanished())
+    live = [k for k in range(cascade.stages) if k not in vanished]
+    scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
+    used = np.flatnonzero(cascade.weights[live].any(axis=0))
+    stages = []
+    for place, k in enumerate(live):
+        weights = cascade.weights[k][used]
+        entries = np.flatnonzero(weights).astype(np.int64)
+        last = place == len(live) - 1
+        # gates between live stages may still be open: minus infinity passes all
+        bar = scale * float(cascade.threshold[k]) + shift
+        stages.append(
+            Stage(
+                entries=entries,
+                weights=scale * weights[entries],
+                bias=np.array([scale * cascade.bias[k] + shift]),
+                gate=Gate("always") if last or bar == -np.inf else Gate("score", bar),
+                then=END if last else place + 1,
+            )
+        )
+    ordered = rejected == "out" and not binary
+    out: Literal["below"] | float = "below" if ordered else shift - scale
+    return StagedModel(
+        stages=stages,
+        points=[Point(len(stages) - 1, {"stages": len(stages)})],
+        prices=prices,
+        ensemble=ensemble.select(used),
+        rejected="score" if rejected == "score" else out,
+        facts=dict(facts),
+    )
+
 
 bench_learners = provide_learners(CronusSingle, CronusInit, Cronus)

@@ -13,7 +13,7 @@ theta^k)); p^k is its probability of reaching node k, p^l the share that ends at
                            + sum_a c_a sqrt(sum_{j in path(l)} sum_t (F_at b_t^j)^2) ]
 
 Equations
-    4           initialise.solve_leaf           one classifier as if it were a leaf
+    4           tree.solve_leaf                 one classifier as if it were a leaf
     5           tree.true_loss                  risk, l1 and tree.expected_cost
     p^k, p^l    tree.flow, tree.arrival
     lemma 1     bench_models.problem.auxiliaries, bench_models.problem.quadratic_price

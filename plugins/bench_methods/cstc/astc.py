@@ -40,10 +40,9 @@ from bench_models.problem import Problem
 
 from bench_core import FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.cstc.initialise import splitting_threshold
 from bench_methods.cstc.inputs import Inputs, label_variance
 from bench_methods.cstc.learner import TreeOfClassifiers
-from bench_methods.cstc.tree import Shape, Tree, stump
+from bench_methods.cstc.tree import Shape, Tree, splitting_threshold, stump
 
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""

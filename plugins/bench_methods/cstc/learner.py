@@ -12,10 +12,9 @@ from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
-from bench_methods.cstc.initialise import initialise
 from bench_methods.cstc.inputs import Inputs, inputs, label_variance
 from bench_methods.cstc.serving import finished, pruned, staged
-from bench_methods.cstc.tree import Shape, Tree, TreePenalty, optimise, stump
+from bench_methods.cstc.tree import Shape, Tree, TreePenalty, initialise, optimise, stump
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its

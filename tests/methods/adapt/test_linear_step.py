@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.adapt.feature_sets import l1_path, nested, spread
 from bench_methods.adapt.linear_step import (
     RIDGE,
     Columns,
@@ -18,8 +17,11 @@ from bench_methods.adapt.linear_step import (
     fit_in_turns,
     fit_jointly,
     fit_priced,
+    l1_path,
     logistic,
+    nested,
     objective,
+    spread,
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows

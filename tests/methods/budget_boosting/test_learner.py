@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_boosting import BudgetBoosting
-from bench_methods.budget_boosting.folds import divisions
+from bench_methods.budget_boosting.selection import divisions
 from bench_models.path_of_models import Subsets
 from bench_trees import Settings
 from helpers.fakes import FakeContext

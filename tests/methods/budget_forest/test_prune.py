@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
-from bench_methods.budget_forest.forest import CountedForest, errors, inner_nodes
-from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_methods.budget_forest.forest import errors, inner_nodes
+from bench_methods.budget_forest.pruning import PruningProblem, build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
-from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
+    CountedForest,
     all_prunings,
     forest_of,
     misclassified,
@@ -65,10 +65,9 @@ def charged(seed: int) -> Prices:
 
 def problem_of(forest: CountedForest, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
     """The problem and lambda at tradeoff 1."""
-    loss, trees = errors(forest), forest.trees
+    loss, trees = errors(*forest), forest.trees
     unit = LossPrices.of(at, 1.0, loss.constant(trees))
-    with workers(1) as crew:
-        return build(trees, loss, valid, at, unit, crew), unit.tau
+    return build(trees, loss, valid, at, unit, 1), unit.tau
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune
 from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
-from bench_methods.budget_forest.problem import PruningProblem, build
+from bench_methods.budget_forest.pruning import PruningProblem, build
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
@@ -20,7 +20,6 @@ from bench_methods.scikit import RandomForest, ScikitLearn
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
 from bench_trees import Ensemble
-from bench_trees.threads import workers
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
@@ -70,8 +69,7 @@ def outputs_of(model: Any) -> np.ndarray:
 def problem_of(whole: Any, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
     """The problem and lambda at tradeoff 1."""
     unit = LossPrices.of(at, 1.0, whole.loss.constant(whole.trees))
-    with workers(1) as crew:
-        return build(whole.trees, whole.loss, valid, at, unit, crew), unit.tau
+    return build(whole.trees, whole.loss, valid, at, unit, 1), unit.tau
 
 
 def test_two_stumps_by_hand() -> None:
@@ -92,8 +90,7 @@ def test_two_stumps_by_hand() -> None:
     trees = Ensemble(**stump)
     X = np.array([[-1, 1], [1, 1]], np.float32)
     rows = Examples(X, np.zeros(2), None, np.array([3, 1]))
-    with workers(1) as crew:
-        value, loss = with_means(trees, trees.value[trees.feature < 0, None], rows, crew)
+    value, loss = with_means(trees, trees.value[trees.feature < 0, None], rows, 1)
     assert value[:, 0].tolist() == pytest.approx([-0.5, -1, 1, 3.2, 0, 4])
     assert loss.rows == 4
     assert loss.node.tolist() == pytest.approx([60 / 79, 0, 0, 256 / 79, 0, 0])
@@ -107,8 +104,7 @@ def test_a_node_loses_what_its_rows_move_by_when_it_answers_with_their_mean(
     base, context, train, _, _ = case(kind, seed)
     if seed % 2:
         train = replace(train, multiplicity=np.arange(40) % 3 + 1)
-    with workers(1) as crew:
-        whole = prunable(base, context, train, crew)
+    whole = prunable(base, context, train)
     _, lost = moved(whole.trees, outputs_of(context.models[base]), train)
     assert np.allclose(whole.loss.node / whole.loss.rows, lost, rtol=1e-10, atol=1e-12)
     assert whole.loss.rows == train.weights.sum()
@@ -121,8 +117,7 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
     kind: str, seed: int
 ) -> None:
     base, context, train, valid, at = case(kind, seed)
-    with workers(1) as crew:
-        whole = prunable(base, context, train, crew)
+    whole = prunable(base, context, train)
     trees, inner = whole.trees, inner_nodes(whole.trees)[0]
     _, lost = moved(trees, outputs_of(context.models[base]), train)
     problem, tau = problem_of(whole, valid, at)

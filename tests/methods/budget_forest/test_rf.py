@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF
-from bench_methods.budget_forest.forest import CountedForest
+from bench_methods.budget_forest.kernels import pairs
 from bench_methods.budget_forest.rf import bag
-from bench_methods.budget_forest.tree_kernels import pairs
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import forest_of
+from helpers.pruning_cases import CountedForest, forest_of
 from helpers.real_cases import letters
 from scipy.stats import chi2, chi2_contingency
 

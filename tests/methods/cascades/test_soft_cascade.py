@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cascades import AndOr, SoftCascade
-from bench_methods.cascades.learner import stage_costs, stage_trees
+from bench_methods.cascades import AndOr, SoftCascade, stage_costs, stage_trees
 from bench_methods.cascades.objectives import Descent, Design, Soft, descend
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path

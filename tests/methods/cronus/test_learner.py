@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus import Cronus, CronusInit, CronusSingle
+from bench_methods.cronus import Cronus, CronusInit, CronusSingle, gentle_drop, staged
 from bench_methods.cronus.cascade import Cascade
-from bench_methods.cronus.learner import gentle_drop, staged
 from bench_models.staged import StagedModel
 from helpers.cronus_cases import Fixed, forest, stumps
 from helpers.fakes import FakeContext

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
-from bench_methods.cstc.initialise import initialise
-from bench_methods.cstc.tree import Shape, TreePenalty, optimise
+from bench_methods.cstc.tree import Shape, TreePenalty, initialise, optimise
 from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from helpers.cstc_cases import cost_and_error, learned, synthetic, tradeoff

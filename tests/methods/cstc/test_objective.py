@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc.initialise import initialise, solve_leaf, splitting_threshold
 from bench_methods.cstc.tree import (
     NONE,
     NodeObjective,
     Shape,
     Tree,
     TreePenalty,
+    initialise,
     node_objective,
     optimise,
+    solve_leaf,
+    splitting_threshold,
     terminals,
 )
 from bench_models.descent import DescentSettings

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import math
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
@@ -140,57 +139,6 @@ def test_hard_numbers_are_rounded_as_python_rounds_them(
     assert rows.X[0].tobytes() == np.array([value, -abs(value)], dtype=np.float32).tobytes()
 
 
-def decimals() -> st.SearchStrategy[str]:
-    digits = st.text("0123456789", min_size=1, max_size=25)
-    exponent = st.one_of(st.just(""), st.integers(-330, 305).map("e{}".format))
-    parts = st.tuples(st.sampled_from(["", "-", "+"]), digits, st.one_of(st.just(""), digits))
-    written = st.tuples(parts, exponent).map(
-        lambda t: t[0][0] + t[0][1] + ("." + t[0][2] if t[0][2] else "") + t[1]
-    )
-    exact = st.floats(allow_nan=False, allow_infinity=False).map(repr)
-    return st.one_of(written, exact).filter(lambda s: math.isfinite(float(s)))
-
-
-def short_decimals() -> st.SearchStrategy[str]:
-    """Up to eight digits on either side of a point or without one: what most files are made of."""
-    digits = st.text("0123456789", max_size=8)
-    point = st.sampled_from(["", "."])
-    parts = st.tuples(st.sampled_from(["", "-"]), digits, point, digits)
-    return parts.filter(lambda t: bool(t[1] + t[3])).map("".join)
-
-
-def cells() -> st.SearchStrategy[list[tuple[int, str]]]:
-    """Features from 0, rising, with gaps that change how many digits they have."""
-    fits = st.one_of(short_decimals(), decimals()).filter(lambda s: abs(float(s)) <= LARGEST)
-    features = st.sets(
-        st.one_of(st.integers(0, 12), st.integers(95, 104), st.integers(990, 1009)), max_size=30
-    )
-    return features.flatmap(
-        lambda chosen: st.tuples(*(st.tuples(st.just(j), fits) for j in sorted(chosen))).map(list)
-    )
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    lines=st.lists(cells(), min_size=1, max_size=5),
-    gap=st.sampled_from([" ", " ", "  ", "\t"]),
-    end=st.sampled_from(["\n", " \n", "\r\n", " # 1:2\n"]),
-)
-def test_cells_equal_the_float32_of_float_bit_by_bit(
-    lines: list[list[tuple[int, str]]], gap: str, end: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "cells.svm"
-    path.write_text(
-        "".join("1" + "".join(f"{gap}{j + 1}:{s}" for j, s in line) + end for line in lines)
-    )
-    expected = np.zeros((len(lines), 1010), dtype=np.float32)
-    for row, line in enumerate(lines):
-        for j, token in line:
-            expected[row, j] = np.float64(float(token))
-    rows = read_svmlight(path, features=1010)
-    assert rows.X.tobytes() == expected.tobytes()
-
-
 def outcome(path: Path, table: bool, **options: bool) -> object:
     """What reading gives, or what is said instead."""
     with pytest.MonkeyPatch.context() as patch:
@@ -227,24 +175,6 @@ def test_both_ways_agree_on_a_file_with_wrong_bytes(
     path = tmp_path_factory.getbasetemp() / "bytes.svm"
     path.write_bytes(content)
     assert outcome(path, True, huge_is_missing=huge) == outcome(path, False, huge_is_missing=huge)
-
-
-@pytest.mark.parametrize("form", ["%.17g", "%.18e", "%.60f", "%.25fe-2", "%.45e"])
-def test_numbers_halfway_between_two_float32_are_rounded_as_python_rounds_them(
-    tmp_path: Path, way: str, form: str
-) -> None:
-    rng = np.random.default_rng(4)
-    lower = np.abs(rng.normal(size=300) * 10.0 ** rng.integers(-6, 9, size=300)).astype(np.float32)
-    upper = np.nextafter(lower, np.float32(np.inf))
-    halfway = (lower.astype(np.float64) + upper) / 2
-    near = [halfway, np.nextafter(halfway, 0), np.nextafter(halfway, np.inf)]
-    tokens = [form % value for value in np.concatenate(near)]
-    rows = read(tmp_path, "".join(f"{t} 1:1 2:{t} 3:-{t}\n" for t in tokens))
-    expected = np.array([float(t) for t in tokens])
-    assert rows.y.tobytes() == expected.tobytes()
-    assert rows.X[:, 1].tobytes() == expected.astype(np.float32).tobytes()
-    assert rows.X[:, 2].tobytes() == (-expected.astype(np.float32)).tobytes()
-    assert np.all(rows.X[:, 0] == 1)
 
 
 HUGE = [

@@ -1,4 +1,14 @@
-"""The prunings that are best at any tradeoff, found at once, with certified gaps.
+"""The pruning problem, and its best prunings at any tradeoff, found at once, with certified gaps.
+
+A forest's inner nodes are numbered 0..D-1, parents first. A pruning keeps a set of them that
+holds the parent of each member. Everything is counted in training rows lost, summed over trees;
+for a forest of classifiers these are misclassified rows, and gains are whole numbers::
+
+    objective(kept) = base - sum_{u kept} gain_u
+            + tradeoff (sum_{u kept} evaluation_u + sum_{(i, s) bought} weight_i price_s)
+
+(i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s; that is so iff
+the FIRST node on its path in that tree that needs s is kept, for a kept node has kept ancestors.
 
 As the tradeoff rises the best prunings shrink, each inside the one before. So every inner node u
 has a critical tradeoff x_u, up to which it is kept, falling from parent to child, and
@@ -31,13 +41,141 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from bench_models.tradeoff import LossPrices
 
-from bench_core.arrays import FloatArray
-from bench_methods.budget_forest.problem import PIECES, PruningProblem
-from bench_methods.budget_forest.pruning_kernels import best_closures, split_cost, tree_isotonic
+from bench_core import Examples, Prices
+from bench_core.arrays import FloatArray, Int32Array, IntArray
+from bench_methods.budget_forest.forest import (
+    NodeLoss,
+    copies_reached,
+    inner_nodes,
+    leaves_reached,
+    summed,
+)
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.threads import Workers
+
+    from bench_methods.budget_forest.kernels import Purchases
+
+PIECES = 16
+"""Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruningProblem:
+    """::
+
+    parent      int32   (D,)    inner node that holds this one, -1 at roots
+    gain        float64 (D,)    rows lost that the split saves
+    evaluation  float64 (D,)    what evaluating it costs at tradeoff 1: splits, at roots trees
+    base        float           rows lost at all roots
+    unit        float           of all rows: mean loss and cost of one are objective / unit
+    leaf        int32   (n, T)  the leaf that each row reaches
+    first       int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
+    sensor      int32   (E,)        a sensor needed on the way to it, and
+    node        int32   (E,)        the topmost inner node that needs it
+    weight      float64 (n,)    copies of the row
+    price       float64 (s,)    of a sensor for one copy at tradeoff 1
+    """
+
+    parent: Int32Array
+    gain: FloatArray
+    evaluation: FloatArray
+    base: float
+    unit: float
+    leaf: Int32Array
+    first: IntArray
+    sensor: Int32Array
+    node: Int32Array
+    weight: FloatArray
+    price: FloatArray
+
+    @property
+    def nodes(self) -> int:
+        """Number of inner nodes D."""
+        return len(self.parent)
+
+    @property
+    def purchases(self) -> Purchases:
+        """What kernels read."""
+        return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
+
+    def outcomes(
+        self, critical: FloatArray, tradeoffs: FloatArray, crew: Workers
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows lost and cost (K,) of keeping the nodes whose ``critical`` (D,) is above each of the
+        ``tradeoffs`` (K,), which fall; streams the rows once."""
+        from bench_methods.budget_forest.kernels import first_bought
+
+        rank, count = first_points(critical, tradeoffs), len(tradeoffs) + 1
+        parts, purchases, entry = np.zeros((PIECES, count)), self.purchases, rank[self.node]
+
+        def pay(piece: int, start: int, stop: int) -> None:
+            first_bought(purchases, entry, start, stop, parts[piece])
+
+        self.in_pieces(pay, crew)
+        paid = parts.sum(axis=0) + np.bincount(rank, self.evaluation, count)
+        saved: FloatArray = np.bincount(rank, self.gain, count).astype(np.float64)
+        return self.base - np.cumsum(saved[:-1]), np.asarray(np.cumsum(paid[:-1]))
+
+    def in_pieces(self, work: Callable[[int, int, int], None], crew: Workers) -> None:
+        """Call ``work(k, start, stop)`` for each of ``PIECES`` pieces of the rows."""
+        n = len(self.weight)
+
+        def some(first: int, last: int) -> None:
+            for k in range(first, last):
+                work(k, k * n // PIECES, (k + 1) * n // PIECES)
+
+        crew.run(some, PIECES, 1)
+
+
+def first_points(critical: FloatArray, tradeoffs: FloatArray) -> Int32Array:
+    """The first of the ``tradeoffs`` (K,), which fall, that keeps each node (D,); K if none."""
+    below = np.searchsorted(-tradeoffs, -critical, side="right")
+    return below.astype(np.int32)
+
+
+def build(
+    trees: Ensemble,
+    loss: NodeLoss,
+    valid: Examples,
+    prices: Prices,
+    loss_prices: LossPrices,
+    threads: int,
+) -> PruningProblem:
+    """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``, of tradeoff 1."""
+    from bench_methods.budget_forest.kernels import first_needs
+
+    inner, above = inner_nodes(trees)
+    parent, feature = above[inner], trees.feature[inner]
+    leaf = leaves_reached(trees, valid.X, threads)
+    needs = (np.asarray(prices.start), np.asarray(prices.needed))
+    first, sensor, node = first_needs(
+        above[trees.feature < 0], parent, feature, needs, loss_prices.sensor > 0
+    )
+    lost, weight = loss.node, valid.weights
+    per_copy = loss.rows / float(weight.sum())
+    price = loss_prices.split[feature]
+    price = per_copy * np.where(parent < 0, price + loss_prices.tau * prices.tree, price)
+    if price.any():
+        visitors = summed(trees, copies_reached(leaf, weight, len(first) - 1))
+        price = price * visitors[inner]
+    return PruningProblem(
+        parent=parent,
+        gain=lost[inner] - lost[trees.left[inner]] - lost[trees.right[inner]],
+        evaluation=price,
+        base=float(lost[trees.start[:-1]].sum()),
+        unit=loss.rows,
+        leaf=leaf,
+        first=first,
+        sensor=sensor,
+        node=node,
+        weight=weight,
+        price=per_copy * loss_prices.sensor,
+    )
+
 
 MOST = 1e6
 """Tradeoffs are kept within 1 / MOST and MOST: nodes that cost nothing have this one."""
@@ -104,6 +242,8 @@ def best_of_levels(
     They are the slopes of the lower convex hull of what level sets lose and cost; the last one
     is below all, so that everything that gains is kept.
     """
+    from bench_methods.budget_forest.kernels import tree_isotonic
+
     levels, level = np.unique(-critical, return_inverse=True)
     lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), crew)
     more = np.maximum(np.diff(paid, prepend=0.0), LEAST_SHARE)
@@ -119,6 +259,8 @@ def best_of_levels(
 def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -> FloatArray:
     """What each node pays (D,) where the price of a cell is shared in proportion to
     2 ** ``logarithm`` (D,)."""
+    from bench_methods.budget_forest.kernels import split_cost
+
     p = problem
     power = np.floor(logarithm)
     part = np.exp2(logarithm - power)[p.node]
@@ -133,6 +275,8 @@ def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -
 
 def critical_tradeoffs(problem: PruningProblem, shares: FloatArray) -> FloatArray:
     """The tradeoff (D,) up to which each node is kept, where it pays ``shares`` (D,) of cells."""
+    from bench_methods.budget_forest.kernels import tree_isotonic
+
     cost = np.maximum(shares + problem.evaluation, LEAST_SHARE)
     found = np.empty(problem.nodes)
     tree_isotonic(problem.parent, problem.gain / cost, cost, found)
@@ -141,6 +285,8 @@ def critical_tradeoffs(problem: PruningProblem, shares: FloatArray) -> FloatArra
 
 def bounds(problem: PruningProblem, shares: FloatArray, tradeoffs: FloatArray) -> FloatArray:
     """What no pruning can undercut at each tradeoff (K,), by any sharing of the cells."""
+    from bench_methods.budget_forest.kernels import best_closures
+
     cost, kept = shares + problem.evaluation, np.zeros(problem.nodes, dtype=bool)
     best = [best_closures(problem.parent, problem.gain - t * cost, kept) for t in tradeoffs]
     return problem.base - np.array(best, dtype=np.float64)
