@@ -72,7 +72,7 @@ def boost(
     trees: list[GrownTree] = []
     diverged = False
     with workers(threads) as crew:
-        words = pack(codes) if codes.dtype == np.uint8 else codes
+        words = pack(frozen(codes, np.uint8)) if codes.dtype == np.uint8 else codes
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
         iterate, diverges = _iterations(grower, loss, data, base, start)
         done = 0
