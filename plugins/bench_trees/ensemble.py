@@ -116,14 +116,14 @@ class Ensemble:
             features=features,
         )
 
-    def to_state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The arrays by name, ``features`` as int, and ``diverged`` where it is so."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {**arrays, "features": self.features} | ({"diverged": True} if self.diverged else {})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``to_state``; ignores other entries."""
+        """The inverse of ``state``; ignores other entries."""
         arrays: dict[str, Any] = {
             name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
         }

@@ -61,8 +61,8 @@ def test_the_trees_of_several_ensembles_are_joined() -> None:
 
 
 def test_state_round_trip() -> None:
-    state = Ensemble(**arrays()).to_state()
-    again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).to_state()
+    state = Ensemble(**arrays()).state()
+    again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).state()
     for name, value in arrays().items():
         np.testing.assert_array_equal(again[name], value)
 

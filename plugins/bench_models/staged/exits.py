@@ -162,7 +162,7 @@ class Sentinels:
         """Arrays and JSON."""
         parts: dict[str, Any] = {}
         for i, classifier in enumerate(self.classifiers):
-            parts |= nest(str(i), classifier.to_state())
+            parts |= nest(str(i), classifier.state())
         return {**parts, "least": self.least, "sentinels": len(self.classifiers)}
 
     @classmethod
@@ -218,7 +218,7 @@ def _among_seen(
 
 
 @dataclass(frozen=True, eq=False)
-class ExitModel:
+class ExitModel(Stored):
     """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
 
     The exits are all stages but the last. ``points`` name the settings of the rule; at the end
@@ -303,22 +303,6 @@ class ExitModel:
         bills = self.chain.bills(stage, ended.bits[p], ended.splits[p])
         own = self.rule.trees[np.minimum(stage + 1, len(self.chain.stages) - 1)]
         return {name: replace(bill, trees=bill.trees + own) for name, bill in bills.items()}
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        own = {
-            "points": [dict(p) for p in self.points],
-            "full": dict(self.full),
-            "combine": self.combine,
-        }
-        return {**self.chain.state(), **nest("rule", self.rule.state()), "exits": own}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``."""
-        rule = unnest("rule", state)
-        kind = Sentinels if "sentinels" in rule else ExitRule
-        return cls(StagedModel.from_state(state), kind.from_state(rule), **state["exits"])
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:

@@ -29,5 +29,5 @@ def test_codes_and_words_train_the_same_trees() -> None:
     settings = Settings(trees=4, min_rows=2)
     one = boost(bins.codes(X), bins, X[:, 9] + X[:, 3], settings=settings)
     other = boost(bins.words(X), bins, X[:, 9] + X[:, 3], settings=settings)
-    assert one.to_state()["value"].tolist() == other.to_state()["value"].tolist()
+    assert one.state()["value"].tolist() == other.state()["value"].tolist()
     assert set(one.feature) == set(other.feature)
