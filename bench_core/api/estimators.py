@@ -144,32 +144,24 @@ class _Budgeted(BaseEstimator):
         if self.budget_kind == "cap":
             self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
         kept: dict[str, Any] = {}
-        classes = splits.classes
-        best: tuple[float, float] | None = None
-        cheapest = np.inf
+        classes, points = splits.classes, []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            if self.caps_ is not None:
-                rows = rows[len(path.points) :]  # those under caps follow the points
-            cost = np.array([getattr(row, COSTS[self.budget_kind]) for row in rows])
-            quality = np.array([row.metrics[metric.name] for row in rows])
-            cheapest = min(cheapest, float(cost.min()))
-            chosen = best_under(cost, quality, limit, metric.higher_is_better)
-            if chosen is None:
-                continue
-            rank = (quality[chosen] * (1 if metric.higher_is_better else -1), -cost[chosen])
-            if best is None or rank > best:
-                best = rank
-                self.model_, self.learner_, self.metric_ = model, learner, metric
-                self.position_, self.point_ = rows[chosen].number, dict(rows[chosen].point)
-                self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
-        if best is None:
+            first = 0 if self.caps_ is None else len(path.points)  # those under caps come last
+            points += [(model, learner, row) for row in rows[first:]]
+        cost = np.array([getattr(row, COSTS[self.budget_kind]) for _, _, row in points])
+        quality = np.array([row.metrics[metric.name] for _, _, row in points])
+        chosen = best_under(cost, quality, limit, metric.higher_is_better)
+        if chosen is None:
             raise ValueError(
                 f"nothing is affordable at budget={limit:g}: the cheapest operating point costs "
-                f"{cheapest:g}"
+                f"{cost.min():g}"
             )
+        self.model_, self.learner_, row = points[chosen]
+        self.metric_, self.position_, self.point_ = metric, row.number, dict(row.point)
+        self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""

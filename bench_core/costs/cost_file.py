@@ -185,8 +185,8 @@ def _repeated(place: str, name: str) -> InputError:
     return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
 
 
+# Where a cost stands ("FILE, line 3"), its feature's name if the file has names, and the cost.
 _Entry = tuple[str, str | None, Any]
-"""Where a cost stands ("FILE, line 3"), its feature's name if the file has names, and the cost."""
 
 
 def _entries(file: CostFile, document: Any) -> list[_Entry]:

@@ -27,8 +27,8 @@ from bench_core.errors import UsageError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+# One number for all rows alike, or one per row (n,).
 Counts = int | float | FloatArray
-"""One number for all rows alike, or one per row (n,)."""
 
 
 @runtime_checkable
@@ -238,8 +238,7 @@ class SensorPrices:
         return price_list(cost, split=split, tree=tree, unit=unit)
 
 
-Prices = SensorPrices
-"""The name that learners' signatures use."""
+Prices = SensorPrices  # the name that learners' signatures use
 
 
 @dataclass(frozen=True, slots=True)

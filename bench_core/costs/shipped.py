@@ -166,7 +166,7 @@ def _names(value: Any, key: str) -> list[str]:
     return [str(name) for name in value]
 
 
+# By name: what is known where no plugin can be asked.
 MODELS: dict[str, type[CostModel]] = {
     m.name: m for m in (SensorPrices, PerQueryPrices, ParallelPrices)
 }
-"""By name: what is known where no plugin can be asked."""

@@ -28,12 +28,11 @@ Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
 Call = Callable[[Any], Any]
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
-LEAST = 2e-4
-"""Seconds that one timing lasts at least."""
+LEAST = 2e-4  # seconds that one timing lasts at least
+# Steps of the clock that one timing lasts at least: it is wrong by at most one of them.
 STEPS = 20
-"""Steps of the clock that one timing lasts at least: it is wrong by at most one of them."""
+# Seconds for which a clock is watched for its steps, at most.
 WATCH = 0.25
-"""Seconds for which a clock is watched for its steps, at most."""
 MOST_CALLS = 1 << 20
 
 

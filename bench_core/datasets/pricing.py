@@ -22,8 +22,8 @@ from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
 Models = Mapping[str, type[CostModel]]
+# A cost file, the name of a cost model, what a file holds, or the cost model itself.
 Given = str | Path | CostFile | CostModel
-"""A cost file, the name of a cost model, what a file holds, or the cost model itself."""
 
 
 def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:

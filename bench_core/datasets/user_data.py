@@ -35,7 +35,7 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.readers.svmlight import grouped
-from bench_core.datasets.readers.tables import Column, Table, different_texts
+from bench_core.datasets.readers.tables import DataColumn, DataTable, different_texts
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, option
 from bench_core.splits import SPLITS, Splits, task_of_labels
@@ -43,14 +43,13 @@ from bench_core.splits import SPLITS, Splits, task_of_labels
 if TYPE_CHECKING:
     import pandas as pd
 
+# How the note begins that says which parts were cut off, and how.
 CUT = "split: "
-"""How the note begins that says which parts were cut off, and how."""
 
 ONE_HOT = 12
-LARGEST_GRADE = 1000.0
-"""The gain 2^grade of a larger one is no float64."""
+LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
+# Of fewer rows a column may number them by chance or on purpose.
 SMALLEST = 50
-"""Of fewer rows a column may number them by chance or on purpose."""
 WORDS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
@@ -79,8 +78,8 @@ class Part:
 
     @classmethod
     def of_table(
-        cls, table: Table, names: Sequence[str], label: Column, query: Column | None,
-        split: Column | None, notes: Sequence[str] = (),
+        cls, table: DataTable, names: Sequence[str], label: DataColumn, query: DataColumn | None,
+        split: DataColumn | None, notes: Sequence[str] = (),
     ) -> Part:  # fmt: skip
         """The columns ``names`` of a table as features, with labels, queries and splits."""
         frame = table.features(names)

@@ -13,7 +13,7 @@ import numpy as np
 from bench_core._io.text import is_url, read_beginning
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_svmlight
-from bench_core.datasets.readers.tables import Table, read_table
+from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_data import Part, splits_of
@@ -184,7 +184,7 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
+def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
     path = table.path
     for given, column in columns.items():
         if column and column not in table.names:
@@ -213,5 +213,5 @@ def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -
     )
 
 
-def _named(table: Table, names: tuple[str, ...]) -> str:
+def _named(table: DataTable, names: tuple[str, ...]) -> str:
     return next((n for wanted in names for n in table.names if n.lower() == wanted), "")

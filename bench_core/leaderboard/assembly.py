@@ -15,7 +15,7 @@ from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
-from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
+from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-_SHOWN = (*selection.BOARD, "learner", "test_quality", "test_cost", "saving", "reached")
 _MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
 _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
@@ -151,9 +150,9 @@ def _rows(
     frontiers = selection.curve(points, higher)
     best = selection.best_points(points, higher)
     saved = selection.savings(points, higher, reference, SHARE)
-    own, saves, paths = _by_learner(trials), _by_learner(saved), paths_of(points)
+    own, saves = _by_learner(trials), _by_learner(saved)
     mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
-    marks, alike = search_marks(best, points, paths, ends, higher), repeated_paths(points, paths)
+    marks, alike = search_marks(best, points, ends, higher), repeated_paths(points)
     rows = []
     for learner, chosen in _by_learner(best).items():
         varied = varied_parameters(own[learner])
@@ -191,8 +190,8 @@ def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """By learner the row of ``over_repeats``."""
-    means = selection.over_repeats(chosen[[name for name in _SHOWN if name in chosen]])
-    return {str(mean["learner"]): mean for mean in reversed(means.to_dict("records"))}
+    means = selection.over_repeats(chosen).to_dict("records")
+    return {str(mean["learner"]): mean for mean in means}
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:

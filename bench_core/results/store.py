@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -278,20 +277,19 @@ class Store:
             )
             return trials, fits
 
-    def durations(self) -> dict[tuple[str, str, str], list[tuple[float, float, float]]]:
-        """Seconds of finished trials' fits and of the trials, and their peaks of memory in MiB, by
-        data set, learner and its parameters as JSON. Times are of whole jobs, imports included and
-        waits for a processor not, where logged."""
-        taken = defaultdict(list)
+    def durations(self) -> list[tuple[str, str, float, float]]:
+        """Of each finished trial its data set and learner, and the seconds of its fit and of
+        itself: of whole jobs, imports included, where these were logged."""
         logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit' AND status = 'ok'"
+        timed = "SELECT dataset, learner, fit, fit_seconds, key, seconds FROM trial"
         with self._read() as db:
             whole = dict(db.execute(logged).fetchall())
-            for row in select(db, "SELECT * FROM trial WHERE status = 'ok'"):
-                fit = whole.get(row["fit"], row["fit_seconds"] or 0.0)
-                trial = whole.get(row["key"], row["seconds"])
-                kind = row["dataset"], row["learner"], row["params"]
-                taken[kind].append((fit, trial, row["peak_rss_mb"] or 0.0))
-        return dict(taken)
+            return [
+                (dataset, learner, whole.get(fit, fitted or 0.0), whole.get(key, seconds))
+                for dataset, learner, fit, fitted, key, seconds in db.execute(
+                    f"{timed} WHERE status = 'ok'"
+                )
+            ]
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -10,7 +10,6 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
@@ -47,8 +46,7 @@ def check_store(path: Path) -> bool:
     other = f"name another with {option('store')}"
     try:
         if path.exists() and not path.is_file():  # a new store would take a device's place
-            what = "a folder" if path.is_dir() else "a pipe or a device"
-            raise InputError(f"{path}: is {what}, not a results store; {other}")
+            raise InputError(f"{path}: is a folder or a device, not a results store; {other}")
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
@@ -75,17 +73,9 @@ def check_store(path: Path) -> bool:
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """The error for a damaged store, in one line: what is wrong according to SQLite's own check,
-    or else what reading it raised."""
-    fault = str(error)
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        fault = fault if found == "ok" else str(found)
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        pass  # what was raised first says it
+    """The error for a damaged store, in one line."""
     remedy = f"put a copy in its place, or name another with {option('store')}"
-    return InputError(f"{path}: the store is damaged ({' '.join(fault.split()):.200}); {remedy}")
+    return InputError(f"{path}: the store is damaged ({one_line(str(error), 200)}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:

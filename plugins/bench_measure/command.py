@@ -18,8 +18,8 @@ from bench_core.terminal.wording import count
 if TYPE_CHECKING:
     from bench_core.costs.timing import Extractor, Measured, Timing
 
+# Seconds; a clock that moves by more is slow to measure with.
 COARSE = 1e-3
-"""Seconds; a clock that moves by more is slow to measure with."""
 
 
 @click.group(

@@ -55,9 +55,8 @@ PLACES, FEWEST = 40, 16
 _R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
 _LEAST, _MOST = 1e-3, 20.0
 
-FEW, PARTS = 80, 4
-"""So many curves have finer steps than the slider, ``PARTS`` between two of its places, and all of
-their purchases are shown."""
+FEW = 80
+"""Of so many curves all purchases are shown, of more those of the best learners."""
 
 COMPARED = 8
 """Learners that are compared by thirds and within budgets: the best ones and the reference."""
@@ -227,16 +226,12 @@ def shares(firsts: Sequence[ChartView]) -> list[float]:
     return found[:: math.ceil(len(found) / steps)] if found else [1.0]
 
 
-def thinned(curve: Curve, amounts: Sequence[float], parts: int) -> Curve:
-    """The curve's steps that are held at some of the ``amounts``, or between two of them at one of
-    so many equal ``parts``, and the last."""
-    places = np.arange(parts * (len(amounts) - 1) + 1) / parts
-    between = np.exp(np.interp(places, np.arange(len(amounts)), np.log(amounts)))
+def thinned(curve: Curve, amounts: Sequence[float]) -> Curve:
+    """The curve's steps that are held at some of the ``amounts``, and the last."""
     # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
     # amounts       |               |            |           0.5, 2.5 and 5.0
-    # kept                      2.0         3.1         99.0 with one part
-    budgets = [*amounts, *between, np.inf]
-    kept = np.unique(np.searchsorted(curve.budget, budgets, "right") - 1)
+    # kept                      2.0         3.1         99.0
+    kept = np.unique([curve.held(amount) for amount in (*amounts, math.inf)])
     kept = kept[kept >= 0]
     columns = ("budget", "quality", "cost", "p95", "features")
     arrays = {name: getattr(curve, name)[kept] for name in columns}
@@ -313,7 +308,7 @@ def page_data(
             board = certify(info, store, board, frame, own, grid)
             pairs = pairwise(info, store, board, own[0], learners, amounts)
             bought = purchases(store, info.run, board.dataset, own[0], learners, amounts, whole)
-        drawn = [_drawn(view, learners, grid, few, whole=few or view is own[0]) for view in own]
+        drawn = [_drawn(view, learners, grid, whole=few or view is own[0]) for view in own]
         more = {"views": drawn, "pairs": pairs, "bought": bought}
         sure.append(board)
         sets.append({**_about(board, learners), **more})
@@ -357,10 +352,10 @@ def _measure(measure: Measure | None) -> list[float | None]:
 
 
 def _drawn(
-    view: ChartView, learners: Sequence[str], grid: Sequence[float], few: bool, *, whole: bool
+    view: ChartView, learners: Sequence[str], grid: Sequence[float], *, whole: bool
 ) -> dict[str, Any]:
     amounts = view.amounts(grid)
-    curves = [thinned(curve, amounts, PARTS if few else 1) for curve in view.curves]
+    curves = [thinned(curve, amounts) for curve in view.curves]
     return {
         "metric": view.metric.name,
         "higher": view.metric.higher_is_better,
@@ -540,7 +535,7 @@ def purchases(
     }
     found = {}
     for curve in view.curves:
-        if steps := list(_bought_steps(thinned(curve, amounts, 1), trials, price, of)):
+        if steps := list(_bought_steps(thinned(curve, amounts), trials, price, of)):
             own = steps if curve.learner in whole else steps[-1:]
             found[learners.index(curve.learner)] = own
     names = [one_line(str(name))[:60] for name in sensors.names]

@@ -21,8 +21,7 @@ from bench_core.protocols import CompleteDataset, Dataset, Source
 from bench_core.splits import Splits
 
 Say = Callable[[str], None]
-WORK = ".fetching"
-"""The hidden folder of what is not finished."""
+WORK = ".fetching"  # the hidden folder of what is not finished
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 

@@ -36,11 +36,11 @@ CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(?i:nan)")
 WHOLE = re.compile(rb"\d{1,18}")
+# The largest number that float32 rounds to a finite one.
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
-"""The largest number that float32 rounds to a finite one."""
 
+# The indices that labels and query ids get: on a line with rising indices all numbers rise.
 LABEL, QUERY = -2_000_000_002, -2_000_000_001
-"""The indices that labels and query ids get: on a line with rising indices all numbers rise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +58,8 @@ class SvmRows:
         return Examples(self.X, self.y, self.queries)
 
 
+# Labels (n,), query ids (n,), -1 for none, and of each cell its row, index from 0 and value.
 Cells = tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray]
-"""Labels (n,), query ids (n,), -1 for none, and of each cell its row, index from 0 and value."""
 
 
 def read_svmlight(

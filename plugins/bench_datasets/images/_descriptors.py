@@ -174,6 +174,7 @@ def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Floa
     return np.asarray(found, dtype=np.float32).ravel()
 
 
+# Cheap to expensive within each family.
 DESCRIPTORS: dict[str, Describe] = {
     "tiny-4": partial(thumbnail, cells=4),
     "tiny-8": partial(thumbnail, cells=8),
@@ -199,4 +200,3 @@ DESCRIPTORS: dict[str, Describe] = {
     "daisy-2": partial(daisy_grid, radius=12, rings=2, directions=6),
     "daisy-3": partial(daisy_grid, radius=15, rings=3, directions=8),
 }
-"""Cheap to expensive within each family."""

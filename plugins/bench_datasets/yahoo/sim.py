@@ -197,7 +197,7 @@ def query_sizes(seed: int, split: int, rows: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Hidden:
     """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n), nuisances
     (64, n) and absences (64, n) by block."""
 
@@ -210,7 +210,7 @@ class Block:
     absent: BoolArray
 
 
-def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Block:
+def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hidden:
     """The hidden quantities of rows ``row`` (n,) that belong to queries ``query`` (n,)."""
     type_bits = draws(stream(seed, split, 2), query) >> np.uint64(56)
     kind = (type_bits >= 102).astype(np.int32) + (type_bits >= 192)
@@ -235,10 +235,10 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Blo
             chance = (draws(stream(seed, split, 7), counters) >> np.uint64(56)).astype(np.int32)
             doubled = np.where(kind == 2, 2 * limit, limit)
             absent[b] = chance + (aspect[shown[b]] >> 10) < doubled
-    return Block(row, query, kind, shift, aspect, nuisance, absent)
+    return Hidden(row, query, kind, shift, aspect, nuisance, absent)
 
 
-def relevance(pattern: Pattern, block: Block) -> IntArray:
+def relevance(pattern: Pattern, block: Hidden) -> IntArray:
     """The noiseless score of each row (n,), from which grades are cut."""
     aspect = block.aspect.astype(np.int64)
     factors = np.array(TYPE_FACTORS, dtype=np.int64)
@@ -258,7 +258,7 @@ def relevance(pattern: Pattern, block: Block) -> IntArray:
     return score
 
 
-def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
+def grades(pattern: Pattern, seed: int, split: int, block: Hidden) -> FloatArray:
     """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
     noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
     score = relevance(pattern, block) + NOISE_WEIGHT * noise
@@ -269,7 +269,7 @@ def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
 
 
 def values(
-    columns: pd.DataFrame, shapes: Float32Array, seed: int, split: int, block: Block
+    columns: pd.DataFrame, shapes: Float32Array, seed: int, split: int, block: Hidden
 ) -> Float32Array:
     """The feature values of a block, feature-major float32 (519, n)."""
     query_source = (

@@ -97,11 +97,6 @@ def test_names_are_offered(
     assert wanted in done.out, done.err
 
 
-def test_a_shell_is_offered_names(shell: Run) -> None:
-    done = shell(**asked_by_a_shell("bench run -l bud"))
-    assert "budget-boosting" in done.out, done.err
-
-
 def asked_by_a_shell(words: str) -> dict[str, str]:
     """The environment in which the last of these words is to be completed."""
     place = str(len(words.split()) - 1)
