@@ -165,7 +165,7 @@ def training(
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
     """The affordable learners, the best on validation first."""
-    from bench_reports.board_tables import half, starred
+    from bench_reports.terminal import half, starred
 
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
@@ -192,7 +192,7 @@ def winners(
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
     """The best learner at each budget that pays for one."""
-    from bench_reports.board_tables import half, starred
+    from bench_reports.terminal import half, starred
 
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):
