@@ -14,7 +14,6 @@ from bench_core.cli import options
 from bench_core.cli.run import failures, following, request, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import number, whole
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -27,15 +26,14 @@ if TYPE_CHECKING:
 @run_options
 @click.option(
     "--jobs",
-    type=options.Written(whole(1)),
-    default=0,
+    type=click.IntRange(min=1),
     metavar="N",
     help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
     "machine; --workers and --threads then hold for each job (default 1).",
 )
 @click.option(
     "--core-hour",
-    type=options.Written(number(0)),
+    type=click.FloatRange(min=0),
     metavar="PRICE",
     help="What an hour of one core costs: the price of the plan is shown too.",
 )
@@ -46,7 +44,9 @@ if TYPE_CHECKING:
     help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
 )
 @options.common_options
-def plan_command(jobs: int, core_hour: float | None, output: Path | None, **given: Any) -> int:
+def plan_command(
+    jobs: int | None, core_hour: float | None, output: Path | None, **given: Any
+) -> int:
     """Show what a run would do and how long it may take.
 
     Examples:
