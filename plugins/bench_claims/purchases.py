@@ -29,13 +29,12 @@ _ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
 
 
 class Purchases(NamedTuple):
-    """At one point of each sensor its ``price`` (s,) and the ``share`` (s,) of rows that buy it; of
-    each stage the share that ``reached`` it (k,) and the ``sensors`` (k,) of the way to its end."""
+    """What is bought at one operating point."""
 
-    price: FloatArray
-    share: FloatArray
-    reached: Sequence[float] = (1.0,)
-    sensors: Sequence[int] = ()
+    price: FloatArray  # (s,) of each sensor
+    share: FloatArray  # (s,) of rows that buy it
+    reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
+    sensors: Sequence[int] = ()  # (k,) number of sensors on the way to its end
 
     def of(self, prices: Sequence[float]) -> BoolArray:
         """The sensors (s,) of a group of prices [from, to]."""
