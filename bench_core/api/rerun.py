@@ -33,17 +33,13 @@ _DECIDE = (
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """The comparison of a trial that was done again with the one in the store.
+    """The comparison of a trial that was done again with the one in the store."""
 
-    ``changed`` are rows or values that differ, one text each, ``ingredients`` what made them that
-    is not as it was.
-    """
-
-    trial: str
+    trial: str  # its key
     title: str
-    rows: int
-    changed: tuple[str, ...]
-    ingredients: tuple[str, ...]
+    rows: int  # operating points that were compared
+    changed: tuple[str, ...]  # numbers that differ, one text each
+    ingredients: tuple[str, ...]  # what made them and is not as it was, likewise
 
     @property
     def same(self) -> bool:

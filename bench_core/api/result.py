@@ -31,37 +31,33 @@ from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics.comparison import Interval
 from bench_core.statistics.pairs import THIRDS, Pair
-from bench_core.terminal.wording import cost, counted, duration, notices, quality, times
+from bench_core.terminal.wording import cost, counted, duration, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Amount = float | str | Budget
+LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
 
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The learner and setting that are best within a budget on validation.
-
-    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
-    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
-    ``Result.features``.
-    """
+    """The learner and setting that are best within a budget on validation."""
 
     dataset: str
     learner: str
-    params: Mapping[str, Any]
-    point: Mapping[str, Any]
-    at: str
+    params: Mapping[str, Any]  # those that most repeats chose
+    point: Mapping[str, Any]  # likewise
+    at: str  # both in words
     metric: str
-    quality: float
-    cost: float
+    quality: float  # on test, the mean over repeats
+    cost: float  # per row, likewise
     audit: str
-    features: DataFrame
-    interval: Interval
-    tier: int
-    level: tuple[str, ...]
+    features: DataFrame  # what is bought, as ``Result.features``
+    interval: Interval  # of the quality, 95%
+    tier: int  # 1: statistically tied for best
+    level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""
@@ -362,12 +358,16 @@ class Result(RunResult):
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
-        """The boards as tables, best and ties marked, and the curves where matplotlib is there."""
+        """The boards as tables, and the curves where matplotlib is there."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
-        if self.counts.get("ok"):
-            for name, board in self._sure.items():
-                parts.append(_html_table(board, *self._standings(name, None)))
-            parts += [self.plot().svg] if find_spec("matplotlib") else []
+        for name, board in self._boards.items() if self.counts.get("ok") else ():
+            unit = f" in {board.unit}" if board.unit not in ("", "cost", "cost units") else ""
+            parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
+            titles = ["learner", board.metric, "low", "high", "tier", "cost", "cost at 99%"]
+            shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
+            parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
+        if self.counts.get("ok") and find_spec("matplotlib"):
+            parts.append(self.plot().svg)
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
@@ -435,35 +435,3 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
             for third, (value, _) in zip(THIRDS, thirds, strict=True)
         },
     }
-
-
-def _html_table(board: Board, standing: Mapping[str, Standing]) -> str:
-    """A board as an HTML table, those that are not told apart from the best in bold."""
-    titles = ("learner", board.metric, "95% interval", "rank", "cost", "cost at 99%", "saving")
-    rows = [_html_row("th", (*titles, "95%", "marks"))]
-    for row in board.rows:
-        stands = standing[row.learner]
-        unsure = math.isnan(stands.interval.low)
-        cells = (
-            "-" if unsure else " to ".join(map(quality, stands.interval)),
-            "-" if unsure else "–".join(map(str, dict.fromkeys(stands.ranks))),
-            cost(row.best.cost),
-            cost(row.cheap.cost) if row.cheap else "-",
-            times(row.saving),
-            " to ".join(map(times, row.saved.interval)) if row.saved else "-",
-            ", ".join(board.marks_of(row)),
-        )
-        first = _html_row(
-            "th" if stands.tier == 1 else "td", (row.learner, quality(row.best.quality))
-        )
-        rows.append(first.removesuffix("</tr>") + _html_row("td", cells).removeprefix("<tr>"))
-    unit = f" in {board.unit}" if board.unit not in ("", "cost", "cost units") else ""
-    legend = (
-        f"{board.dataset}: bold is not told apart from the best; points are chosen on validation, "
-        f"figures are from test, intervals 95%; costs are per row{unit}"
-    )
-    return f"<table><caption>{escape(legend)}</caption>{''.join(rows)}</table>"
-
-
-def _html_row(tag: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -170,7 +170,9 @@ def _runs(store: Path) -> Table:
 
 def _fits(store: Path) -> Table:
     """Of each run its fitted models, and those that go with it if it is removed."""
-    from bench_core.cli.remove import size, total
+    from rich.filesize import decimal
+
+    from bench_core.cli.remove import total
     from bench_core.results.removal import plan_removal
     from bench_core.results.store import Store
     from bench_core.results.store_files import state_path, states_folder
@@ -181,19 +183,23 @@ def _fits(store: Path) -> Table:
         keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
-        rows.append((str(run.number), run.run, str(len(files)), size(total(files)), size(alone)))
+        rows.append(
+            (str(run.number), run.run, str(len(files)), decimal(total(files)), decimal(alone))
+        )
     titles = ("no.", "run", "models", "size", "freed by removal")
     return Table(titles, rows, "run", ("no.", "models", "size", "freed by removal"))
 
 
 def _cache() -> Table:
     """The prepared data, the largest first."""
-    from bench_core.cli.remove import prepared, size, total
+    from rich.filesize import decimal
+
+    from bench_core.cli.remove import prepared, total
 
     entries = [path for folder in prepared() for path in folder.glob("[!.]*")]
     sizes = {p: total(p.rglob("*")) if p.is_dir() else p.stat().st_size for p in entries}
     found = sorted(sizes.items(), key=lambda item: (-item[1], item[0].name))
-    rows = [(path.name, size(number)) for path, number in found]
+    rows = [(path.name, decimal(number)) for path, number in found]
     return Table(("entry", "size"), rows, "entry", ("size",))
 
 

@@ -102,9 +102,9 @@ class _Planner:
         learners = learners_on()
         source = DataFolder(request.data_dir or None)
         datasets, absent = choose_datasets(request, suite, registry, source, settings, self.note)
-        names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        names = [name for d in datasets for name in (d.replaces, d.dataset.name) if name]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in suite.on}
-        check_owners(settings, registry, [learner.name for learner in learners], names)
+        check_owners(settings, [*names, *(learner.name for learner in learners)])
         with blaming(option("metric")):  # before any data is read
             self.metrics(request.metrics)
         with blaming(f"{suite.place}, key 'metrics'"):

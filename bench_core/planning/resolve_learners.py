@@ -30,11 +30,11 @@ REFERENCES = ("own", "reference")
 
 @dataclass(frozen=True)
 class ChosenLearner:
-    """A learner class with the instances that its grid spans; ``named`` if asked for by name."""
+    """A learner class with the instances that its grid spans."""
 
     name: str
     instances: tuple[Any, ...]
-    named: bool
+    named: bool  # asked for by name, or given as objects
     drawn: bool = False  # from declared ranges, not from a grid
 
     @cached_property
