@@ -32,6 +32,7 @@ def decode(spec: Mapping[str, Any]) -> Any:
     known = {p.name: p for p in parameters(cls)}
     values: dict[str, Any] = {}
     for name, value in spec["fields"].items():
+        # a learner inside another
         if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
             values[name] = decode(value)
         else:
@@ -49,6 +50,7 @@ def remember_class(cls: type) -> str:
 
 def importable(cls: type) -> bool:
     """Whether another process can import the class by its name."""
+    # a worker's __main__ is another one
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
         return False
     try:

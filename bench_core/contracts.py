@@ -50,7 +50,7 @@ class Complete:
         self._contract = contract
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(self.value, name):
+        if hasattr(self.value, name):  # what it says itself goes first
             return getattr(self.value, name)
         default = vars(self._contract).get(name, self)
         if name.startswith("_") or default is self:
@@ -105,6 +105,7 @@ def check(value: Any, contract: type, where: str) -> None:
     if isinstance(value, type) == is_value:
         raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
     cls: Any = value if isinstance(value, type) else type(value)
+    # a dataclass has fields without a default as annotations alone
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
     needed = [name for name in _types(contract) if not hasattr(contract, name)]
     needed += sorted(getattr(contract, "__abstractmethods__", ()))
@@ -136,7 +137,7 @@ def shapes_fault(splits: Any) -> str:
     if not isinstance(splits, Splits):
         return f"prepare gives {_kind(splits)}, not Splits"
     parts = {name: getattr(splits, name) for name in SPLITS}
-    d = 0
+    d = 0  # features, as the training rows have them
     for name, part in parts.items():
         if not isinstance(part, Examples):
             return f"{name} is {_kind(part)}, not Examples"

@@ -38,6 +38,7 @@ class Queries:
     boundaries: IntArray
 
     def __post_init__(self) -> None:
+        # rows of empty queries would shift those behind them
         b = self.boundaries
         if b.ndim != 1 or len(b) == 0 or b[0] != 0 or bool(np.any(np.diff(b) <= 0)):
             raise ValueError("query boundaries must start at 0 and rise strictly")
@@ -105,7 +106,7 @@ class Features:
     """What a model may look at: ``X`` float32 (n, d), NaN = missing, and the query groups."""
 
     X: Float32Array
-    queries: Queries | None = None
+    queries: Queries | None = None  # None where rows stand alone
 
     def __len__(self) -> int:
         return len(self.X)

@@ -45,7 +45,7 @@ def option(name: str, value: object = None, like: str = "") -> str:
 @contextmanager
 def spelt(spelling: Spelling) -> Iterator[None]:
     """Messages made in the body write options in this way."""
-    before = _spelling.set(spelling)
+    before = _spelling.set(spelling)  # by context, so that threads do not mix
     try:
         yield
     finally:
@@ -75,6 +75,7 @@ def charging(culprit: str) -> Iterator[None]:
 
 def fault(error: BaseException) -> str:
     """``ZeroDivisionError: division by zero, mine.py:51``."""
+    # the innermost frame: the line that raised
     at = extract_tb(error.__traceback__)
     place = f", {Path(at[-1].filename).name}:{at[-1].lineno}" if at else ""
     return f"{type(error).__name__}: {error}{place}"
@@ -86,28 +87,15 @@ def one_line(text: str, most: int = 0) -> str:
     It is cut to ``most`` characters where that is not 0.
     """
     flat = " ".join((text[: 8 * most] if most else text).split())  # a message may have any length
-    flat = _escaped(flat)
+    flat = printable(flat)
     return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
 
 
 def printable(text: str) -> str:
-    """Text of several lines, their control characters escaped."""
-    return "\n".join(map(_escaped, text.splitlines()))
-
-
-def visible(text: str) -> str:
-    """Text of several lines for a page: control characters and those that turn the direction of
-    what follows are escaped, spaces of any width stay."""
+    """Text of any lines: control characters and those that turn the direction of what follows are
+    escaped, spaces of any width stay."""
     odd = {c for c in set(text) if not c.isprintable() and c not in "\n\t" and category(c) != "Zs"}
     return text.translate({ord(c): ascii(c)[1:-1] for c in odd}) if odd else text
-
-
-def _escaped(line: str) -> str:
-    return (
-        line
-        if line.isprintable()
-        else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
-    )
 
 
 def no_formula(text: str) -> str:
@@ -119,6 +107,7 @@ def unknown(kind: str, name: object, known: Iterable[str], why: str = "") -> str
     """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches
 
+    # "misre" is met with miser rather than with all forty names
     near = get_close_matches(str(name), list(known), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []

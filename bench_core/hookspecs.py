@@ -5,7 +5,9 @@ A plugin is a module registered in the entry-point group ``bench``::
     [project.entry-points.bench]
     mine = "my_package.my_module"
 
-whose functions are marked ``@bench_core.hookimpl``. The two most common ones need no function:
+whose functions are marked ``@bench_core.hookimpl``. All plugins are asked in
+one call, so that pluggy's ``tryfirst``, ``trylast``, wrappers, blocking and tracing act; a wrapper
+sees a list of ``plugins.Given`` for each plugin. The two most common hooks need no function:
 ``bench_learners = provide_learners(MyLearner)``, and ``provide_datasets`` likewise. Verbs are the
 one thing that is no hook: they are ``click`` commands in a group of their own, so that
 ``bench --help`` knows their names from the installed metadata, and ``bench VERB`` loads that

@@ -9,6 +9,7 @@ Types are strict, except that whole numbers are accepted for floats.
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from itertools import product
@@ -31,8 +32,10 @@ class Registry(Protocol):
 class Range:
     """Finite numbers from ``least`` to ``most``, more than ``above``, less than ``below``."""
 
+    # closed ends
     least: float = -inf
     most: float = inf
+    # open ends
     above: float = -inf
     below: float = inf
 
@@ -208,6 +211,7 @@ def expand(
     """
     known = {p.name: p for p in parameters(cls)}
     where = where or name_of(cls) or cls.__name__
+    # {"trees": [10, 20], "rate": 0.1} has axes (10, 20) and (0.1,): two instances
     axes: dict[str, tuple[Any, ...]] = {}
     for key, value in table.items():
         if key not in known:
@@ -236,6 +240,7 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
         name: resolved(find(value)() if isinstance(value, str) else value, find)
         for name, value in held.items()
     }
+    # identity is kept, as trials are told apart by their learners
     same = all(made[name] is value for name, value in held.items())
     return learner if same else dataclasses.replace(learner, **made)
 
@@ -302,6 +307,7 @@ def _name_of(learner: Any) -> str:
 
 def as_json(instance: Any) -> dict[str, Any]:
     """The parameters of a learner or data set as canonical JSON values, in field order."""
+    # enters keys and the store, so 1 and 1.0 of a float must be written alike
     values = [(p, getattr(instance, p.name)) for p in parameters(type(instance))]
     return {
         p.name: {"learner": _name_of(v), **as_json(v)} if is_learner(v) else plain(v, p)
@@ -350,17 +356,23 @@ def _shown(value: Any) -> str:
     return json.dumps(value, default=str) if isinstance(value, _WRITTEN) else repr(value)
 
 
-def _convert(value: Any, annotation: Any) -> Any:  # TypeError where it does not fit
+def _convert(value: Any, annotation: Any) -> Any:
+    """TypeError where the value does not fit."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
-        return _convert_union(value, args)
-    if origin is tuple:
-        return _convert_tuple(value, args)
-    if annotation in (None, NoneType):
-        if value is None or value == "none":
-            return None
-    elif annotation is float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        # 3 stays an int in ``int | float``, and "none" is None in ``str | None``
+        exact = [a for a in args if a in _PLAIN and type(value) is a and value != "none"]
+        for one in exact or sorted(args, key=lambda a: a is str):
+            with suppress(TypeError):
+                return _convert(value, one)
+    elif origin is tuple and isinstance(value, list | tuple):
+        kinds = args[:1] * len(value) if args[1:] == (Ellipsis,) else args
+        if len(kinds) == len(value):
+            return tuple(map(_convert, value, kinds))
+    elif annotation in (None, NoneType) and value in (None, "none"):
+        return None
+    elif annotation is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if value == value:  # NaN would make every key of a trial a new one
             return float(value)
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         if isinstance(value, annotation) or value in [member.value for member in annotation]:
@@ -379,28 +391,6 @@ def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bo
     return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 
 
-def _convert_union(value: Any, args: tuple[Any, ...]) -> Any:
-    for exact in args:  # 3 stays an int in ``int | float``
-        if exact in (int, float, str, bool) and type(value) is exact and value != "none":
-            return value
-    for one in sorted(args, key=lambda a: a is str):  # "none" is None in ``str | None``
-        try:
-            return _convert(value, one)
-        except TypeError:
-            continue
-    raise TypeError
-
-
-def _convert_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_convert(v, args[0]) for v in value)
-    if len(value) != len(args):
-        raise TypeError
-    return tuple(_convert(v, a) for v, a in zip(value, args, strict=True))
-
-
 def members(annotation: Any) -> tuple[Any, ...]:
     """The members of a union, or the one type."""
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -414,6 +404,7 @@ def learner_type(annotation: Any) -> Any:
     return None
 
 
+_PLAIN = (int, float, str, bool)
 _WRITTEN = (str, bool, list, dict)
 _WORDS: dict[Any, str] = {
     int: "a whole number",
@@ -432,17 +423,20 @@ def in_words(annotation: Any) -> str:
     if annotation in _WORDS:
         return _WORDS[annotation]
     if origin in (Union, UnionType):
-        return " or ".join(in_words(a) for a in args)
+        return " or ".join(map(in_words, args))
     if origin is Literal:
-        return "one of " + ", ".join(str(a) for a in args)
+        return "one of " + ", ".join(map(str, args))
     if origin is dict:
         return "a table"
-    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
-        return f"a list, each {in_words(args[0])}"
     if origin is tuple:
-        return "a list of " + ", ".join(in_words(a) for a in args)
+        each = args[1:] == (Ellipsis,)
+        return (
+            f"a list, each {in_words(args[0])}"
+            if each
+            else f"a list of {', '.join(map(in_words, args))}"
+        )
     if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return "one of " + ", ".join(str(m.value) for m in annotation)
+        return "one of " + ", ".join(str(member.value) for member in annotation)
     if learner_type(annotation) is not None:
         return name_of(annotation) or "learner"
     return str(getattr(annotation, "__name__", annotation))

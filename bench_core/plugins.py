@@ -106,6 +106,7 @@ class Registry:
     ``origin`` is by kind and name, ``notes`` are what is odd of plugins that work, ``shared`` the
     spellings of a learner's name that several packages have."""
 
+    # by name; a learner that several packages have by package:name
     learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
     datasets: dict[str, type[Dataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
@@ -159,6 +160,7 @@ class Registry:
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
         """Let the plugins of these learners get ready; one that fails is only noted."""
         wanted = {p.key for n in learners if (p := self.origin.get(("learner", n)))}
+        # compiling for learners that are not run would waste minutes
         others = [
             one.plugin
             for one in self.manager.hook.bench_warm_up.get_hookimpls()
@@ -181,7 +183,7 @@ class Registry:
 
     def claim(self, given: Iterable[Given]) -> None:
         """Note the owner of these names, or raise UsageError where one is taken."""
-        claimed = dict(self.origin)
+        claimed = dict(self.origin)  # kept only if all names are free
         for info, kind, name, _ in given:
             if kind == "metric" and info.origin != OURS and self._is_built_in(name):
                 raise UsageError(f"metric {name!r} is built in, at any cut-off: rename it")
@@ -221,6 +223,7 @@ def load_registry(
             _register(plugin, info, registry)
     given = [one for hook in HOOKS for one in _asked(hook, registry, plugins)]
     given = _named_apart(registry, given)
+    # in the order of loading, so that of two plugins of one name the first keeps it
     for info in plugins:
         try:
             if error := registry.errors.get(info):
@@ -242,12 +245,15 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
     """The module of each plugin, or None for one with an error."""
     from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
 
+    # one that the manager blocks is not even imported
     points = {about(point): point.load for point in installed()}
     loaders: dict[PluginInfo, Callable[[], Any]] = {
         info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
     }
-    for module in set(modules) - {info.module for info in points}:
-        loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
+    known = {info.module for info in points}
+    for module in modules:
+        if module not in known:
+            loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
     found: dict[PluginInfo, Any] = {}
     for info, load in loaders.items():
         begun = perf_counter()
@@ -255,6 +261,7 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
             found[info] = load()
         except FAULTS as error:
             found[info], registry.errors[info] = None, error
+        # installed plugins alone: who names a module with -p is writing it
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
             line = f"took {seconds:.1f} s to import: import what is heavy inside functions"
             registry.note(info, line)
@@ -302,6 +309,7 @@ def _guarded(
     function: Any, hook: str, info: PluginInfo, errors: dict[PluginInfo, BaseException]
 ) -> Any:
     """A plugin's function that gives its values as ``Given``, or notes its error."""
+    # a wrapper must stay a generator; its errors end the call (``_asked``)
     if _wraps(vars(function)[f"{GROUP}_impl"]):
         return function
 
@@ -390,6 +398,7 @@ def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
 
 def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
     """A learner's class by another name: a class of ours, since nothing is written into others'."""
+    # so that it is found and digested as the class that it is
     about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
     made: Any = type(cls)
     renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})

@@ -65,7 +65,7 @@ class Dataset(Protocol):
     (``bench_core.param``).
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # on boards, in files, for --data
     task: ClassVar[Task]
 
     @abstractmethod
@@ -178,10 +178,10 @@ class FitContext(Protocol):
     """What the harness offers a learner while it fits."""
 
     task: Task
-    classes: int
-    metric: Metric
+    classes: int  # 2 or more, 0 where labels are numbers
+    metric: Metric  # for early stopping
     seed: int
-    threads: int
+    threads: int  # at most; results must not depend on it
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ def _cases(*names: str, settings: Sequence[str] = ()) -> list[Case]:
     try:
         registry = load_registry()
         known = {name for _, name in registry.origin} | {p.name for p in registry.plugins}
+        # what no installed plugin has is a module to import
         modules = [name for name in names if name not in known]
         if modules:
             registry = load_registry(modules)

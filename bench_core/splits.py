@@ -38,7 +38,7 @@ class Splits:
     task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` has filled it in
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
-    stand_in: bool = False
+    stand_in: bool = False  # generated in place of licensed data
     notes: tuple[str, ...] = field(default=())
     fingerprint: str = ""
     cost_model: CostModel | None = None
@@ -94,6 +94,7 @@ class Splits:
 
     def under(self, costs: CostModel) -> Splits:
         """The same data under other costs."""
+        # learners need prices that add up, whatever bills are made by
         prices = costs.surrogate(self.train)
         other = None if prices is costs else costs
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)
@@ -101,6 +102,7 @@ class Splits:
 
 def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
     """The task that labels (n,) without queries belong to, and why."""
+    # two labels may be 0 and 1, -1 and 1 or two words
     values = np.unique(labels)
     if len(values) == 2:
         return Task.BINARY, "there are two different labels"

@@ -38,12 +38,7 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """32 hexadecimal digits over the canonical JSON of a value."""
-    return text_digest(canonical(value))
-
-
-def text_digest(text: str) -> str:
-    """The same of a value whose canonical JSON is at hand."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 
 
 @cache
@@ -53,17 +48,12 @@ def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
     Raises ImportError for a name in ``code`` that is no module.
     """
     typed = [c for c in cls.__mro__ if c is not object and _file_of(c.__module__) is None]
-    return digest([[_text(c) for c in typed], _closure(code_modules(cls, core), core)])
-
-
-def code_modules(cls: type, core: tuple[str, ...] = ()) -> list[str]:
-    """The modules with which the code of a class begins: its own, those of its bases, and those
-    that it names."""
-    homes = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
-    extra = [name for module in getattr(cls, "code", ()) for name in _modules_in(module)]
-    if "__main__" in homes and (script := getattr(sys.modules["__main__"], "__file__", "")):
-        extra += _imports("__main__", Path(script), core)
-    return sorted(name for name in {*homes, *extra} if _file_of(name) is not None)
+    modules = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
+    for module in getattr(cls, "code", ()):
+        modules.update(_modules_in(module))
+    if "__main__" in modules and (script := getattr(sys.modules["__main__"], "__file__", "")):
+        modules.update(_imports("__main__", Path(script), core))
+    return digest([[_text(c) for c in typed], _closure(sorted(modules), core)])
 
 
 @cache

@@ -9,8 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bench_core.api.arguments import request_of
-from bench_core.api.keywords import in_python, taking
+from bench_core.api.arguments import in_python, request_of, taking
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.errors import UsageError

@@ -1,11 +1,15 @@
-"""The arguments of ``bench_core.run`` as a request: data, costs, learners and settings."""
+"""The arguments of ``bench_core.run``: their signature and spelling, and the request they make."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from textwrap import fill, indent
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,17 +18,69 @@ from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import under_groups
 from bench_core.datasets.user_arrays import InMemory, array_splits
-from bench_core.errors import InputError, UsageError, blaming
+from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
-from bench_core.planning.option import options_of, short
+from bench_core.planning.option import help_of, options_of, short
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import division
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _APART = ("split", "valid", "test")
 """Options that take data in memory as well as the names of files and columns."""
+
+
+def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
+    """Messages made in the body name arguments (``task='binary'``, or ``task`` alone); an option
+    that is none of the request's stays as in the command."""
+    names = {option.word: option.name for option in options_of(request).values()}
+
+    def spelling(word: str, like: str, value: object) -> str:
+        if word not in names:
+            return f"--{word} {like if value is None else value}".rstrip()
+        given = like if value is None else repr(value)
+        return f"{names[word]}={given}" if given else names[word]
+
+    return spelt(spelling)
+
+
+def taking(request: type, *names: str) -> Callable[[Function], Function]:
+    """Give a function of ``**options`` the arguments of a request, or those of these ``names``: in
+    its signature, at the end of its docstring, and for the check of its calls."""
+    known = options_of(request)
+    with in_python(request):
+        about = {
+            name: f"{help_of(option, known)} {option.python}" for name, option in known.items()
+        }
+    known = {name: option for name, option in known.items() if not names or name in names}
+    text = "\n".join(
+        f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"
+        for name, option in known.items()
+    )
+
+    def signed(function: Function) -> Function:
+        own = signature(function)
+        taken = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        taken += [
+            Parameter(x.name, Parameter.KEYWORD_ONLY, default=x.default) for x in known.values()
+        ]
+        allowed = [parameter.name for parameter in taken]
+
+        @wraps(function)
+        def checked(*args: Any, **given: Any) -> Any:
+            for name in given:
+                if name not in allowed:
+                    raise TypeError(unknown("argument", name, allowed))
+            return function(*args, **given)
+
+        made: Any = checked
+        made.__signature__ = own.replace(parameters=taken)
+        made.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
+        return cast(Function, checked)
+
+    return signed
 
 
 def request_of(

@@ -9,6 +9,7 @@ cap is enforced instead (``execution.caps``): each row follows the path while it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -77,44 +78,60 @@ class _Budgeted(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _fit(self, train: Examples, valid: Examples, task: Task, classes: int) -> Self:
-        """Train, and choose the operating point."""
+    def _fit(self, rows: Examples, valid: Examples | None, task: Task, classes: int = 0) -> Self:
+        """Train, and choose the operating point on ``valid``, or on a part of the rows."""
         if self.budget_kind not in COSTS:
             raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
-        names = self._names(train.X.shape[1])
-        prices = SensorPrices.additive(np.ones(len(names)))
-        splits = Splits(train, valid, valid, prices, task, classes, names)
-        metric = default_metric(task)
-        try:
+        train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
+        d = train.X.shape[1]
+        names = tuple(map(str, getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])))
+        splits = Splits(
+            train, valid, valid, SensorPrices.additive(np.ones(d)), task, classes, names
+        )
+        with _as_value_errors():
             registry = load_registry()
             if self.costs is not None:
                 splits = with_costs(splits, costs_of(self.costs, names), registry.cost_models)
-            metric = parse_metric(self.metric, registry.metrics) if self.metric else metric
+            metric = parse_metric(self.metric, registry.metrics) if self.metric else None
             learners = self._learners(registry, task)
-        except BenchError as error:
-            raise ValueError(str(error)) from error
         self.cost_model_, self.task_ = splits.costs, task
-        self._choose(learners, splits, metric)
+        self._choose(learners, splits, metric or default_metric(task))
         return self
 
-    def _names(self, features: int) -> tuple[str, ...]:
-        seen = getattr(self, "feature_names_in_", None)
-        return tuple(f"x{j}" for j in range(features)) if seen is None else tuple(map(str, seen))
+    def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
+        """The training and the validation part: whole queries, or classes in proportion."""
+        share = self.validation_fraction
+        if not isinstance(share, int | float) or not 0 < share < 1:
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
+        seed, shares = self._seed(), (1 - share, share)
+        whole = rows.queries if rows.queries and len(rows.queries) > 1 else None
+        n = len(whole or rows)
+        parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
+        if not all(map(len, parts)):
+            parts = cut(n, (0.5, 0.5), seed)
+        made = []
+        for part in parts:
+            own = np.isin(whole.index(), part) if whole else part
+            queries = rows.queries and Queries.from_sizes(
+                whole.sizes[part] if whole else np.array([len(part)])
+            )
+            made.append(Examples(rows.X[own], rows.y[own], queries))
+        return made[0], made[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
         """The learner at each of its settings."""
-        if is_learner(self.learner) and not isinstance(self.learner, type):
-            if self.parameters:
-                raise ValueError("parameters are those of a learner given by name")
-            found: Sequence[Any] = [resolved(self.learner, registry.learner)]
-        elif isinstance(self.learner, str):
-            cls = registry.learner(self.learner)
-            where = f"learner {self.learner}"
+        found: Sequence[Any]
+        if isinstance(self.learner, str):
+            cls, where = registry.learner(self.learner), f"learner {self.learner}"
             found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
-        else:
+        elif not is_learner(self.learner) or isinstance(self.learner, type):
             raise ValueError(f"learner must be a name or an instance, not {self.learner!r}")
+        elif self.parameters:
+            raise ValueError("parameters are those of a learner given by name")
+        else:
+            found = [resolved(self.learner, registry.learner)]
         if task not in found[0].tasks:
             able = ", ".join(sorted(found[0].tasks))
             raise ValueError(f"learner {found[0].name} does {able}, not {task}")
@@ -127,32 +144,24 @@ class _Budgeted(BaseEstimator):
         if self.budget_kind == "cap":
             self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
         kept: dict[str, Any] = {}
-        classes = splits.classes
-        best: tuple[float, float] | None = None
-        cheapest = np.inf
+        classes, points = splits.classes, []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            if self.caps_ is not None:
-                rows = rows[len(path.points) :]  # those under caps follow the points
-            cost = np.array([getattr(row, COSTS[self.budget_kind]) for row in rows])
-            quality = np.array([row.metrics[metric.name] for row in rows])
-            cheapest = min(cheapest, float(cost.min()))
-            chosen = best_under(cost, quality, limit, metric.higher_is_better)
-            if chosen is None:
-                continue
-            rank = (quality[chosen] * (1 if metric.higher_is_better else -1), -cost[chosen])
-            if best is None or rank > best:
-                best = rank
-                self.model_, self.learner_, self.metric_ = model, learner, metric
-                self.position_, self.point_ = rows[chosen].number, dict(rows[chosen].point)
-                self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
-        if best is None:
+            first = 0 if self.caps_ is None else len(path.points)  # those under caps come last
+            points += [(model, learner, row) for row in rows[first:]]
+        cost = np.array([getattr(row, COSTS[self.budget_kind]) for _, _, row in points])
+        quality = np.array([row.metrics[metric.name] for _, _, row in points])
+        chosen = best_under(cost, quality, limit, metric.higher_is_better)
+        if chosen is None:
             raise ValueError(
                 f"nothing is affordable at budget={limit:g}: the cheapest operating point costs "
-                f"{cheapest:g}"
+                f"{cost.min():g}"
             )
+        self.model_, self.learner_, row = points[chosen]
+        self.metric_, self.position_, self.point_ = metric, row.number, dict(row.point)
+        self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
@@ -175,22 +184,23 @@ class _Budgeted(BaseEstimator):
         """The cost of each row (n,), paid for its prediction, in the unit of the costs."""
         return self._predicted(X, queries)[1]
 
+    def _examples(
+        self, X: Any, y: Any, queries: Any = None, ranking: bool = False, **more: Any
+    ) -> Examples:
+        """X as float32 (n, d) and y (n,) as rows to learn from, or ValueError."""
+        rows, y = self._checked(X, y, y_numeric=True, **more)
+        y = y.astype(np.float64)
+        if not ranking:
+            return Examples(rows, y)
+        if not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
+            raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
+        order, groups = _order(queries, len(rows))
+        return Examples(rows[order], y[order], groups)
+
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
-        """X as float32 (n, d) and y (n,), or ValueError."""
         how = {"dtype": np.float32, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         checked: tuple[Any, Any] = validate_data(self, X, y, **how, **more)
         return checked
-
-    def _parts(self, rows: int, y: FloatArray | None) -> tuple[IntArray, IntArray]:
-        """Row numbers of the training and the validation part, classes in proportion."""
-        share = self.validation_fraction
-        if not isinstance(share, int | float) or not 0 < share < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
-        seed, shares = self._seed(), (1 - share, share)
-        parts = cut(rows, shares, seed) if y is None else cut_by_class(y, shares, seed)
-        if not len(parts[0]) or not len(parts[1]):
-            parts = cut(rows, (0.5, 0.5), seed)
-        return parts[0], parts[1]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
@@ -227,20 +237,15 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         self.classes_, numbers = np.unique(given, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
-        labels = numbers.astype(np.float64)
+        valid = None
+        if X_val is not None:
+            others, y_val = self._checked(X_val, y_val, reset=False)
+            if unknown := set(np.unique(y_val)) - set(self.classes_):
+                raise ValueError(f"y_val holds {min(unknown)!r}, which no row of y has")
+            valid = Examples(others, np.searchsorted(self.classes_, y_val).astype(np.float64))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        if X_val is None:
-            parts = self._parts(len(rows), labels)
-            train, valid = (Examples(rows[k], labels[k]) for k in parts)
-        else:
-            train, valid = Examples(rows, labels), self._given(X_val, y_val)
-        return self._fit(train, valid, task, len(self.classes_))
-
-    def _given(self, X: Any, y: Any) -> Examples:
-        X, y = self._checked(X, y, reset=False)
-        if unknown := set(np.unique(y)) - set(self.classes_):
-            raise ValueError(f"y_val holds {sorted(unknown)[0]!r}, which no row of y has")
-        return Examples(X, np.searchsorted(self.classes_, y).astype(np.float64))
+        known = Examples(rows, numbers.astype(np.float64))
+        return self._fit(known, valid, task, len(self.classes_))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Log-odds of the second class (n,), or logits of all (n, K)."""
@@ -272,15 +277,9 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
         self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: Any = None
     ) -> Self:
         """Train on X (n, d), NaN = missing, and targets y (n,)."""
-        rows, targets = self._checked(X, y, y_numeric=True)
-        targets = targets.astype(np.float64)
-        if X_val is None:
-            parts = self._parts(len(rows), None)
-            train, valid = (Examples(rows[k], targets[k]) for k in parts)
-        else:
-            more, others = self._checked(X_val, y_val, y_numeric=True, reset=False)
-            train, valid = Examples(rows, targets), Examples(more, others.astype(np.float64))
-        return self._fit(train, valid, Task.REGRESSION, 0)
+        rows = self._examples(X, y)
+        valid = None if X_val is None else self._examples(X_val, y_val, reset=False)
+        return self._fit(rows, valid, Task.REGRESSION)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """The target of each row (n,)."""
@@ -310,24 +309,10 @@ class BudgetedRanker(_Budgeted):
         queries_val: Any = None,
     ) -> Self:
         """Train on X (n, d), NaN = missing, and grades y (n,) of at least 0."""
-        rows, grades = self._checked(X, y, y_numeric=True)
-        if X_val is None:
-            train, valid = (_ranking(*part) for part in self._divided(rows, grades, queries))
-        else:
-            more, others = self._checked(X_val, y_val, y_numeric=True, reset=False)
-            train, valid = _ranking(rows, grades, queries), _ranking(more, others, queries_val)
-        return self._fit(train, valid, Task.RANKING, 0)
-
-    def _divided(self, X: Any, y: Any, queries: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """X, y and queries of the training and of the validation part."""
-        if queries is None:
-            yield from ((X[rows], y[rows], None) for rows in self._parts(len(X), None))
-            return
-        order, groups = _order(queries, len(X))
-        ids = np.asarray(queries)
-        for part in self._parts(len(groups), None):
-            rows = order[np.isin(groups.index(), part)]
-            yield X[rows], y[rows], ids[rows]
+        rows, valid = self._examples(X, y, queries, ranking=True), None
+        if X_val is not None:
+            valid = self._examples(X_val, y_val, queries_val, ranking=True, reset=False)
+        return self._fit(rows, valid, Task.RANKING)
 
     def predict(self, X: ArrayLike, queries: Any = None) -> FloatArray:
         """The score of each row (n,): within a query, more is better."""
@@ -341,20 +326,17 @@ class BudgetedRanker(_Budgeted):
 
 
 def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
-    """An order of the rows in which queries are whole, and the queries; ValueError as usual here.
-
-    Without ids all rows are one query.
-    """
-    try:
+    """An order of the rows in which queries are whole, and the queries; without ids all rows are
+    one query."""
+    with _as_value_errors():
         order, groups = grouped_rows(queries, n)
-    except BenchError as error:
-        raise ValueError(str(error)) from None
     return order, groups or Queries(np.array([0, n]))
 
 
-def _ranking(X: Any, y: Any, queries: Any) -> Examples:
-    """Rows with their queries put together."""
-    if not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
-        raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
-    order, groups = _order(queries, len(X))
-    return Examples(X[order], y[order].astype(np.float64), groups)
+@contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """Our errors as scikit-learn's users expect them."""
+    try:
+        yield
+    except BenchError as error:
+        raise ValueError(str(error)) from error

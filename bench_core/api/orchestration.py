@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -24,8 +24,6 @@ from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import Writer, check_writable, open_writer
 
-WarmUp = Callable[[Iterable[str]], None]
-
 
 def registry_of(request: RunRequest) -> Registry:
     """The plugins of a request: those installed, those it names, and the user's data sets."""
@@ -38,8 +36,19 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
         if info.error:
             line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
             notify(Event("note", line, warning=True))
+    given = [
+        x for x in (*request.learners, request.costs) if is_learner(x) or isinstance(x, CostModel)
+    ]
+    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
+    if stuck and request.executor != "inline":
+        line = (
+            f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so "
+            "everything runs in this one, without limits on time and memory; put it in a module"
+        )
+        notify(Event("note", line, warning=True))
+        request = replace(request, executor="inline")
     return make_plan(
-        _reachable(request, notify),
+        request,
         registry,
         lambda line, warning: notify(Event("note", line, warning=warning)),
         lambda dataset, line: notify(Event("prepare", line, title=dataset, dataset=dataset)),
@@ -50,8 +59,7 @@ def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Res
     """Plan a request and do what the store does not have yet."""
     check_writable(store_path(request.store))
     plan = planned(request, registry, notify)
-    request = replace(request, executor=plan.executor)
-    return _done(plan, request, notify, warming(registry, plan.metrics, notify))
+    return _done(plan, replace(request, executor=plan.executor), registry, notify)
 
 
 def audited(run: str, request: RunRequest, notify: OnEvent) -> Result:
@@ -69,12 +77,15 @@ def repriced(
     plan, request = plan_reprice(kept, run, data, request, registry)
     for line in plan.notes:
         notify(Event("note", line))
-    return _done(plan, request, notify, lambda learners: None)
+    return _done(plan, request, registry, notify)
 
 
-def _done(plan: Plan, request: RunRequest, notify: OnEvent, warm_up: WarmUp) -> Result:
-    path = store_path(request.store)
-    with open_writer(path) as writer, _cluster(plan, request, writer) as cluster:
+def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
+    warm_up = warming(registry, plan.metrics, notify)
+    with (
+        open_writer(store_path(request.store)) as writer,
+        _cluster(plan, request, writer) as cluster,
+    ):
         try:
             return Result.of(carry_out(plan, request, writer, notify, warm_up, cluster))
         except Interrupted as stop:
@@ -89,18 +100,3 @@ def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContext
     from bench_core.execution.dask import on_cluster
 
     return on_cluster(plan, request, writer)
-
-
-def _reachable(request: RunRequest, notify: OnEvent) -> RunRequest:
-    """The same request, inline where another process could not import a class of it."""
-    given = [x for x in request.learners if is_learner(x)]
-    given += [request.costs] if isinstance(request.costs, CostModel) else []
-    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
-    if not stuck or request.executor == "inline":
-        return request
-    line = (
-        f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so everything "
-        "runs in this one, without limits on time and memory; put it in a module"
-    )
-    notify(Event("note", line, warning=True))
-    return replace(request, executor="inline")

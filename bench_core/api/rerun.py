@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +12,34 @@ from bench_core.api.orchestration import registry_of
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import OnEvent
 from bench_core.execution.runner import carry_out
+from bench_core.execution.work import warming
 from bench_core.planning.invocation import given_from_python
-from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.results.differences import differences
-from bench_core.results.records import Trial, TrialSpec
+from bench_core.results.records import Trial
 from bench_core.results.store import Store
 from bench_core.results.writer import open_writer
 
-_INGREDIENTS = {
-    "code": "code",
-    "learner_version": "version",
-    "params": "settings",
-    "fingerprint": "data fingerprint",
-    "libraries": "libraries that decide",
-    "cost_model": "cost model",
-    "costs": "costs",
-    **{name: name for name in ("unit", "metrics", "accounting", "caps", "splits")},
-    "audit_mode": "audit",
-    "versions": "versions",
-    "machine": "machine",
-}
-"""Fields of a trial's specification, each with its word."""
 _SAME = ("learner", "params", "dataset", "fold", "seed")
+"""Fields by which a trial is found again where its key changed."""
+
+_DECIDE = (
+    *("code", "learner_version", "params", "fingerprint", "libraries", "cost_model", "costs"),
+    *("unit", "metrics", "accounting", "caps", "splits", "audit_mode", "versions", "machine"),
+)
+"""Fields of a trial that decide its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """The comparison of a trial that was done again with the one in the store.
+    """The comparison of a trial that was done again with the one in the store."""
 
-    ``changed`` are rows or values that differ, one text each, ``ingredients`` what made them that
-    is not as it was.
-    """
-
-    trial: str
+    trial: str  # its key
     title: str
-    rows: int
-    changed: tuple[str, ...]
-    ingredients: tuple[str, ...]
+    rows: int  # operating points that were compared
+    changed: tuple[str, ...]  # numbers that differ, one text each
+    ingredients: tuple[str, ...]  # what made them and is not as it was, likewise
 
     @property
     def same(self) -> bool:
@@ -71,22 +59,36 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         path = Path(folder, "bench.db")
         request = _request(then, kept.request_for(then.key), path, asked)
         registry = registry_of(request)
-        warm_up = partial(registry.warm_up, say=lambda line: None)
         plan = make_plan(request, registry)
-        spec = _again(then, plan)
-        plan = _alone(plan, spec)
+        same = [
+            spec
+            for spec in plan.trials
+            if spec.key == then.key
+            or all(getattr(spec, name) == getattr(then, name) for name in _SAME)
+        ]
+        if not same:
+            raise UsageError(
+                f"the run's request no longer makes {then.title}: its suite, or the learner's "
+                "parameters changed"
+            )
+        spec = min(same, key=lambda spec: spec.key != then.key)
         with open_writer(path) as writer:
-            result = carry_out(plan, request, writer, on_event, warm_up)
+            warm_up = warming(registry, plan.metrics, lambda event: None)
+            alone = replace(plan, trials=(spec,), skipped=())
+            result = carry_out(alone, request, writer, on_event, warm_up)
         for title, status, error in result.failures:
             raise InputError(f"{title} is {status} now: {error}")
         now = Store(path).trial(spec.key)
         found = differences(then, now)
+    decide = {name.replace("_", " "): (getattr(then, name), getattr(now, name)) for name in _DECIDE}
     return Rerun(
         then.key,
         then.title,
         len(then.points),
         tuple(f"{at}: {what} {old} then, {new} now" for at, what, old, new in found),
-        _ingredients(then, now),
+        tuple(
+            f"{what}: {old} then, {new} now" for what, (old, new) in decide.items() if old != new
+        ),
     )
 
 
@@ -108,35 +110,4 @@ def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequ
         timeout=0.0,
         memory=0,
         fresh=False,
-    )
-
-
-def _again(then: Trial, plan: Plan) -> TrialSpec:
-    """The trial of the plan that is the same, or else the one of the same name and settings."""
-    for spec in plan.trials:
-        if spec.key == then.key:
-            return spec
-    for spec in plan.trials:
-        if all(getattr(spec, name) == getattr(then, name) for name in _SAME):
-            return spec
-    raise UsageError(
-        f"the run's request no longer makes {then.title}: its suite, or the learner's parameters "
-        "changed"
-    )
-
-
-def _alone(plan: Plan, spec: TrialSpec) -> Plan:
-    wanted, fits = {spec.fit}, []
-    for fit in reversed(plan.fits):
-        if fit.key in wanted:
-            fits.append(fit)
-            wanted.update(fit.needs.values())
-    return replace(plan, trials=(spec,), fits=tuple(fits[::-1]), skipped=())
-
-
-def _ingredients(then: Trial, now: Trial) -> tuple[str, ...]:
-    """Each ingredient that is not as it was: its word, what it was, what it is."""
-    named = {word: (getattr(then, k), getattr(now, k)) for k, word in _INGREDIENTS.items()}
-    return tuple(
-        f"{word}: {old} then, {new} now" for word, (old, new) in named.items() if old != new
     )

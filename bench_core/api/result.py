@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -15,49 +15,49 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.display import html_table, lines
-from bench_core.api.keywords import in_python
+from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.board import UNKNOWN, Board, Row
+from bench_core.leaderboard.assembly import boards, least_cost, offers, primary_metric
+from bench_core.leaderboard.board import UNKNOWN, Board
+from bench_core.leaderboard.bought_sensors import chosen_within, purchases
+from bench_core.leaderboard.certainty import certified
+from bench_core.leaderboard.pairs import pairs_within
+from bench_core.leaderboard.reports import write_report
+from bench_core.leaderboard.standings import Standing, standings
+from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.statistics.pairs import THIRDS, Pair
+from bench_core.terminal.wording import cost, counted, duration, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from bench_core.leaderboard.standings import Standing, Standings
-
-    Amount = float | str | Budget
-
+Amount = float | str | Budget
+LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
 
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The learner and setting that are best within a budget on validation.
-
-    ``params`` and ``point`` are those most repeats chose, ``at`` says so in words; ``quality`` and
-    ``cost`` are on test, the means over repeats; ``features`` says what is bought, a table as of
-    ``Result.features``.
-    """
+    """The learner and setting that are best within a budget on validation."""
 
     dataset: str
     learner: str
-    params: Mapping[str, Any]
-    point: Mapping[str, Any]
-    at: str
+    params: Mapping[str, Any]  # those that most repeats chose
+    point: Mapping[str, Any]  # likewise
+    at: str  # both in words
     metric: str
-    quality: float
-    cost: float
+    quality: float  # on test, the mean over repeats
+    cost: float  # per row, likewise
     audit: str
-    features: DataFrame
-    interval: Interval
-    tier: int
-    level: tuple[str, ...]
+    features: DataFrame  # what is bought, as ``Result.features``
+    interval: Interval  # of the quality, 95%
+    tier: int  # 1: statistically tied for best
+    level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""
@@ -138,9 +138,18 @@ class Result(RunResult):
 
     @cached_property
     def _boards(self) -> Mapping[str, Board]:
-        from bench_core.leaderboard.assembly import boards
-
         return {board.dataset: board for board in boards(self.info, self._rows)}
+
+    @cached_property
+    def _sure(self) -> Mapping[str, Board]:
+        """The boards with intervals."""
+        store, boards = Store(self.store), self._boards.items()
+        return {name: certified(self.info, store, board, self._rows) for name, board in boards}
+
+    def _standings(self, dataset: str, *budgets: Budget | None) -> list[dict[str, Standing]]:
+        """By budget, and then by learner, the standings on a data set, the best tier first."""
+        found = standings(self.info, Store(self.store), dataset, self._rows, budgets)
+        return [{one.learner: one for one in at.rows} for at in found]
 
     def _names(self, dataset: str | None) -> list[str]:
         if dataset is not None and dataset not in self._boards:
@@ -153,6 +162,18 @@ class Result(RunResult):
             raise UsageError(f"the run has several data sets: say dataset={names[0]!r} or another")
         return names[0]
 
+    def _known(self, dataset: str, learners: Iterable[str]) -> None:
+        known = [row.learner for row in self._boards[dataset].rows]
+        for name in learners:
+            if name not in known:
+                raise UsageError(unknown("learner of this run", name, known))
+
+    def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
+        """A data frame; without the column ``dataset`` where there is only one."""
+        frame = _frame(rows)
+        one = dataset is not None or len(self._boards) == 1
+        return frame.drop(columns="dataset") if one else frame
+
     def board(self, dataset: str | None = None) -> DataFrame:
         """One row for each learner at its best: quality with its 95% interval and tier (1: not told
         apart from the best), cost, that of its cheapest point with 99% of the reference's quality,
@@ -160,26 +181,29 @@ class Result(RunResult):
         tried, seconds of training, audit and marks."""
         rows = []
         for name in self._names(dataset):
-            board, by_name = self._boards[name], {r.learner: r for r in self._sure(name).rows}
-            standing = self._standings(name, None)
-            for row in (by_name[plain.learner] for plain in board.rows):
-                stands = standing[row.learner]
-                rows.append(
-                    {
-                        "dataset": name,
-                        "learner": row.learner,
-                        board.metric: row.best.quality,
-                        **_certainty(stands),
-                        "cost": row.best.cost,
-                        "cost at 99%": row.cheap.cost if row.cheap else math.nan,
-                        "saving": row.saving,
-                        **_of_the_curve(row),
-                        "settings": row.fits,
-                        "seconds": row.seconds,
-                        "audit": row.audit,
-                        "marks": ", ".join(board.marks_of(row)),
-                    }
-                )
+            board, sure = self._boards[name], {row.learner: row for row in self._sure[name].rows}
+            (standing,) = self._standings(name, None)
+            for row in (sure[plain.learner] for plain in board.rows):
+                about = {
+                    "dataset": name,
+                    "learner": row.learner,
+                    board.metric: row.best.quality,
+                    **_certainty(standing[row.learner]),
+                    "cost": row.best.cost,
+                    "cost at 99%": row.cheap.cost if row.cheap else math.nan,
+                    "saving": row.saving,
+                    **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
+                }
+                for measure, one in (("area", row.area), ("regret", row.regret)):
+                    about[measure] = one.value if one else math.nan
+                    about |= _ends(measure, one.interval if one else UNKNOWN)
+                about |= {
+                    "settings": row.fits,
+                    "seconds": row.seconds,
+                    "audit": row.audit,
+                    "marks": ", ".join(board.marks_of(row)),
+                }
+                rows.append(about)
         return self._table(rows, dataset)
 
     def at(
@@ -187,50 +211,56 @@ class Result(RunResult):
     ) -> DataFrame:
         """Each learner within each budget, the best first: quality with its interval,
         tier and ranks, and cost. Quality is NaN where not every repeat can afford anything."""
-        rows = []
-        for name in self._names(dataset):
-            for budget in as_budgets(budgets, kind):
-                for learner, stands in self._standings(name, budget).items():
-                    rows.append(
-                        {
-                            "dataset": name,
-                            "budget": str(budget) if budget.kind != "mean" else budget.amount,
-                            "learner": learner,
-                            self._boards[name].metric: stands.quality,
-                            **_certainty(stands),
-                            "cost": stands.cost,
-                            "best rank": stands.ranks[0],
-                            "worst rank": stands.ranks[1],
-                        }
-                    )
+        asked = as_budgets(budgets, kind)
+        rows = [
+            {
+                "dataset": name,
+                "budget": str(budget) if budget.kind != "mean" else budget.amount,
+                "learner": learner,
+                self._boards[name].metric: stands.quality,
+                **_certainty(stands),
+                "cost": stands.cost,
+                "best rank": stands.ranks[0],
+                "worst rank": stands.ranks[1],
+            }
+            for name in self._names(dataset)
+            for budget, found in zip(asked, self._standings(name, *asked), strict=True)
+            for learner, stands in found.items()
+        ]
         return self._table(rows, dataset)
 
     def best(
         self, budget: Amount | None = None, kind: str = "mean", dataset: str | None = None
     ) -> Best:
         """The learner and setting that are best within a budget on validation (None: at all)."""
-        from bench_core.leaderboard.assembly import least_cost, offers, primary_metric
-
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]
         metric = primary_metric(self.info, name)
         found = offers(own, metric, within)
         if not found:
             least = cost(least_cost(own, metric, within.kind))
-            why = "measure it with run(..., caps=...)" if within.kind == "cap" else ""
-            why = why or f"the cheapest operating point costs {least}"
+            why = f"the cheapest operating point costs {least}"
+            if within.kind == "cap":
+                why = "measure it with run(..., caps=...)"
             raise UsageError(f"nothing is affordable at {within.words}: {why}")
         top = found[0]
         setting = top.pick.settings[0]
-        bought = self.features(top.learner, budget, kind, name)
-        about = (name, top.learner, dict(setting.params), dict(setting.point), setting.short)
-        stands = self._standings(name, None if math.isinf(within.amount) else within)
-        own_tier = stands[top.learner].tier
-        level = [one.learner for one in stands.values() if one.tier == own_tier]
+        (standing,) = self._standings(name, None if math.isinf(within.amount) else within)
+        own_stand = standing[top.learner]
+        level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
         return Best(
-            *(*about, metric.name, top.pick.quality, top.pick.cost, top.audit, bought),
-            interval=stands[top.learner].interval,
-            tier=own_tier,
+            dataset=name,
+            learner=top.learner,
+            params=dict(setting.params),
+            point=dict(setting.point),
+            at=setting.short,
+            metric=metric.name,
+            quality=top.pick.quality,
+            cost=top.pick.cost,
+            audit=top.audit,
+            features=self.features(top.learner, budget, kind, name),
+            interval=own_stand.interval,
+            tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
         )
 
@@ -250,46 +280,17 @@ class Result(RunResult):
 
         Within a mean cost each is a mixture of two points that costs just that, so that none is
         favoured by where its points lie; ``at`` shows the single point that can be deployed."""
-        from bench_core.leaderboard.pairs import pairs_within
-        from bench_core.statistics.pairs import THIRDS
-
-        name = self._one(dataset)
+        name, within = self._one(dataset), _within(budget, kind)
         names = list(dict.fromkeys(learners))
         self._known(name, names)
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        within = _within(budget, kind)
         store = Store(self.store)
         _, pairs, others = pairs_within(self.info, store, name, names, within, interest=interest)
         if others:
-            warnings.warn(
-                f"not all can be had at {within.words}: {', '.join(others)}", stacklevel=2
-            )
-        rows = [
-            {
-                "a": pair.a,
-                "b": pair.b,
-                "quality a": pair.quality[0],
-                "quality b": pair.quality[1],
-                "difference": pair.difference.value,
-                "low": pair.difference.interval.low,
-                "high": pair.difference.interval.high,
-                "p": pair.difference.p,
-                "p adjusted": pair.difference.adjusted,
-                "alike": pair.difference.equivalent,
-                "cost ratio": pair.cost_ratio,
-                "cost low": pair.cost_interval.low,
-                "cost high": pair.cost_interval.high,
-                "more data": pair.difference.more_units,
-                **{
-                    f"by {'cost to a' if kind.startswith('cost to') else kind}, {third}": value
-                    for kind, thirds in pair.parts.items()
-                    for third, (value, _) in zip(THIRDS, thirds, strict=True)
-                },
-            }
-            for pair in pairs
-        ]
-        return _frame(rows)
+            line = f"not all can be had at {within.words}: {', '.join(others)}"
+            warnings.warn(line, stacklevel=2)
+        return _frame(map(_pair_row, pairs))
 
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Quality with its 95% interval, and cost, at every mean budget at which a learner (None:
@@ -297,20 +298,16 @@ class Result(RunResult):
         name = self._one(dataset)
         self._known(name, [] if learner is None else [learner])
         shown = [row for row in self._boards[name].rows if learner in (None, row.learner)]
-        budgets = dict.fromkeys(Budget(point.budget) for row in shown for point in row.curve)
-        sure = {
-            (one.learner, found.budget): one.interval
-            for found in self._standings_at(name, [*budgets])
-            for one in found.rows
-        }
+        budgets = list(dict.fromkeys(point.budget for row in shown for point in row.curve))
+        found = self._standings(name, *map(Budget, budgets))
+        sure = dict(zip(budgets, found, strict=True))
         rows = [
             {
                 "learner": row.learner,
                 "budget": point.budget,
                 "cost": point.pick.cost,
                 self._boards[name].metric: point.pick.quality,
-                "low": sure[row.learner, Budget(point.budget)].low,
-                "high": sure[row.learner, Budget(point.budget)].high,
+                **sure[point.budget][row.learner].interval._asdict(),
                 "at": point.pick.settings[0].short,
             }
             for row in shown
@@ -327,23 +324,17 @@ class Result(RunResult):
     ) -> DataFrame:
         """Purchases of a learner (None: the best) within a budget: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first."""
-        from bench_core.leaderboard.bought_sensors import chosen_within, purchases
-
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
             raise UsageError(f"{name}: {learner or 'nothing'} is not affordable at {within.words}")
         bought = purchases(Store(self.store), self.run, chosen)
-        rows = [{**one._asdict(), "cost per row": one.price * one.share} for one in bought]
-        return _frame(rows, ("features", "price", "share", "cost per row"))
+        return _frame({**one._asdict(), "cost per row": one.price * one.share} for one in bought)
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
         .json, .txt, .svg, .pdf, .png, and those of plugins."""
-        from bench_core.leaderboard.reports import write_report
-        from bench_core.plugins import load_registry
-
         with in_python():
             named = self.info.request.get("plugins", ())  # a store by itself imports nothing
             registry = load_registry([name for name in named if name in sys.modules])
@@ -367,58 +358,35 @@ class Result(RunResult):
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
-        """The boards as tables, best and ties marked, and the curves where matplotlib is there."""
+        """The boards as tables, and the curves where matplotlib is there."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
-        for name in self._boards if self._finished else ():
-            parts.append(html_table(self._sure(name), self._standings(name, None)))
-        if self._finished and find_spec("matplotlib"):
+        for name, board in self._boards.items() if self.counts.get("ok") else ():
+            unit = f" in {board.unit}" if board.unit not in ("", "cost", "cost units") else ""
+            parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
+            titles = ["learner", board.metric, "low", "high", "tier", "cost", "cost at 99%"]
+            shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
+            parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
+        if self.counts.get("ok") and find_spec("matplotlib"):
             parts.append(self.plot().svg)
         return "\n".join(parts)
 
-    @property
-    def _finished(self) -> bool:
-        return self.counts.get("ok", 0) > 0
-
-    def _lines(self) -> list[str]:
-        noticed = notices(self.info) if self._finished else []
-        return [*lines(self, self._boards.values() if self._finished else ()), *noticed]
-
-    @cached_property
-    def _sure(self) -> Callable[[str], Board]:
-        """The board of a data set with intervals; each is computed once."""
-        from bench_core.leaderboard.certainty import certified
-
-        store = Store(self.store)
-        return cache(lambda name: certified(self.info, store, self._boards[name], self._rows))
-
-    @cached_property
-    def _standings(self) -> Callable[[str, Budget | None], Mapping[str, Standing]]:
-        """Standings on a data set within a budget by learner, the best tier first; likewise."""
-
-        def stands(dataset: str, budget: Budget | None) -> Mapping[str, Standing]:
-            (found,) = self._standings_at(dataset, [budget])
-            return {one.learner: one for one in found.rows}
-
-        return cache(stands)
-
-    def _standings_at(
-        self, dataset: str, budgets: Sequence[Budget | None]
-    ) -> tuple[Standings, ...]:
-        from bench_core.leaderboard.standings import standings
-
-        return standings(self.info, Store(self.store), dataset, self._rows, budgets)
-
-    def _known(self, dataset: str, learners: Sequence[str]) -> None:
-        known = [row.learner for row in self._boards[dataset].rows]
-        for name in learners:
-            if name not in known:
-                raise UsageError(unknown("learner of this run", name, known))
-
-    def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
-        """A data frame; without the column ``dataset`` where there is only one."""
-        frame = _frame(rows)
-        one = dataset is not None or len(self._boards) == 1
-        return frame.drop(columns="dataset") if one else frame
+    def _lines(self) -> Iterator[str]:
+        """Counts of a run, its first failure, and the leader on each data set."""
+        state = "interrupted, " if self.interrupted else ""
+        took = f" in {duration(self.seconds)}" if self.seconds else ""
+        counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
+        yield f"run {self.run}: {state}{counted(counts) or 'no trials'}{took}, in {self.store}"
+        for title, status, error in self.failures[:1]:
+            yield f"{status}: {title}: {error}"
+        if not self.counts.get("ok"):
+            return
+        for board in self._boards.values():
+            pick = max if board.higher_is_better else min
+            top = pick(board.rows, key=lambda row: row.best.quality, default=None)
+            if top is not None:
+                reached = f"{board.metric} {quality(top.best.quality)} at {cost(top.best.cost)}"
+                yield f"{board.dataset}: {top.learner} reaches {reached}"
+        yield from notices(self.info)
 
 
 def _within(budget: Amount | None, kind: str) -> Budget:
@@ -431,21 +399,39 @@ def _within(budget: Amount | None, kind: str) -> Budget:
     return found[0]
 
 
+def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+    import pandas as pd  # slow to import, and ``bench plan`` needs none
+
+    return pd.DataFrame([*rows])
+
+
 def _certainty(stands: Standing) -> dict[str, Any]:
-    return {"low": stands.interval.low, "high": stands.interval.high, "tier": stands.tier}
+    return {**stands.interval._asdict(), "tier": stands.tier}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=list(columns)) if columns else pd.DataFrame(rows)
+def _ends(name: str, interval: Interval) -> dict[str, float]:
+    return {f"{name} low": interval.low, f"{name} high": interval.high}
 
 
-def _of_the_curve(row: Row) -> dict[str, float]:
-    """The interval of the saving, and area and regret with theirs."""
-    saved = row.saved.interval if row.saved else UNKNOWN
-    found = {"saving low": saved.low, "saving high": saved.high}
-    for name, one in (("area", row.area), ("regret", row.regret)):
-        low, high = one.interval if one else UNKNOWN
-        found |= {name: one.value if one else math.nan, f"{name} low": low, f"{name} high": high}
-    return found
+def _pair_row(pair: Pair) -> dict[str, Any]:
+    """A pair of learners as a row of ``Result.compare``."""
+    difference = pair.difference
+    return {
+        "a": pair.a,
+        "b": pair.b,
+        "quality a": pair.quality[0],
+        "quality b": pair.quality[1],
+        "difference": difference.value,
+        **difference.interval._asdict(),
+        "p": difference.p,
+        "p adjusted": difference.adjusted,
+        "alike": difference.equivalent,
+        "cost ratio": pair.cost_ratio,
+        **_ends("cost", pair.cost_interval),
+        "more data": difference.more_units,
+        **{
+            f"by {'cost to a' if kind.startswith('cost to') else kind}, {third}": value
+            for kind, thirds in pair.parts.items()
+            for third, (value, _) in zip(THIRDS, thirds, strict=True)
+        },
+    }

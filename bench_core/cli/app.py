@@ -30,6 +30,7 @@ ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 13
 
 _NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since click 8.2
 
+# The order of the help: verbs of plugins that are not here follow, absent ones are left out.
 SECTIONS = {
     "Measure": ("run", "plan", "work", "merge", "audit", "rerun", "reprice"),
     "Read the results": (
@@ -41,9 +42,8 @@ SECTIONS = {
     "Get data and costs": ("data", "cost"),
     "Tidy up": ("remove",),
 }
-"""The order of the help. Verbs of plugins that are not named here follow; those named here that are
-not installed are left out."""
 
+# The module of each verb, which defines ``VERB_command``.
 BUILT_IN = {
     **dict.fromkeys(("plan", "work", "merge"), "jobs"),
     **dict.fromkeys(("audit", "rerun", "reprice"), "replay"),
@@ -51,13 +51,13 @@ BUILT_IN = {
     **{verb: verb for verb in ("run", "report", "export", "log")},
     **{verb: verb for verb in ("data", "model", "remove", "new", "check")},
 }
-"""The module of each verb, which defines ``VERB_command``."""
 
 
 def with_examples(command: Command) -> Command:
     """Show what follows "Examples:" in a docstring below the options, the examples unwrapped."""
     text, found, more = cleandoc(command.help or "").partition("\n\nExamples:\n")
     if found:
+        # click keeps the lines of a paragraph that begins with \b
         command.help, command.epilog = text, f"\b\nExamples:\n{more}"
     return command
 
@@ -202,7 +202,7 @@ def _status(arguments: list[str]) -> int:
     """Run the verb; the exit status, after one line on stderr where something went wrong."""
     try:
         status = _invoke(arguments)
-        sys.stdout.flush()
+        sys.stdout.flush()  # a closed pipe shows here, not after the end
         return status
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -255,6 +255,7 @@ def _explained(error: Exception) -> tuple[int, str]:
     if isinstance(error, MemoryError):
         fault = f"out of memory ({error})".replace(" ()", "")
         return UNUSABLE_INPUT, f"{fault}: give fewer rows or columns, or use a larger machine"
+    # anything else is a fault of a plugin, or of this program
     from bench_core.execution.failures import fault_of
 
     kind = type(error).__name__

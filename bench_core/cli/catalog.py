@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import wrap
@@ -21,43 +21,18 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
-WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
-"""Columns that may be broken over several lines."""
-
-
-def summary(thing: object) -> str:
-    """The first line of a docstring, unless it is the one dataclasses invent."""
-    first = " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split())
-    return "" if first.startswith(f"{getattr(thing, '__name__', '')}(") else first
-
-
-Columns = Mapping[str, Callable[[Any], str] | None]
-_TASKS: Columns = {"tasks": lambda plugin: ", ".join(sorted(plugin.tasks))}
-_FROM: Columns = {"plugin": None}
-_WHAT: Columns = {"what it is": summary}
-OFFERED: dict[str, tuple[str, str, Columns]] = {
-    "learners": ("learner", "learners", {**_TASKS, **_FROM, **_WHAT}),
-    "metrics": (
-        *("metric", "metrics"),
-        {"better is": lambda m: "higher" if m.higher_is_better else "lower", **_TASKS, **_FROM},
-    ),
-    "costs": ("cost model", "cost_models", {**_FROM, **_WHAT}),
-    "reports": (
-        *("report", "reports"),
-        {"files": lambda report: " ".join(s or "(terminal)" for s in report.suffixes), **_FROM},
-    ),
-}
-"""For each kind its word, its field of the registry, and the columns that follow the name; None is
-the plugin that it is from."""
-
-KINDS = (
+LISTED = (
     *("learners", "datasets", "suites", "metrics", "costs", "reports"),
     *("plugins", "runs", "fits", "cache"),
 )
+SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
+# columns that may be broken over several lines
+WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
+INDENT = " " * 6
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
+@click.argument("kind", type=click.Choice(LISTED), metavar="KIND")
 @options.data_dir_option
 @options.store_option
 @options.output_option
@@ -91,6 +66,7 @@ def list_command(
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
             options.note(f"{where}; 'bench show NAME' says where to get the files")
+        # a missing name may be one of theirs
         broken = [p.name for p in registry.plugins if p.error]
         if broken and kind != "plugins":
             options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
@@ -98,27 +74,54 @@ def list_command(
 
 def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     """What plugins offer of a kind of ``bench list``, or the plugins themselves."""
-    if listed == "datasets":
-        return _datasets(registry, source)
-    if listed not in OFFERED:
-        return (_suites if listed == "suites" else _plugins)(registry)
-    kind, field, columns = OFFERED[listed]
-    rows = [
-        (name, *(of(thing) if of else registry.origin[kind, name].name for of in columns.values()))
-        for name, thing in sorted(getattr(registry, field).items())
-    ]
-    return Table((kind, *columns), rows, kind, fold=WORDY)
+    from bench_core.planning.suites import read_suite
+
+    def owner(kind: str, name: str) -> str:
+        return registry.origin[kind, name].name
+
+    styles: list[str] = []
+    rows: list[tuple[str, ...]] = []
+    if listed == "learners":
+        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "what it is")
+        for name, learner in registry.learners.items():
+            rows.append((name, _tasks(learner), owner("learner", name), summary(learner)))
+    elif listed == "datasets":
+        titles = ("data set", "task", "folds", "files", "title")
+        for name in sorted(registry.datasets):
+            about, files = registry.about_dataset(name), _files(registry, name, source)
+            rows.append((name, str(about.task), str(about.folds), files, about.title))
+            styles.append("dim" if files == ABSENT else "")
+    elif listed == "suites":
+        titles = ("suite", "data sets", "title")
+        for name, path in registry.suite_files.items():
+            try:
+                suite = read_suite(path, registry)
+            except InputError as fault:
+                rows.append((name, "", f"unusable: {fault}"))
+                continue
+            datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
+            rows.append((name, ", ".join(datasets), suite.title))
+    elif listed == "metrics":
+        titles = ("metric", "better is", "tasks", "plugin")
+        for name, metric in registry.metrics.items():
+            better = "higher" if metric.higher_is_better else "lower"
+            rows.append((name, better, _tasks(metric), owner("metric", name)))
+    elif listed == "costs":
+        titles = ("cost model", "plugin", "what it is")
+        for name, model in registry.cost_models.items():
+            rows.append((name, owner("cost model", name), summary(model)))
+    elif listed == "reports":
+        titles = ("report", "files", "plugin")
+        for name, report in registry.reports.items():
+            files = " ".join(suffix or "(terminal)" for suffix in report.suffixes)
+            rows.append((name, files, owner("report", name)))
+    else:
+        return _plugins(registry)
+    return Table(titles, sorted(rows), titles[0], ("folds",), WORDY, row_styles=styles)
 
 
-def _datasets(registry: Registry, source: DataFolder) -> Table:
-    rows = [
-        (name, str(about.task), str(about.folds), _files(registry, name, source), about.title)
-        for name in sorted(registry.datasets)
-        for about in [registry.about_dataset(name)]
-    ]
-    styles = ["dim" if row[3] == ABSENT else "" for row in rows]
-    titles = ("data set", "task", "folds", "files", "title")
-    return Table(titles, rows, "data set", ("folds",), WORDY, row_styles=styles)
+def _tasks(thing: Any) -> str:
+    return ", ".join(sorted(thing.tasks))
 
 
 def _files(registry: Registry, name: str, source: DataFolder) -> str:
@@ -138,25 +141,12 @@ def _files(registry: Registry, name: str, source: DataFolder) -> str:
         return "cannot tell"
 
 
-def _suites(registry: Registry) -> Table:
-    from bench_core.planning.suites import find_suite
-
-    rows = []
-    for name in sorted(registry.suite_files):
-        try:
-            suite = find_suite(name, registry)
-            datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
-            rows.append((name, ", ".join(datasets), suite.title))
-        except InputError as fault:
-            rows.append((name, "", f"unusable: {fault}"))
-    return Table(("suite", "data sets", "title"), rows, "suite", fold=WORDY)
-
-
 def _plugins(registry: Registry) -> Table:
     from bench_core.cli.app import invalid_commands
 
     rows, odd = [], registry.notes
     plugins = [*registry.plugins, *invalid_commands()]
+    # those that failed first, then odd ones
     for p in sorted(plugins, key=lambda p: (not p.error, p not in odd, p.name)):
         loaded = "loaded" + (f", but {'; '.join(odd[p])}" if p in odd else "")
         state = f"failed: {p.error}" if p.error else loaded
@@ -180,29 +170,36 @@ def _runs(store: Path) -> Table:
 
 def _fits(store: Path) -> Table:
     """Of each run its fitted models, and those that go with it if it is removed."""
-    from bench_core.cli.remove import size, total
+    from rich.filesize import decimal
+
+    from bench_core.cli.remove import total
     from bench_core.results.removal import plan_removal
     from bench_core.results.store import Store
     from bench_core.results.store_files import state_path, states_folder
 
     kept, rows = Store(store), []
     for run in kept.runs():
+        # runs share fitted models, so sizes may add up to more than the folder has
         keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
-        rows.append((str(run.number), run.run, str(len(files)), size(total(files)), size(alone)))
+        rows.append(
+            (str(run.number), run.run, str(len(files)), decimal(total(files)), decimal(alone))
+        )
     titles = ("no.", "run", "models", "size", "freed by removal")
     return Table(titles, rows, "run", ("no.", "models", "size", "freed by removal"))
 
 
 def _cache() -> Table:
     """The prepared data, the largest first."""
-    from bench_core.cli.remove import prepared, size, total
+    from rich.filesize import decimal
+
+    from bench_core.cli.remove import prepared, total
 
     entries = [path for folder in prepared() for path in folder.glob("[!.]*")]
     sizes = {p: total(p.rglob("*")) if p.is_dir() else p.stat().st_size for p in entries}
     found = sorted(sizes.items(), key=lambda item: (-item[1], item[0].name))
-    rows = [(path.name, size(number)) for path, number in found]
+    rows = [(path.name, decimal(number)) for path, number in found]
     return Table(("entry", "size"), rows, "entry", ("size",))
 
 
@@ -213,7 +210,7 @@ INDENT = " " * 6
 @click.argument("name")
 @click.option(
     "--kind",
-    type=click.Choice(["learner", "dataset", "suite", "metric", "cost-model", "report"]),
+    type=click.Choice(SHOWN),
     help="Which one is meant where several share the name.",
 )
 @options.data_dir_option
@@ -233,43 +230,56 @@ def show_command(
       bench show per-query           what a cost model charges, and what a cost file says for it
     """
     registry = options.registry(plugins, data_dir)
-    text = printable("\n\n".join(_described(registry, name, kind, data_dir)))
+    name = registry.learner_name(name) if kind in (None, "learner") else name
+    found = ["\n".join(lines) for lines in _described(registry, name, kind, data_dir)]
+    if not found:
+        known = {n for _, n in registry.origin} | {*registry.suite_files}
+        fault = registry.unknown(kind or "name", name, known)
+        raise UsageError(f"{fault}; see 'bench list KIND'")
+    text = printable("\n\n".join(found))
     if output is None:
         click.echo(text)
     else:
         write_text(output, text + "\n")
 
 
-def _described(registry: Registry, name: str, kind: str | None, data_dir: str) -> list[str]:
-    """One paragraph for each thing of that name, or UsageError with the nearest names."""
-    name = registry.learner_name(name) if kind in (None, "learner") else name
-    describe: dict[str, tuple[Iterable[str], Callable[[Registry, str], str]]] = {
-        "learner": (registry.learners, learner_text),
-        "dataset": (registry.datasets, lambda all_, name: dataset_text(all_, name, data_dir)),
-        "suite": (registry.suite_files, suite_text),
-        "metric": (registry.metrics, metric_text),
-        "cost-model": (registry.cost_models, cost_model_text),
-        "report": (registry.reports, report_text),
-    }
-    asked = {kind: describe[kind]} if kind else describe
-    found = [
-        text(registry, name)
-        for what, (names, text) in asked.items()
-        if name in names or (what == "metric" and "@" in name)
-    ]
-    if not found:
-        known = {n for names, _ in asked.values() for n in names}
-        fault = registry.unknown(kind or "name", name, known)
-        raise UsageError(f"{fault}; see 'bench list KIND'")
-    return found
+def _described(
+    registry: Registry, name: str, kind: str | None, data_dir: str
+) -> Iterator[list[str]]:
+    """The lines on each thing of that name."""
+    from bench_core.metrics import parse_metric
 
+    def named(what: str, known: dict[str, Any]) -> bool:
+        return kind in (None, what) and name in known
 
-def learner_text(registry: Registry, name: str) -> str:
-    """A learner's documentation and its parameters."""
-    learner = registry.learner(name)
-    lines = [_title(registry, "learner", name), f"  tasks: {', '.join(sorted(learner.tasks))}"]
-    lines += [*_doc(learner), *_parameters("Parameters", learner, name, "; a list is a grid")]
-    return "\n".join(lines)
+    def title(what: str) -> str:
+        return f"{name}: {what}, plugin {registry.origin[what, name].name}"
+
+    if named("learner", registry.learners):
+        learner = registry.learners[name]
+        about = [title("learner"), f"  tasks: {_tasks(learner)}", *_doc(learner)]
+        yield [*about, *_parameters("Parameters", learner, name, "; a list is a grid")]
+    if named("dataset", registry.datasets):
+        yield [title("data set"), *_dataset_lines(registry, name, data_dir)]
+    if named("suite", registry.suite_files):
+        path = registry.suite_files[name]
+        # TOML is its own documentation
+        yield [f"{name}: suite, {path}", "", path.read_text(encoding="utf-8").strip()]
+    if named("metric", registry.metrics) or (kind in (None, "metric") and "@" in name):
+        metric = parse_metric(name, registry.metrics)
+        better = "higher" if metric.higher_is_better else "lower"
+        about = [f"{name}: metric, {better} is better", f"  tasks: {_tasks(metric)}"]
+        yield [*about, *_doc(type(metric))]
+    if named("cost-model", registry.cost_models):
+        model = registry.cost_models[name]
+        # the docstring of from_options says what its keys mean
+        keys = _doc(model.from_options)[1:] if model.options else []
+        about = [title("cost model"), *_doc(model)]
+        yield [*about, "", f'In a cost file: model = "{name}"', *keys]
+    if named("report", registry.reports):
+        report = registry.reports[name]
+        files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
+        yield [title("report"), f"  written to: {files}", *_doc(report.write)]
 
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
@@ -296,19 +306,18 @@ def _default(p: Parameter) -> str:
     return toml_literal(p.default)
 
 
-def dataset_text(registry: Registry, name: str, data_dir: str) -> str:
+def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     """A data set's files, where to put them, and how to get those that are missing."""
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers.fetch import is_there
 
     cls, about = registry.dataset(name), registry.about_dataset(name)
-    lines = [_title(registry, "data set", name), f"  {about.title}"]
-    lines += [f"  task: {about.task}", f"  folds: {about.folds}"]
+    lines = [f"  {about.title}", f"  task: {about.task}", f"  folds: {about.folds}"]
     if about.stand_in_for:
         lines.append(f"  stands in for {about.stand_in_for} where its files are absent")
     lines += [*_doc(cls), *_parameters("Options", cls, name), ""]
     if not about.files:
-        return "\n".join([*lines, "Needs no files: bundled or generated."])
+        return [*lines, "Needs no files: bundled or generated."]
     source, found = DataFolder(data_dir), {}
     for file in about.files:
         try:
@@ -324,46 +333,16 @@ def dataset_text(registry: Registry, name: str, data_dir: str) -> str:
         place = f" from {about.homepage}" if about.homepage else ""
         by_hand = f"get them{place} and say 'bench data import {name} FOLDER'"
         lines += ["", f"What is missing: {fetch}{by_hand}"]
-    return "\n".join(lines)
-
-
-def suite_text(registry: Registry, name: str) -> str:
-    """The suite's file as it is: TOML is its own documentation."""
-    path = registry.suite_files[name]
-    return f"{name}: suite, {path}\n\n{path.read_text(encoding='utf-8').strip()}"
-
-
-def metric_text(registry: Registry, name: str) -> str:
-    """A metric's tasks and direction."""
-    from bench_core.metrics import parse_metric
-
-    metric = parse_metric(name, registry.metrics)
-    better = "higher" if metric.higher_is_better else "lower"
-    lines = [f"{name}: metric, {better} is better", f"  tasks: {', '.join(sorted(metric.tasks))}"]
-    return "\n".join([*lines, *_doc(type(metric))])
-
-
-def cost_model_text(registry: Registry, name: str) -> str:
-    """A cost model's charges, and the keys of a cost file that it reads."""
-    model = registry.cost_models[name]
-    lines = [_title(registry, "cost model", name), *_doc(model)]
-    more = _doc(model.from_options) if model.options else []
-    return "\n".join([*lines, "", f'In a cost file: model = "{name}"', *more[1:]])
-
-
-def report_text(registry: Registry, name: str) -> str:
-    """A report and the files that it writes."""
-    report = registry.reports[name]
-    files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
-    lines = [_title(registry, "report", name), f"  written to: {files}"]
-    return "\n".join([*lines, *_doc(report.write)])
-
-
-def _title(registry: Registry, kind: str, name: str) -> str:
-    return f"{name}: {kind}, plugin {registry.origin[kind, name].name}"
+    return lines
 
 
 def _doc(thing: object) -> list[str]:
     """The docstring, indented, unless it is the one dataclasses invent."""
     doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
     return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []
+
+
+def summary(thing: object) -> str:
+    """The first line of a docstring, unless it is the one dataclasses invent."""
+    first = " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split())
+    return "" if first.startswith(f"{getattr(thing, '__name__', '')}(") else first

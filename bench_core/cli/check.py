@@ -77,6 +77,7 @@ def _check(subject: str, cases: list[Case]) -> int:
     with screen.status(subject) as status:
         for case, fault in examine(cases):
             ran += 1
+            # the case that has just ended
             status.update(f"{subject}: {ran}/{len(cases)} {case.name}")
             broken += [fault] if fault else []
     click.echo(subject)

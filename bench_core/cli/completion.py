@@ -7,7 +7,6 @@ is offered nothing rather than a traceback.
 from __future__ import annotations
 
 import sqlite3
-import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -46,12 +45,8 @@ def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The profiles of the suite that was named before."""
-    known = {"quick", "standard", "paper"}
-    with suppress(Exception):
-        path = _registry(ctx).suite_files[ctx.params["suite"]]
-        known = {"quick", *tomllib.loads(path.read_text(encoding="utf-8"))["profiles"]}
-    return _matching(known, incomplete)
+    """The profiles that suites have."""
+    return _matching(("quick", "standard", "paper"), incomplete)
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -67,18 +62,19 @@ def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 
     known = ["last"]
     with suppress(sqlite3.Error, ValueError):
+        # read-only, so that asking makes no store
         uri = f"{store_path(ctx.params.get('store') or '').resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
     return [name for name in known if name.startswith(incomplete)]
 
 
+# other words than names of a registry
 COMPLETIONS: dict[str, Complete] = {
     "data": data_named,
     "settings": settings_named,
     "profiles": profiles_named,
 }
-"""Completions of other words than the names of a registry."""
 
 
 def _registry(ctx: click.Context) -> Registry:
@@ -88,5 +84,6 @@ def _registry(ctx: click.Context) -> Registry:
 
 
 def _matching(known: Iterable[str], incomplete: str) -> list[str]:
+    # "miser,ceg" -> "miser,cegb"
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]

@@ -95,6 +95,7 @@ def verify_command(
     folder, every = DataFolder(data_dir), names == ("all",)
     rows: list[tuple[str, ...]] = []
 
+    # data without files of their own may have been prepared: those are verified below
     def verify(dataset: Any) -> None:
         prepared = not dataset.files and prepared_entries((dataset.name,))
         if not prepared and (not every or is_there(dataset, folder)):
@@ -104,7 +105,7 @@ def verify_command(
     def verify_prepared(entry: Path) -> None:
         check_prepared(entry)
         size = sum(file.stat().st_size for file in entry.glob("*.npy"))
-        name = entry.name.rpartition("-")[0]
+        name = entry.name.rpartition("-")[0]  # letters-3f9a...: data set and digest
         rows.append((name, entry.name, str(size), "as prepared", "as expected"))
 
     registry = options.registry(plugins, data_dir)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def _csv(frame: pd.DataFrame) -> bytes:
     """A header and a line for each row; texts that would be formulas are quoted."""
+    # texts are categories, so each is looked at once
     for name in frame.select_dtypes("category"):
         if any(no_formula(text) != text for text in frame[name].cat.categories):
             frame[name] = frame[name].astype(object).map(no_formula)
@@ -31,6 +32,7 @@ def _json(frame: pd.DataFrame) -> bytes:
 
     import numpy as np
 
+    # numpy's numbers are none of JSON's
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
     return "[\n{}\n]\n".format(",\n".join(lines)).encode()

@@ -14,7 +14,6 @@ from bench_core.cli import options
 from bench_core.cli.run import failures, following, request, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import number, whole
 from bench_core.terminal.tables import Table, check_output, deliver
 from bench_core.terminal.wording import cost, count, duration
 
@@ -27,26 +26,27 @@ if TYPE_CHECKING:
 @run_options
 @click.option(
     "--jobs",
-    type=options.Written(whole(1)),
-    default=0,
+    type=click.IntRange(min=1),
     metavar="N",
     help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
     "machine; --workers and --threads then hold for each job (default 1).",
 )
 @click.option(
     "--core-hour",
-    type=options.Written(number(0)),
+    type=click.FloatRange(min=0),
     metavar="PRICE",
     help="What an hour of one core costs: the price of the plan is shown too.",
 )
 @click.option(
     *("-o", "--output"),
-    type=click.Path(path_type=Path),
+    type=options.FILE,
     metavar="FILE",
     help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
 )
 @options.common_options
-def plan_command(jobs: int, core_hour: float | None, output: Path | None, **given: Any) -> int:
+def plan_command(
+    jobs: int | None, core_hour: float | None, output: Path | None, **given: Any
+) -> int:
     """Show what a run would do and how long it may take.
 
     Examples:
@@ -66,6 +66,7 @@ def plan_command(jobs: int, core_hour: float | None, output: Path | None, **give
         check_output(output)
     with following() as show:
         made = planned(asked, registry_of(asked), show)
+    # the suite may have named the executor
     asked = replace(asked, executor=made.executor)
     if jobs and output:
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
@@ -79,6 +80,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     from bench_core.planning.job_files import write_jobs
 
     jobs = write_jobs(plan, request, folder, count)
+    # of one job, for the scheduler
     cores = (request.workers or 1) * (request.threads or 1)
     n, place = len(jobs), shell_word(str(folder))
     known = plan.estimate.recorded == plan.estimate.jobs
@@ -94,6 +96,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
 def table(plan: Plan, core_hour: float | None = None) -> Table:
     """One row for each data set and learner: trials to do and finished."""
+    # skipped trials are neither to do nor finished
     skipped = {key for key, _ in plan.skipped}
     to_do: Counter[tuple[str, str]] = Counter()
     finished: Counter[tuple[str, str]] = Counter()
@@ -103,20 +106,15 @@ def table(plan: Plan, core_hour: float | None = None) -> Table:
         finished[place] += done
         to_do[place] += not done and trial.key not in skipped
     rows = [(*place, str(n), str(finished[place])) for place, n in to_do.items()]
-    titles = ("data set", "learner", "trials to do", "finished")
-    return Table(titles, rows, "learner", right=titles[2:], footer=_footer(plan, core_hour))
-
-
-def _footer(plan: Plan, core_hour: float | None) -> list[str]:
-    trials = sum(t.key not in plan.finished for t in plan.trials) - len(plan.skipped)
-    fits = sum(f.key not in plan.finished_fits for f in plan.fits)
+    fits = sum(fit.key not in plan.finished_fits for fit in plan.fits)
     reasons = Counter(reason for _, reason in plan.skipped)
-    skipped = [f"skipped ({n}): {reason}" for reason, n in reasons.items()]
-    return [
-        f"{count(fits, 'fit')} and {count(trials, 'trial')} to do",
+    footer = [
+        f"{count(fits, 'fit')} and {count(to_do.total(), 'trial')} to do",
         *spent(plan, core_hour),
-        *skipped,
+        *(f"skipped ({n}): {reason}" for reason, n in reasons.items()),
     ]
+    titles = ("data set", "learner", "trials to do", "finished")
+    return Table(titles, rows, "learner", right=titles[2:], footer=footer)
 
 
 def spent(plan: Plan, core_hour: float | None) -> list[str]:
@@ -124,6 +122,7 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
     known = plan.estimate
     if not known.jobs:
         return []
+    # a job is known if its learner ran on these data before
     if not known.recorded:
         return [f"time: unknown, as none of the {known.jobs} jobs' learners ran on these data yet"]
     hours = known.work * plan.threads / 3600
@@ -140,7 +139,7 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
 
 
 @click.command("work")
-@click.argument("job", type=click.Path(path_type=Path))
+@click.argument("job", type=options.FILE)
 @options.request_option("workers", help="Jobs at the same time; default: as planned.")
 @options.request_option("threads", help="Threads of each job; default: as planned.")
 @options.data_dir_option

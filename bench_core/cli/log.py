@@ -9,7 +9,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import one_line
-from bench_core.terminal.tables import console, write_text
+from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import duration
 
 if TYPE_CHECKING:
@@ -36,21 +36,22 @@ def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int
     from bench_core.results.store import Store
 
     attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
-    lines = [line for attempt in attempts for line in attempt_lines(attempt)]
-    lines = lines or [("nothing failed" if failed else "no attempt is recorded", "")]
+    none = "nothing failed" if failed else "no attempt is recorded"
     if output is not None:
-        write_text(output, "".join(f"{text}\n" for text, _ in lines))
+        lines = [line for attempt in attempts for line in attempt_lines(attempt)]
+        write_text(output, "\n".join(lines or [none]) + "\n")
         return 0
-    from rich.text import Text
-
-    screen = console()
-    for text, style in lines:
-        screen.print(Text(text, style=style))
+    for attempt in attempts:
+        head, *details = attempt_lines(attempt)
+        click.secho(head, bold=True, fg=None if attempt.status == "ok" else "red")
+        click.echo("".join(f"{line}\n" for line in details), nl=False)
+    if not attempts:
+        click.echo(none)
     return 0
 
 
-def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
-    """The lines of one attempt, each with its style on a terminal."""
+def attempt_lines(attempt: Attempt) -> list[str]:
+    """How one attempt ended, then its error, traceback and output."""
     from bench_core.results.records import TRIAL_DIGITS
     from bench_core.terminal.progress import detail_lines
 
@@ -60,6 +61,5 @@ def attempt_lines(attempt: Attempt) -> list[tuple[str, str]]:
     about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
     named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
-    lines = [(head, "bold red" if attempt.status != "ok" else "bold")]
-    lines += [(f"  {one_line(attempt.error)}", "")] if attempt.error else []
-    return lines + detail_lines(attempt.trace, attempt.output)
+    error = [f"  {one_line(attempt.error)}"] if attempt.error else []
+    return [head, *error, *detail_lines(attempt.trace, attempt.output)]

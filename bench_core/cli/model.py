@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
+# parts of a model's "about" that are checked and shown
 _CHECKED = ("metric", "test", "unit")
 _SHOWN = (*_CHECKED, "learner", "point", "dataset", "task", "everything", "reference", "stand_in")
-"""Parts of a model's ``about`` that are shown and checked."""
-_SAME = 1e-9
+_SAME = 1e-9  # relative
 
 
 @click.group("model")
@@ -95,6 +95,7 @@ def export_command(
 
     if budget is not None and given["quality"] is not None:
         raise UsageError("--budget and --quality: give one of them")
+    # what an earlier export wrote may be replaced, nothing else
     ours = ("model.json", "bench_model.c", "model.txt")
     if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
         raise UsageError(f"{output}: holds something else; name an empty or a new folder")
@@ -177,6 +178,7 @@ def sensors_table(model: Predictor) -> Table:
     from bench_core.costs.model import SensorPrices
 
     prices: Any = getattr(model.costs, "prices", model.costs)
+    # sensor -> names of the features that it measures
     used: dict[int, list[str]] = {}
     for j in model.program.features.tolist():
         for s in model.costs.sensors_of(j).tolist():
@@ -264,14 +266,14 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     from bench_core.datasets.user_files import read_part
 
     part = read_part(path, {**columns, "split": ""}, index_base, "")
-    X = np.zeros((len(part), len(model.names)), dtype=np.float32)
-    position = {name: j for j, name in enumerate(model.names)}
-    for j, name in enumerate(part.names):
-        own = j if part.numbered else position.get(name, len(model.names))
-        if own < len(model.names):
-            X[:, own] = part.X[:, j]
-    if not part.numbered and (lost := [n for n in model.features if n not in part.names]):
+    frame = part.frame.select_dtypes("float32")
+    if part.numbered:
+        names = [*model.names][: frame.shape[1]]
+        frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
+    elif lost := [name for name in model.features if name not in frame]:
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
+    X = frame.reindex(columns=[*model.names], fill_value=0).to_numpy(np.float32)
+    # y are places among all labels: the numbers of classes if all of them are there
     values, y = np.unique(part.labels, return_inverse=True)
     classes = int(model.about["classes"])
     if not classes or len(values) != classes:
@@ -282,4 +284,4 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
                 "the order of all their labels; give rows of each class, or numbers from 0"
             )
     queries = part.queries if model.about["task"] == "ranking" else None
-    return Examples(X, y.astype(np.float64), queries)
+    return Examples(np.ascontiguousarray(X), y.astype(np.float64), queries)

@@ -16,7 +16,7 @@ from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.option import FLAG, NAMES, Form, Option, help_of, options_of
 from bench_core.planning.request import RunRequest
-from bench_core.results.budgets import KINDS, Budget, parse_budgets
+from bench_core.results.budgets import KINDS, Budget, as_budgets
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -28,7 +28,7 @@ else:  # older releases cannot be subscripted
 Decorator = Callable[[Any], Any]
 
 STORE = Path("results/bench.db")
-FILE = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path)  # need not be there
 
 
 class Written(ParamType):
@@ -61,6 +61,7 @@ def request_options(request: type, *left_out: str) -> Decorator:
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """The option of one field; ``changes`` are those of this verb, in click's words."""
     known = options_of(request)
+    # "changes" come last: a verb may have its own help or default
     given = {"help": help_of(known[name], known)} | _of_form(known[name]) | changes
     if given.get("required"):
         given.pop("default", None)  # click would take it
@@ -92,6 +93,7 @@ def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any
     """A callback that joins what repetitions of an option gave, each value once."""
 
     def joined(_: click.Context, option: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
+        # -l miser,cegb -l miser: (("miser", "cegb"), ("miser",)) -> ("miser", "cegb")
         values = tuple(dict.fromkeys(chain.from_iterable(given))) or default
         if option.name == "plugins" and values:
             find_plugins_here()
@@ -114,7 +116,7 @@ def budget_options(required: bool = False, several: bool = True) -> Decorator:
         if text is None and kind != KINDS[0]:
             raise UsageError(f"--budget-kind {kind} says what a --budget limits: give one")
         with blaming("--budget"):
-            found: tuple[Budget, ...] = () if text is None else parse_budgets(text, kind)
+            found: tuple[Budget, ...] = () if text is None else as_budgets(text, kind)
         if several:
             return found
         if len(found) > 1:
@@ -174,6 +176,7 @@ common_options = together(plugins_option, quiet_option, verbose_option, debug_op
 
 run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
 
+# of a verb that does the work of a stored run again
 stored_run_options = together(
     run_argument,
     request_option("workers"),
@@ -185,7 +188,6 @@ stored_run_options = together(
     store_option,
     common_options,
 )
-"""The options of a verb that does the work of a stored run again."""
 
 
 def store_words(store: str | Path) -> str:

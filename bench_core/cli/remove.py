@@ -35,42 +35,33 @@ def remove_command(
       bench remove 3 --fits             its fitted models alone; results stay
       bench remove --cache              all prepared data; they are made again when needed
 
-    What another run needs is kept: trials that it has too, models that it was scored with, and
-    models that these refer to. 'bench list runs' shows runs.
+    What another run needs is kept: trials that it has too, and models that it was scored with.
+    'bench list runs' shows runs.
     """
+    from rich.filesize import decimal
+
+    from bench_core.datasets.cache import cache_folder
+    from bench_core.results.removal import plan_removal, remove
+    from bench_core.results.store import Store
+
     if not runs and not cache:
         raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
     verb = "would remove" if dry_run else "removed"
     if runs:
-        options.note(f"{verb} {_runs(store, runs, fits, dry_run)}")
+        kept = Store(store)
+        what = plan_removal(kept, runs, fits_alone=fits)
+        trials = "" if fits else f"{count(len(what.trials), 'trial')}, "
+        # while the files are there
+        models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
+        if not dry_run:
+            remove(kept, what, fits_alone=fits)
+        options.note(f"{verb} {', '.join(what.runs)}: {trials}{models}")
     if cache:
-        options.note(f"{verb} {_cache(dry_run)}")
-
-
-def _runs(store: Path, runs: tuple[str, ...], fits: bool, dry_run: bool) -> str:
-    from bench_core.results.removal import plan_removal, remove
-    from bench_core.results.store import Store
-
-    kept = Store(store)
-    what = plan_removal(kept, runs, fits_alone=fits)
-    models = f"{count(len(what.fits), 'fitted model')} ({size(what.size)})"
-    if not dry_run:
-        remove(kept, what, fits_alone=fits)
-    names = ", ".join(what.runs)
-    return (
-        f"{models} of {names}" if fits else f"{names}: {count(len(what.trials), 'trial')}, {models}"
-    )
-
-
-def _cache(dry_run: bool) -> str:
-    from bench_core.datasets.cache import cache_folder
-
-    folders = prepared()
-    bytes_ = sum(total(folder.rglob("*")) for folder in folders)
-    if not dry_run:
-        for folder in folders:
+        folders = prepared()
+        size = sum(total(folder.rglob("*")) for folder in folders)
+        for folder in () if dry_run else folders:
             shutil.rmtree(folder)
-    return f"prepared data in {cache_folder()} ({size(bytes_)})"
+        options.note(f"{verb} prepared data in {cache_folder()} ({decimal(size)})")
 
 
 def prepared() -> list[Path]:
@@ -83,11 +74,3 @@ def prepared() -> list[Path]:
 def total(paths: Iterable[Path]) -> int:
     """The bytes of those that are files."""
     return sum(path.stat().st_size for path in paths if path.is_file())
-
-
-def size(number: int) -> str:
-    """``12 kB``, ``3.4 MB``."""
-    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
-        if number >= 10**power:
-            return f"{number / 10**power:.3g} {unit}"
-    return f"{number} B"

@@ -13,7 +13,7 @@ from bench_core.terminal.tables import check_output, write_text
 from bench_core.terminal.wording import counted
 
 DIFFERS = 1
-_SHOWN = 5
+_SHOWN = 5  # of the numbers that differ
 
 
 @click.command("audit")
@@ -35,6 +35,7 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
     with doing_again("", run, **given) as (asked, show):
         result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
+    # a declared trial is listed among the failures, with the reason
     declared = sum(status == "declared" for _, status, _ in result.failures)
     verdict = {"verified": replayed - refused - declared, "declared": declared}
     verdict |= {"failed the audit": refused}

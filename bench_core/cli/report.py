@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
 
-CURVES = "curves"
-"""The report that ``--plot`` writes."""
+CURVES = "curves"  # the report that --plot writes
 
 
 @click.command("report")
@@ -88,7 +87,7 @@ def write_report(
 
     def warn(line: str) -> None:
         if options.flag("debug"):
-            raise
+            raise  # the exception of the section
         options.complain(line)
 
     verbose = options.flag("verbose")

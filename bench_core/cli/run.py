@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 GO_ON = "; the same command goes on from there"
 
+# all options of a run but those of every verb
 run_options = options.together(
     options.request_options(RunRequest, "plugins"), options.no_progress_option
 )
-"""All options of a run but those of every verb."""
 
 
 def request(*, store: Path, **given: Any) -> RunRequest:
@@ -89,6 +89,7 @@ def interruptible() -> Iterator[None]:
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may handle signals
+    # nohup ignores SIGHUP: that stays so
     before = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
     try:
         for number in before:
@@ -125,6 +126,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     """Write the report on a run that was carried out, and what to do next; the exit status."""
     info = write_report(registry, result.store, result.run, output)
     store = options.store_words(result.store)
+    # below the board, on stderr
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
@@ -145,5 +147,6 @@ def summary(result: RunResult) -> str:
 def failures(result: RunResult) -> list[str]:
     """One line for each trial that failed, and for each that the audit refused."""
     lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
+    # a refused trial may be among the failures already
     named = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]

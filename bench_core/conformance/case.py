@@ -17,8 +17,8 @@ from bench_core.results.store_files import StateError
 
 Check = Callable[..., None]
 
+# without these no other check of the same plugin on the same task means anything
 FIRST = ("check_members", "check_contract", "check_splits", "check_values", "check_bills")
-"""Checks without which no other one of the same plugin on the same task means anything."""
 
 
 class ConformanceError(AssertionError):

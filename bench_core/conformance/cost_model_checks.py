@@ -88,6 +88,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     expect(given, f"surrogate gives {prices!r}, not SensorPrices")
     alike = same_sensors(prices, costs)
     expect(alike, "its features need other sensors than those of the surrogate")
+    # purchases without a sensor in common
     half = np.arange(costs.sensors) % 2 == 0
     whole, one, two = (_bill(costs, m, queries) for m in (bought, bought & half, bought & ~half))
     worst = int(np.abs(whole - one - two).argmax())
@@ -99,6 +100,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
 def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:
     """Random purchases of the rows of some queries."""
     rng = np.random.default_rng(0)
+    # (60, s): about two fifths of the sensors each
     return rng.random((ROWS, costs.sensors)) < 0.4, drawn_queries(ROWS, rng)
 
 

@@ -12,8 +12,8 @@ from bench_core.datasets.cache import fingerprint
 from bench_core.protocols import CompleteDataset
 from bench_core.splits import Splits
 
+# share of test rows that may also be training rows, in excess of what repeats by chance
 STRAY = 0.02
-"""Share of test rows that may also be training rows, in excess of what repeats by chance."""
 
 
 def check_members(dataset: Any, source: Any) -> None:
@@ -74,6 +74,7 @@ def check_disjoint(dataset: Any, source: Any) -> None:
     """
     splits = _splits(dataset, source)
     known = _rows(splits.train)
+    # rows that repeat within training tell what repeats by chance
     half = len(known) // 2
     chance = _share(known[half:], known[:half])
     for name in ("valid", "test"):
@@ -90,6 +91,7 @@ def check_repeatable(dataset: Any, source: Any) -> None:
     whole = dataset_of(dataset)
     others = {"seed": 1, "fold": whole.folds - 1}
     others = {name: value for name, value in others.items() if name not in whole.depends_on}
+    # arguments that change nothing, as the data set says, are changed
     again = dataset.prepare(source, "quick", **{"seed": 0, "fold": 0, **others})
     alike = fingerprint(again) == fingerprint(_splits(dataset, source))
     expect(alike, f"prepared again with {others}, its arrays differ")

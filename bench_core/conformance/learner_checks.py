@@ -132,6 +132,7 @@ def check_blocks(learner: Any, splits: Splits) -> None:
     model, test = fitted(learner, splits), splits.test
     whole = _path(model, splits)
     number = len(units(test.features)) - 1
+    # a unit is a query, or a row where there are none
     alone = [np.array([unit]) for unit in range(min(number, ALONE))]
     shuffled = np.random.default_rng(0).permutation(number)
     for chosen in (*alone, np.arange(number // 2), shuffled):
@@ -150,6 +151,7 @@ def check_unpaid_cells(learner: Any, splits: Splits) -> None:
     read it; compare ``program`` with predict_path step by step.
     """
     model = fitted(learner, splits)
+    # a copy that has not seen the rows before
     blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
     found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
@@ -169,7 +171,7 @@ def check_rescaled_costs(learner: Any, splits: Splits) -> None:
     expensive = replace(splits, prices=replace(prices, **scaled))
     one = _path(fitted(learner, splits), splits)
     two = _path(fit(learner, expensive), expensive)
-    two = replace(two, cost=two.cost / SCALE)
+    two = replace(two, cost=two.cost / SCALE)  # exact: a power of two
     _same(one, two, TOLERANCE, "with all costs times 1024")
 
 
@@ -196,6 +198,7 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
 
     Remedy: weigh each row by ``train.weights`` in every sum, mean and count.
     """
+    # a learner that depends on the seed is excused
     one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
     if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
         return
@@ -310,6 +313,7 @@ def _feature_read(model: Any, splits: Splits) -> str:
     unpaid = ~readable(bought, splits.prices)
     for j in range(features.X.shape[1]):
         X = features.X.copy()
+        # other rows' values in the cells that were not paid for
         X[unpaid[:, j], j] = features.X[::-1][unpaid[:, j], j]
         after = next(iter(model.predict_path(Features(X, features.queries))))
         if not np.array_equal(scores, after.scores):

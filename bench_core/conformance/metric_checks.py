@@ -55,7 +55,7 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
 
     Remedy: give tied rows what they get on average over their orders.
     """
-    scores = np.round(_scores(task, examples))
+    scores = np.round(_scores(task, examples))  # many tie
     order = _shuffled(examples)
     moved = Examples(examples.X[order], examples.y[order], examples.queries)
     one = _judged(metric, scores, examples).mean
@@ -82,6 +82,7 @@ def check_direction(metric: Any, task: Task, examples: Examples) -> None:
     Remedy: set ``higher_is_better`` the other way round.
     """
     y = examples.y
+    # as scores: (n, 3) one-hot for classes, else centred labels
     right = np.eye(CLASSES)[y.astype(int)] if task == Task.MULTICLASS else y - y.mean()
     best, worst = (_judged(metric, scores, examples).mean for scores in (right, -right))
     right_way = best >= worst if metric.higher_is_better else best <= worst
@@ -129,6 +130,7 @@ def _shuffled(examples: Examples) -> Any:
 
 
 def _scores(task: Task, examples: Examples) -> FloatArray:
+    # rounded, so that some tie
     shape = (len(examples), CLASSES) if task == Task.MULTICLASS else (len(examples),)
     return np.random.default_rng(0).normal(size=shape).round(1)
 

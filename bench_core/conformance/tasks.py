@@ -48,8 +48,8 @@ def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
 
 def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X = rng.normal(size=(n, FEATURES))
-    X[:, 9] = X[:, 0] + X[:, 7]
-    X[:, 1] = np.round(X[:, 1])
+    X[:, 9] = X[:, 0] + X[:, 7]  # derived: free once both are bought
+    X[:, 1] = np.round(X[:, 1])  # few different values
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
     labels = {

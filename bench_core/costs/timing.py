@@ -28,12 +28,11 @@ Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
 Call = Callable[[Any], Any]
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
-LEAST = 2e-4
-"""Seconds that one timing lasts at least."""
+LEAST = 2e-4  # seconds that one timing lasts at least
+# Steps of the clock that one timing lasts at least: it is wrong by at most one of them.
 STEPS = 20
-"""Steps of the clock that one timing lasts at least: it is wrong by at most one of them."""
+# Seconds for which a clock is watched for its steps, at most.
 WATCH = 0.25
-"""Seconds for which a clock is watched for its steps, at most."""
 MOST_CALLS = 1 << 20
 
 
@@ -78,12 +77,12 @@ class Measured:
     """
 
     features: Mapping[str, tuple[str, ...]]
-    extract: Mapping[str, Timing]
-    outputs: Mapping[str, Timing]
+    extract: Mapping[str, Timing]  # by extractor
+    outputs: Mapping[str, Timing]  # by feature
     items: int
     repeats: int
     clock: Clock = "cpu"
-    step: float = 0.0
+    step: float = 0.0  # seconds
 
 
 def measure(
@@ -124,7 +123,7 @@ def measure(
                 f"feature {name!r} comes from the extractors {owners}; give it two names"
             )
     total, done = repeats * len(items) * len(extractors), count(1)
-    orders = np.random.default_rng(0)
+    orders = np.random.default_rng(0)  # of the extractors, drawn for each item
     with _undisturbed():
         for item in chain.from_iterable(repeat(items, repeats)):
             value = _loaded(item, load)

@@ -43,12 +43,12 @@ from bench_core.splits import SPLITS, Splits
 
 FORMAT = 3
 META, SHARED = "meta.json", "shared"
+# What ``META`` keeps of ``Splits`` as it is.
 PLAIN = ("classes", "feature_names", "notes", "origins", "stand_in", "costs_assumed")
-"""What ``META`` keeps of ``Splits`` as it is."""
 _OURS = ("pricing", "readers", "splitting", "user_data", "user_files")
+# What decides in bench_core which numbers are read; a data set that imports it is prepared anew
+# when it changes. FORMAT rises when other parts would give other arrays.
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
-"""What decides in bench_core which numbers are read; a data set that imports it is prepared anew
-when it changes. FORMAT rises when other parts would give other arrays."""
 
 Say = Callable[[str], None]
 
@@ -94,7 +94,7 @@ def prepare(
 def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
     """What a data set prepares, complete and checked. Raises InputError naming the data set."""
     with charging(f"data set {dataset.name}: its prepare"):
-        made = dataset.prepare(source, size, fold, seed)
+        made = dataset.prepare(source, size, fold, seed)  # a plugin's code
     wrong = shapes_fault(made)
     if not wrong:
         task = dataset_of(dataset).task

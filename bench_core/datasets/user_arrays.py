@@ -17,7 +17,7 @@ from bench_core.arrays import IntArray
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.pricing import to_json
-from bench_core.datasets.readers.tables import Column, Table
+from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.user_data import Part, splits_of
 from bench_core.errors import InputError, unknown
 from bench_core.protocols import Source
@@ -93,7 +93,7 @@ def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str]
 ) -> Part:
     """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = _frame(X, name)
+    frame, named = _frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
@@ -116,15 +116,15 @@ def _part(
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
-    def listed(values: Any, called: str) -> Column | None:
+    def listed(values: Any, called: str) -> DataColumn | None:
         if values is None:
             return None
         series = _series(values, called, n).iloc[order]
-        return Column(series, "", called, lambda row: f"{called}, row {order[row]}")
+        return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
 
     labels = listed(y, label)
     assert labels is not None
-    table = Table(
+    table = DataTable(
         Path(name),
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
@@ -186,6 +186,8 @@ def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
 
     if queries is None:
         return np.arange(n), None
-    ids = Column(_series(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}")
+    ids = DataColumn(
+        _series(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
+    )
     number, _ = pd.factorize(ids.texts())  # queries in the order in which they first come
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

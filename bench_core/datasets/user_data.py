@@ -20,11 +20,13 @@ are their labels, numbered in sorted order; another label in validation or test 
 feature costs 1 unless there is a cost file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +35,21 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.readers.svmlight import grouped
-from bench_core.datasets.readers.tables import Column, Table, TextArray, different_texts
+from bench_core.datasets.readers.tables import DataColumn, DataTable, different_texts
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, option
 from bench_core.splits import SPLITS, Splits, task_of_labels
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+# How the note begins that says which parts were cut off, and how.
 CUT = "split: "
-"""How the note begins that says which parts were cut off, and how."""
 
 ONE_HOT = 12
-LARGEST_GRADE = 1000.0
-"""The gain 2^grade of a larger one is no float64."""
+LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
+# Of fewer rows a column may number them by chance or on purpose.
 SMALLEST = 50
-"""Of fewer rows a column may number them by chance or on purpose."""
 WORDS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
     "vali": "valid", "val": "valid", "dev": "valid", "test": "test",
@@ -56,53 +60,50 @@ WORDS = {
 class Part:
     """Rows of one file or table.
 
-    ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per query, or per row where
-    there are no queries: what a random split goes by. ``split`` (n,) text or None. ``place`` turns
-    a row number into "FILE, line N". ``texts`` are the columns of text by name, (n,) with "" for a
-    missing cell; their columns of X are NaN.
+    ``frame`` (n, d) holds the features: a column of float32 for numbers, another kind for text,
+    where "" is a missing cell. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per
+    query, or per row where there are no queries: what a random split goes by. ``split`` (n,) text
+    or None. ``place`` turns a row number into "FILE, line N".
     """
 
     path: Path
-    X: Float32Array
-    labels: NDArray[Any]
+    frame: pd.DataFrame
+    labels: NDArray[Any]  # (n,)
     queries: Queries | None
-    unit: NDArray[np.uint64]
-    names: tuple[str, ...]
-    split: NDArray[Any] | None
-    place: Callable[[int], str]
+    unit: NDArray[np.uint64]  # (q,), or (n,) without queries
+    split: NDArray[Any] | None  # (n,) words
+    place: Callable[[int], str]  # row -> "FILE, line N"
     numbered: bool = False  # columns are known by number, and those beyond the last are 0
     notes: tuple[str, ...] = ()
-    texts: Mapping[str, TextArray] = field(default_factory=dict)
 
     @classmethod
     def of_table(
-        cls, table: Table, names: Sequence[str], label: Column, query: Column | None,
-        split: Column | None, notes: Sequence[str] = (),
-    ) -> "Part":  # fmt: skip
+        cls, table: DataTable, names: Sequence[str], label: DataColumn, query: DataColumn | None,
+        split: DataColumn | None, notes: Sequence[str] = (),
+    ) -> Part:  # fmt: skip
         """The columns ``names`` of a table as features, with labels, queries and splits."""
-        X, texts = table.features(names)
+        frame = table.features(names)
         queries, unit = None, hashed(np.arange(len(table)))
         if query is not None:
             queries, ids = grouped(query.texts(), table.place)
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
         notes = [*notes]
-        spread = X.max(axis=0) - X.min(axis=0)
-        for j in np.flatnonzero((spread == len(X) - 1) & (len(X) > SMALLEST)).tolist():
-            if len(np.unique(X[:, j] % 1)) == 1 and len(np.unique(X[:, j])) == len(X):
-                drop = table.drop([names[j]])
-                notes.append(f"column {names[j]!r} numbers the rows: {drop} leaves it out")
+        numbers = frame.select_dtypes("float32")
+        spread = numbers.max(skipna=False) - numbers.min(skipna=False)
+        for name in spread.index[(spread == len(frame) - 1) & (len(frame) > SMALLEST)]:
+            if numbers[name].is_unique and (numbers[name] % 1).nunique() == 1:
+                notes.append(
+                    f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
+                )
         words = None if split is None else split.texts()
-        return cls(
-            *(table.path, X, label.labels(), queries, unit, tuple(names), words, table.place),
-            notes=tuple(notes),
-            texts=texts,
-        )
+        labels = label.labels()
+        return cls(table.path, frame, labels, queries, unit, words, table.place, notes=tuple(notes))
 
     def __len__(self) -> int:
-        return len(self.X)
+        return len(self.labels)
 
-    def choose(self, units: NDArray[np.bool_]) -> "Part":
+    def choose(self, units: NDArray[np.bool_]) -> Part:
         """The rows of some queries (or some rows), in order."""
         rows, queries = units, self.queries
         if queries is not None:
@@ -111,12 +112,11 @@ class Part:
         numbers = np.flatnonzero(rows)  # of the chosen rows in this part, for messages
         return replace(
             self,
-            X=self.X[rows],
+            frame=self.frame[rows],
             labels=self.labels[rows],
             queries=queries,
             unit=self.unit[units],
             split=None,
-            texts={name: column[rows] for name, column in self.texts.items()},
             place=lambda row: self.place(int(numbers[row])),
         )
 
@@ -140,14 +140,12 @@ def splits_of(
         parts = _by_column(parts, first.split, split or "split")
     elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, shares, turn)
-    parts, origins = _encoded(parts, notes)
+    X, names, origins = _encoded(parts, notes)
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes)
     train, valid, test = (
-        Examples(parts[n].X, y[n], parts[n].queries if kind is Task.RANKING else None)
-        for n in SPLITS
+        Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
-    names = parts["train"].names
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
     prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:
@@ -161,24 +159,23 @@ def splits_of(
 def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
     """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
     # an SVMlight file ends with the largest index that it uses, so files may differ in width
-    widest = max((p.names for p in parts.values()), key=len)
     first = parts["train"]
+    numbered = all(part.numbered for part in parts.values())
+    columns = max((p.frame.columns for p in parts.values()), key=len)
+    columns = columns if numbered else first.frame.columns
     made = {}
     for name, part in parts.items():
-        if part.numbered and first.numbered:
-            more = len(widest) - len(part.names)
-            X = np.pad(part.X, ((0, 0), (0, more))) if more else part.X
-            made[name] = replace(part, X=X, names=widest)
-            continue
-        for here, there in ((part, first), (first, part)):
-            if missing := sorted({*there.names} - {*here.names}):
+        for here, there in ((part, first), (first, part)) if not numbered else ():
+            missing = there.frame.columns.difference(here.frame.columns)
+            if len(missing):
                 raise InputError(
                     f"{here.path}: no column {missing[0]!r}, which {there.path} has; "
                     "give both the same columns"
                 )
-        position = {n: j for j, n in enumerate(part.names)}
-        order = [position[n] for n in first.names]
-        made[name] = replace(part, X=part.X[:, order], names=first.names)  # texts go by name
+        frame = part.frame
+        if not frame.columns.equals(columns):
+            frame = frame.reindex(columns=columns, fill_value=np.float32(0))
+        made[name] = replace(part, frame=frame)
     return made
 
 
@@ -199,7 +196,7 @@ def _by_column(parts: dict[str, Part], names: NDArray[Any], column: str) -> dict
             "write train, valid or test"
         )
     queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
-    of_unit = known[queries.boundaries[:-1]]
+    of_unit = known[queries.boundaries[:-1]]  # the split of each query
     apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
     if len(apart):
         raise InputError(
@@ -237,15 +234,20 @@ def _by_hash(
     return made
 
 
-def _encoded(parts: dict[str, Part], notes: list[str]) -> tuple[dict[str, Part], tuple[str, ...]]:
-    """The parts with all columns as numbers, and the column that each feature is made of ("()" if
-    none was text). A note is added for each column of text."""
-    texts = {name for part in parts.values() for name in part.texts}
+def _encoded(
+    parts: dict[str, Part], notes: list[str]
+) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...]]:
+    """The features of each part, their names, and the column that each is made of ("()" if none
+    was text). A note is added for each column of text."""
+    frames = {split: part.frame for split, part in parts.items()}
+    kinds = (kind for frame in frames.values() for kind in frame.dtypes.items())
+    texts = {name for name, kind in kinds if kind != np.float32}
     if not texts:
-        return parts, ()
+        X = {split: frame.to_numpy(np.float32) for split, frame in frames.items()}
+        return X, tuple(frames["train"]), ()
     made: dict[str, list[Float32Array]] = {split: [] for split in parts}
     features: dict[str, str] = {}  # name -> its column, as {"age": "age", "sex=f": "sex", ...}
-    for j, name in enumerate(parts["train"].names):
+    for name in frames["train"]:
         known = _known_texts(parts, name) if name in texts else []
         one_hot = 1 < len(known) <= ONE_HOT
         for feature in [f"{name}={text}" for text in known] if one_hot else [name]:
@@ -258,27 +260,24 @@ def _encoded(parts: dict[str, Part], notes: list[str]) -> tuple[dict[str, Part],
             how = how if one_hot else "codes, 0 for the most frequent"
             what = f"column {name!r} holds text ({len(known)} values in training)"
             notes.append(f"{what}: made {how}")
-        for split, part in parts.items():
-            text = part.texts.get(name)
-            own = part.X[:, j : j + 1] if text is None else _columns(text, known, one_hot)
-            made[split].append(own)
-    return {
-        split: replace(part, X=np.hstack(made[split]), names=tuple(features), texts={})
-        for split, part in parts.items()
-    }, tuple(features.values())
+        for split, frame in frames.items():
+            column = frame[name].to_numpy()
+            made[split].append(_columns(column, known, one_hot) if known else column[:, None])
+    X = {split: np.hstack(columns) for split, columns in made.items()}
+    return X, tuple(features), tuple(features.values())
 
 
 def _known_texts(parts: dict[str, Part], name: str) -> list[str]:
     """The texts of the training rows, the most frequent first, equals in order."""
     for part in parts.values():
-        if name not in part.texts:
+        if part.frame[name].dtype == np.float32:
             raise InputError(
                 f"{part.path}: column {name!r} holds numbers here and text elsewhere; use one"
             )
-    return [*different_texts(parts["train"].texts[name])] or ["-"]
+    return [*different_texts(parts["train"].frame[name].to_numpy())] or ["-"]
 
 
-def _columns(texts: TextArray, known: list[str], one_hot: bool) -> Float32Array:
+def _columns(texts: NDArray[Any], known: list[str], one_hot: bool) -> Float32Array:
     """The features (n, k) made of a column (n,), where "" is a missing cell."""
     import pandas as pd
 
@@ -319,7 +318,7 @@ def _numbered(
 ) -> tuple[dict[str, FloatArray], int]:
     """Labels as numbers by split, and the number of classes (0: no classes)."""
     train = parts["train"]
-    values = np.unique(train.labels)
+    values = np.unique(train.labels)  # the classes, in order
     text = train.labels.dtype.kind != "f"
     if len(values) == 1:
         raise InputError(

@@ -13,7 +13,7 @@ import numpy as np
 from bench_core._io.text import is_url, read_beginning
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_svmlight
-from bench_core.datasets.readers.tables import Table, read_table
+from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_data import Part, splits_of
@@ -26,7 +26,6 @@ QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
-FORMATS = ("svmlight", "csv", "parquet")
 _OTHER_FORMATS = {
     b"ARROW1": "an Arrow or Feather file",
     b"PK\x03\x04": "a zip archive, as .xlsx and .npz files are",
@@ -50,13 +49,13 @@ class FileData:
     query: str = ""
     split: str = ""
     task: str = ""
-    index_base: int = 1
+    index_base: int = 1  # number of the first feature in SVMlight
     format: str = ""
     costs: str = ""
-    shares: tuple[float, ...] = ()
-    folds: int = 1
-    drop: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()  # of train, valid and test
+    folds: int = 1  # of cross-validation
+    drop: tuple[str, ...] = ()  # columns
+    groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -139,6 +138,8 @@ def read_part(
     gives them; features of ``drop`` are left out. Names of all columns are added to ``known``.
     Raises InputError for content that cannot be used, and for names that are not there.
     """
+    import pandas as pd
+
     known = [] if known is None else known
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
     for start, what in _OTHER_FORMATS.items():
@@ -146,7 +147,7 @@ def read_part(
             raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         table = read_table(path, format)
-        known += table.names
+        known.extend(table.names)
         return _table_part(table, columns, drop)
     for given, column in columns.items():
         if column:
@@ -157,16 +158,10 @@ def read_part(
     rows = read_svmlight(path, index_base=index_base)
     count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
-    names = [str(j + index_base) for j in range(rows.X.shape[1])]
-    known += names
-    X = rows.X
-    if drop:
-        kept = [j for j, name in enumerate(names) if name not in drop]
-        X, names = X[:, kept], [names[j] for j in kept]
-    return Part(
-        *(path, X, rows.y, rows.queries, hashed(ids), tuple(names), None, rows.place),
-        numbered=not drop,
-    )
+    frame = pd.DataFrame(rows.X, columns=[str(j + index_base) for j in range(rows.X.shape[1])])
+    known.extend(frame.columns)
+    frame = frame.drop(columns=[name for name in drop if name in frame])
+    return Part(*(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place), numbered=True)
 
 
 def _is_table(path: Path) -> bool:
@@ -188,7 +183,7 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
+def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
     path = table.path
     for given, column in columns.items():
         if column and column not in table.names:
@@ -217,5 +212,5 @@ def _table_part(table: Table, columns: Mapping[str, str], drop: Sequence[str]) -
     )
 
 
-def _named(table: Table, names: tuple[str, ...]) -> str:
+def _named(table: DataTable, names: tuple[str, ...]) -> str:
     return next((n for wanted in names for n in table.names if n.lower() == wanted), "")

@@ -62,7 +62,7 @@ class Caps:
 
     def start(
         self, model: Any, costs: CostModel, queries: Queries | None, copies: FloatArray
-    ) -> list[Answers]:
+    ) -> list[CappedRows]:
         """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
         many rows each row stands for."""
         alone = model_of(model).independent_rows
@@ -74,10 +74,12 @@ class Caps:
             return feature, bill.evaluation_cost(costs, len(copies))
 
         constant = np.broadcast_to(self.constant, (len(copies), *self.constant.shape))
-        return [Answers(limit, np.array(constant), costs, price, together) for limit in self.limits]
+        return [
+            CappedRows(limit, np.array(constant), costs, price, together) for limit in self.limits
+        ]
 
 
-class Answers:
+class CappedRows:
     """The answers of a block's rows under one cap; the rows of a query stop ``together``.
 
     After all points have passed: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and

@@ -29,7 +29,6 @@ from bench_core.planning.plan import Plan
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import take
 from bench_core.results.records import Job, Outcome, Status
-from bench_core.results.store_files import models_in
 from bench_core.results.writer import Writer
 
 AHEAD = 2
@@ -95,7 +94,7 @@ class DaskExecutor:
         piece = self._cutter.job([job.spec], self._finished)
         with tempfile.TemporaryDirectory() as folder:
             begin_shard(piece, Path(folder) / "1.db", self._writer.path)
-            given = pack(Path(folder) / "1.db")
+            given = pack(Path(folder))
         task = self._client.submit(_do, job_text(piece), given, self._data_dir, pure=False)
         self._running[task.key] = job, time.monotonic()
         self._done.add(task)
@@ -147,11 +146,15 @@ def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
     how the job ended."""
     kept, said = _KEPT.pop() if _KEPT else Kept(), list[Event]()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            unpack(given, Path(folder))
-            work(parse_job(text), Path(folder) / "1.db", said.append, data_dir, kept=kept)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            unpack(given, folder)
+            models = [*folder.rglob("*.npz")]
+            work(parse_job(text), folder / "1.db", said.append, data_dir, kept=kept)
+            for model in models:  # the store has them
+                model.unlink()
             last = next(event for event in reversed(said) if event.kind == "finish")
-            return pack(Path(folder) / "1.db", given), last
+            return pack(folder), last
     finally:
         _KEPT.append(kept)
 
@@ -162,24 +165,15 @@ def _end_kept() -> None:
         _KEPT.pop().close()
 
 
-def pack(shard: Path, given: bytes = b"") -> bytes:
-    """A shard and its models, but those that were ``given``, as one archive; of one that is not
-    there an empty one."""
+def pack(folder: Path) -> bytes:
+    """The files of a folder as one archive."""
     raw = io.BytesIO()
-    known = set(_opened(given).getnames()) if given else set()
     with tarfile.open(fileobj=raw, mode="w") as archive:
-        for path in [shard, *models_in(shard)] if shard.exists() else ():
-            name = path.relative_to(shard.parent).as_posix()
-            if path == shard or name not in known:
-                archive.add(path, name)
+        archive.add(folder, ".")
     return raw.getvalue()
 
 
-def unpack(shard: bytes, folder: Path) -> None:
+def unpack(packed: bytes, folder: Path) -> None:
     """The inverse of ``pack``."""
-    with _opened(shard) as archive:
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
         archive.extractall(folder, filter="data")
-
-
-def _opened(packed: bytes) -> tarfile.TarFile:
-    return tarfile.open(fileobj=io.BytesIO(packed), mode="r:")

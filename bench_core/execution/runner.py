@@ -267,7 +267,7 @@ def carry_out_audit(
     cores = cores_for(request, len(specs))
     # plugins of this request, not those that the store names; the store may have been moved
     states = str(states_folder(store.path).absolute())
-    own: dict[str, Any] = {"plugins": request.plugins, "modules": (), "states": states}
+    own: dict[str, Any] = {"plugins": request.plugins, "states": states}
     jobs = [
         Job("audit", replace(spec, audit_mode="full", threads=cores[1], **own)) for spec in specs
     ]

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
-from bench_core.results.marks import Ends, paths_of, repeated_paths, search_marks
+from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-_SHOWN = (*selection.BOARD, "learner", "test_quality", "test_cost", "saving", "reached")
 _MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
 _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
@@ -77,18 +74,19 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     budgets = budgets_of(use, rows)
     rows = within_each(frame, metric, rows, budgets)
-    stand_in = has_any(trials, "stand_in")
+    first = trials.iloc[0]  # what data and costs decide is the same for all
+    stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
-        "trained on surrogate prices": has_any(trials, "surrogate"),
+        "trained on surrogate prices": bool(first.get("surrogate", False)),
     }
     return Board(
         dataset=name,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
-        accounting=values_of(trials, "accounting") or info.accounting,
-        unit=values_of(trials, "unit") or "cost units",
+        accounting=str(first["accounting"]) or info.accounting,
+        unit=str(first["unit"]) or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
@@ -151,9 +149,9 @@ def _rows(
     frontiers = selection.curve(points, higher)
     best = selection.best_points(points, higher)
     saved = selection.savings(points, higher, reference, SHARE)
-    own, saves, paths = _by_learner(trials), _by_learner(saved), paths_of(points)
+    own, saves = _by_learner(trials), _by_learner(saved)
     mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
-    marks, alike = search_marks(best, points, paths, ends, higher), repeated_paths(points, paths)
+    marks, alike = search_marks(best, points, ends, higher), repeated_paths(points)
     rows = []
     for learner, chosen in _by_learner(best).items():
         varied = varied_parameters(own[learner])
@@ -191,8 +189,8 @@ def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
     """By learner the row of ``over_repeats``."""
-    means = selection.over_repeats(chosen[[name for name in _SHOWN if name in chosen]])
-    return {str(mean["learner"]): mean for mean in reversed(means.to_dict("records"))}
+    means = selection.over_repeats(chosen).to_dict("records")
+    return {str(mean["learner"]): mean for mean in means}
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
@@ -214,10 +212,9 @@ def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
 
 def _effort(own: pd.DataFrame) -> dict[str, Any]:
     """Number of settings tried and seconds of training, means over repeats."""
-    first = own.drop_duplicates(["params", "fold", "seed"])
-    repeats = len(first[["fold", "seed"]].drop_duplicates())
-    seconds = float(np.nansum(first["fit_seconds"].to_numpy(dtype=np.float64)))
-    return {"fits": round(len(first) / repeats), "seconds": seconds / repeats}
+    repeats = len(own[["fold", "seed"]].drop_duplicates())
+    seconds = float(own["fit_seconds"].astype("float64").sum())
+    return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
 def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
@@ -300,11 +297,6 @@ def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> fl
     return float(cost.min()) if len(points) else math.nan
 
 
-def has_any(frame: pd.DataFrame, flag: str) -> bool:
-    """True if the flag is set in any row."""
-    return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
-
-
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """A note where seeds repeat the training, but on the same rows."""
     seeds = {use["seed"] for use in uses}
@@ -319,15 +311,8 @@ def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
     """Trials without a place in the ranking, those that ended alike together."""
     refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
-    lost = trials[(trials["status"] != "ok") | refused].drop_duplicates(
-        ["learner", "params", "fold", "seed"]
-    )
-    if lost.empty:
-        return ()
-    lost = lost.assign(
-        status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
-        error=lost["error"].astype(object).fillna("").astype(str),
-    )
+    lost = trials.assign(status=trials["status"].astype(object).mask(refused, "audit failed"))
+    lost = lost[lost["status"] != "ok"].astype({"error": object}).fillna({"error": ""})
     return tuple(
         Failure(
             learner=str(learner),
@@ -363,11 +348,6 @@ def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
     if use.get("price_of_everything"):
         facts.append(f"all of them cost {use['price_of_everything']:.6g}")
     return tuple(fact for fact in facts if fact)
-
-
-def values_of(frame: pd.DataFrame, column: str) -> str:
-    """A column's values, of which there should be one."""
-    return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
 
 
 def varied_parameters(own: pd.DataFrame) -> frozenset[str]:

@@ -4,20 +4,15 @@ Everything is chosen on validation, by each repeat (a seed on a fold) for itself
 test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bench_core.results.budgets import Budget
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import settings, stand_in_notice
-
-if TYPE_CHECKING:
-    from bench_core.statistics.comparison import Interval
 
 SHARE = 0.99
 """The part of the reference's best validation quality at which savings are measured."""

@@ -67,7 +67,7 @@ def write_report(
     kept = Store(store)
     with kept.held():
         info, frame = finished(kept, run)
-        if budgets:
+        if budgets:  # as if the suite had named them
             named = {"budgets": tuple(map(str, budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
         sections = list(_sections(registry, info, frame, kept, warn))
@@ -101,6 +101,7 @@ def _sections(
             raise
         except Exception as error:
             fault = fault_of(error) or f"{type(error).__name__}: {error}"
+            # the board is worth more than what stands below it
             warn(f"warning: no section {name!r}: {one_line(fault)}; --debug shows more")
         else:
             if section is not None:

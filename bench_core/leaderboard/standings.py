@@ -113,7 +113,7 @@ class Ranking:
         self._metric, self.higher = metric.name, metric.higher_is_better
         self._frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(self._frame, metric.name)
-        self._points = points.iloc[selection.choosable_rows(points, self.higher)]
+        self._points = selection.choosable_points(points, self.higher)
         of_repeat = points.drop_duplicates(["learner", *selection.REPEAT])
         self._repeats = of_repeat["learner"].astype(str).value_counts(sort=False)
         tried = points.drop_duplicates(["learner", "params", *selection.REPEAT])

@@ -45,29 +45,23 @@ class DataPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """One piece of a plan.
+    """One piece of a plan."""
 
-    ``listed`` are the keys of all trials of the run, ``trials`` those to be done here, ``fits`` in
-    an order in which each follows those it stands on, of which the shard begins with those that are
-    ``ready``. ``code`` are digests of the learners' sources by class. ``skipped``: trial
-    specifications that cannot be done, each with the reason.
-    """
-
-    bench: str
+    bench: str  # the version that planned it, as ``scoring``
     scoring: int
     run: str
-    about: Mapping[str, Any]
-    listed: tuple[str, ...]
+    about: Mapping[str, Any]  # the record of the run (``about_run``)
+    listed: tuple[str, ...]  # the keys of all trials of the run
     data: tuple[DataPlace, ...]
-    fits: tuple[FitSpec, ...]
-    trials: tuple[TrialSpec, ...]
+    fits: tuple[FitSpec, ...]  # each follows those it stands on
+    trials: tuple[TrialSpec, ...]  # those to be done here
     costs: Mapping[str, Any]  # from to_json, by their keys
-    code: Mapping[str, str]
+    code: Mapping[str, str]  # digests of the learners' sources by class
     workers: int
     threads: int
-    seconds: float
-    ready: tuple[str, ...] = ()
-    skipped: tuple[tuple[TrialSpec, str], ...] = ()
+    seconds: float  # expected, of all jobs one after the other
+    ready: tuple[str, ...] = ()  # the fits that its shard begins with
+    skipped: tuple[tuple[TrialSpec, str], ...] = ()  # trials that cannot be done, with the reason
 
     @property
     def request(self) -> RunRequest:
@@ -155,11 +149,7 @@ class Cutter:
         trials = [spec for spec in specs if isinstance(spec, TrialSpec)]
         own = {fit.key for fit in fits}
         below = {t.fit for t in trials} | {key for fit in fits for key in fit.needs.values()}
-        ready: set[str] = set()  # with those whose arrays they may share
-        for fit in reversed(self._plan.fits):
-            if fit.key in below and fit.key in finished:
-                ready.add(fit.key)
-                below.update(fit.needs.values())
+        ready = below & finished
         kept = tuple(fit for fit in self._plan.fits if fit.key in own | ready)
         return JobFile(
             **self._same,

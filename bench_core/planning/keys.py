@@ -28,12 +28,7 @@ SCORING = 12
 
 
 class DescribedLearner:
-    """A learner with its parameters, as a plan needs to know it.
-
-    ``code`` is a digest of its source, ``encoded`` as by ``class_names.encode``, ``decides`` what
-    else its results depend on. ``inner`` are the learners among its parameters, ``needs`` those
-    that it stands on.
-    """
+    """A learner with its parameters, as a plan needs to know it."""
 
     def __init__(self, learner: Any) -> None:
         kind: Any = type(learner)
@@ -41,14 +36,16 @@ class DescribedLearner:
         held = [getattr(learner, p.name) for p in parameters(kind)]
         self.name = str(kind.name)
         self.tasks = sorted(map(str, own.tasks))
-        self.version = str(own.version)
-        self.encoded = encode(learner)
+        self.version = str(
+            own.version
+        )  # of the class; that of its distribution counts if it has one
+        self.encoded = encode(learner)  # for other processes
         self.params = as_json(learner)
-        self.code = code_key(kind)
+        self.code = code_key(kind)  # a digest of its source
         of_libraries = {"stamp": own.stamp(), "numerics": versions(*own.numerics)}
         self.decides = {name: text for name, text in of_libraries.items() if text}
-        self.inner = [DescribedLearner(one) for one in held if is_learner(one)]
-        self.needs = [DescribedLearner(one) for one in own.needs()]
+        self.inner = [DescribedLearner(one) for one in held if is_learner(one)]  # its parameters
+        self.needs = [DescribedLearner(one) for one in own.needs()]  # whose fits it stands on
 
     def with_inner(self) -> Iterator[DescribedLearner]:
         """It and the learners that it holds."""

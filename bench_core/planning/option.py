@@ -3,7 +3,7 @@
     retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
 
 From that come the option of the command with its completion (``cli/options.py``), the argument of
-``bench_core.run`` with its documentation (``api/keywords.py``), the check of values, and the
+``bench_core.run`` with its documentation (``api/arguments.py``), the check of values, and the
 command that repeats a run (``invocation.py``).
 """
 
@@ -19,19 +19,14 @@ from bench_core.errors import UsageError, one_line, option
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of values: ``wanted`` describes them in messages, ``metavar`` stands for one in help,
-    ``read`` takes a text of the command for one (ValueError where it cannot), and ``fits`` tells
-    whether one can be used.
+    """A kind of values."""
 
-    ``many``: the value is a tuple, to which each text adds; ``commas``: several stand in one text.
-    """
-
-    wanted: str
-    metavar: str
-    read: Callable[[str], Any] = str
+    wanted: str  # what messages call them
+    metavar: str  # stands for one in help
+    read: Callable[[str], Any] = str  # takes a text of the command; ValueError where it cannot
     fits: Callable[[Any], bool] = lambda value: isinstance(value, str) and value != ""
-    many: bool = False
-    commas: bool = True
+    many: bool = False  # the value is a tuple, to which each text adds
+    commas: bool = True  # several may stand in one text
 
     def of_text(self, text: str) -> Any:
         """The value of a text. Raises ValueError where it is none that can be used."""
@@ -78,16 +73,6 @@ def whole(least: int, most: float = math.inf) -> Form:
     return Form(wanted, "N", int, lambda v: isinstance(v, int) and least <= v <= most)
 
 
-def number(least: float) -> Form:
-    """A number of at least this size."""
-    return Form(
-        f"a number >= {least:g}",
-        "NUMBER",
-        float,
-        lambda value: isinstance(value, int | float) and least <= value < math.inf,
-    )
-
-
 def whole_numbers(most: int) -> Form:
     """Whole numbers from 0, with ranges: ``0,1,2`` or ``0-2``."""
 
@@ -115,32 +100,25 @@ def quantity(
             raise ValueError("no number with a unit")
         return kind(float(match[1]) * units[match[2].lower()])
 
-    return Form(wanted, metavar, read, number(0).fits)
+    return Form(wanted, metavar, read, lambda v: isinstance(v, int | float) and 0 <= v < math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A field of a request as its users see it.
+    """A field of a request as its users see it."""
 
-    ``help`` may name other options, as ``{data}`` or ``{data:FILE}``; each front writes them in
-    its own way. ``python`` is added where Python takes more than texts. ``short`` and ``long`` are
-    flags of the command where the field's name is not enough, ``complete`` says which names a shell
-    offers, ``usual`` describes the default, ``variable`` is one of the environment. What decides no
-    result (``decides``) is left out of the command that repeats a run.
-    """
-
-    name: str = ""
+    name: str = ""  # of the field, and in Python
     default: Any
-    help: str
+    help: str  # may name other options, as ``{data}``; each front writes them in its own way
     form: Form
-    python: str = ""
-    short: str = ""
-    long: str = ""
-    metavar: str = ""
-    complete: str = ""
-    usual: str = ""
-    variable: str = ""
-    decides: bool = True
+    python: str = ""  # added to the help where Python takes more than texts
+    short: str = ""  # the short flag of the command, such as ``-d``
+    long: str = ""  # the long flag where it is not the field's name
+    metavar: str = ""  # where it is not that of the form
+    complete: str = ""  # the names that a shell offers
+    usual: str = ""  # describes the default where its value does not
+    variable: str = ""  # of the environment
+    decides: bool = True  # else it is left out of the command that repeats a run
 
     @property
     def word(self) -> str:
@@ -179,11 +157,7 @@ def options_of(request: Any) -> dict[str, Option]:
 
 def help_of(described: Option, known: Mapping[str, Option]) -> str:
     """The help of an option in the spelling of the front that shows it."""
-    return re.sub(
-        r"\{(\w+):?(\w*)\}",
-        lambda named: option(known[named[1]].word, like=named[2]),
-        described.help,
-    )
+    return described.help.format_map({name: option(one.word) for name, one in known.items()})
 
 
 def short(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median
@@ -25,18 +25,18 @@ class DatasetUse:
     name: str
     title: str
     task: str
-    stand_in: bool
-    stand_in_for: str
+    stand_in: bool  # generated in place of licensed data
+    stand_in_for: str  # the name of those
     fold: int
     seed: int
-    size: str
-    fingerprint: str
+    size: str  # that of the profile
+    fingerprint: str  # a digest of rows and labels
     features: int
-    classes: int
+    classes: int  # 0 where the task has none
     rows: dict[str, int]  # by split
     queries: dict[str, int]  # by split, 0 where rows are independent
-    price_of_everything: float
-    unit: str
+    price_of_everything: float  # of every sensor for one row
+    unit: str  # of all prices and costs
     metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
     notes: tuple[str, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # CompleteDataset.optimum
@@ -54,31 +54,26 @@ class DatasetUse:
 
 
 class Estimate(NamedTuple):
-    """Seconds of those jobs of a plan whose like is recorded: ``recorded`` of ``jobs``."""
+    """Seconds of those jobs of a plan whose like was timed before."""
 
     jobs: int
-    recorded: int
+    recorded: int  # of the jobs
     work: float  # of all of them, one after the other
     wall: float  # shared by the workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(RunRecord):
-    """The work of a run.
+    """The work of a run."""
 
-    ``fits`` come in an order in which every fit follows those it stands on. ``finished`` holds the
-    keys of trials that the store already has. ``costs`` are the cost models by the keys in fits
-    and trials. ``expected`` are the seconds of each job left whose like is recorded, by its key.
-    """
-
-    run: str
+    run: str  # its name in the store
     datasets: tuple[DatasetUse, ...]
-    fits: tuple[FitSpec, ...]
+    fits: tuple[FitSpec, ...]  # each follows those it stands on
     trials: tuple[TrialSpec, ...]
-    costs: Mapping[str, CostModel] = field(default_factory=dict)
-    finished: frozenset[str] = frozenset()
+    costs: Mapping[str, CostModel] = field(default_factory=dict)  # by the keys in fits and trials
+    finished: frozenset[str] = frozenset()  # keys of trials that the store has
     finished_fits: frozenset[str] = frozenset()
-    expected: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)  # seconds of jobs left, by key
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
@@ -139,14 +134,13 @@ def jobs_left(plan: Plan) -> list[FitSpec | TrialSpec]:
 
 
 def expected_seconds(
-    jobs: Iterable[FitSpec | TrialSpec],
-    recorded: Mapping[tuple[str, str, str], Sequence[tuple[float, ...]]],
+    jobs: Iterable[FitSpec | TrialSpec], recorded: Iterable[tuple[str, str, float, float]]
 ) -> dict[str, float]:
     """Seconds of each job whose data set and learner were timed before, by its key: medians over
     all parameters. ``recorded`` as by ``Store.durations``."""
-    by_kind: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for (dataset, learner, _), rows in recorded.items():
-        by_kind.setdefault((dataset, learner), []).extend(rows)
+    by_kind: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for dataset, learner, *seconds in recorded:
+        by_kind.setdefault((dataset, learner), []).append((seconds[0], seconds[1]))
     found = {}
     for job in jobs:
         fit = isinstance(job, FitSpec)
@@ -157,9 +151,6 @@ def expected_seconds(
 
 
 def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """The finished fits whose model is there, as are those of the fits that they stand on."""
-    kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
-    for fit in fits:
-        if fit.key in fitted and kept.issuperset(fit.needs.values()):
-            kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
-    return frozenset(kept)
+    """The finished fits whose model is there."""
+    known = (fit.key for fit in fits if fit.key in fitted)
+    return frozenset(key for key in known if state_path(states, key).is_file())

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
-from bench_core._io.digests import digest, look_again
+from bench_core._io.digests import canonical, digest, look_again
 from bench_core._io.text import is_url
+from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, metric_of
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import prepare
@@ -17,6 +19,7 @@ from bench_core.datasets.remote import fetched
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
 from bench_core.planning.plan import (
     DatasetUse,
     Notify,
@@ -27,18 +30,18 @@ from bench_core.planning.plan import (
     usable_fits,
 )
 from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest, cores_for
-from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
+from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
     default_reference,
 )
 from bench_core.planning.settings import check_owners, read_settings
-from bench_core.planning.specifications import Specifications
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
+from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import SPLITS, Splits
@@ -58,26 +61,38 @@ def make_plan(
     look_again()  # modules are rewritten between two runs of one session
     check_store(store_path(request.store))
     suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
-    with blaming(option("learners")):
-        names = registry.learner_name
-        learners = tuple(names(x) if isinstance(x, str) else x for x in request.learners)
-    executor = request.executor or suite.executor or EXECUTORS[0]
-    reference = names(request.reference)
-    request = replace(request, executor=executor, learners=learners, reference=reference)
+    request = replace(request, executor=request.executor or suite.executor or EXECUTORS[0])
     return _Planner(request, registry, suite, notify, say).plan()
+
+
+CHEAP_TRAINING_ROWS = 50_000
+"""Up to so many training rows the reference learner is scored on them too."""
+
+_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
+"""What a trial has of the use of its data set."""
 
 
 @dataclass(slots=True, eq=False)
 class _Planner:
+    """Gathers fits and trials by their keys, so that what several trials stand on is there once.
+
+    ``skipped`` holds, by trial key, why a learner that was asked for by name cannot be judged on
+    some data set.
+    """
+
     request: RunRequest
     registry: Registry
     suite: Suite
     notify: Notify
     say: Callable[[str, str], None]
+    reference: str = ""
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     uses: list[DatasetUse] = field(default_factory=list)
     costs: dict[str, CostModel] = field(default_factory=dict)
+    fits: dict[str, FitSpec] = field(default_factory=dict)
+    trials: dict[str, TrialSpec] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         request, registry, suite = self.request, self.registry, self.suite
@@ -87,9 +102,9 @@ class _Planner:
         learners = learners_on()
         source = DataFolder(request.data_dir or None)
         datasets, absent = choose_datasets(request, suite, registry, source, settings, self.note)
-        names = [name for d in datasets for name in (d.replaces, d.dataset.name)]
+        names = [name for d in datasets for name in (d.replaces, d.dataset.name) if name]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in suite.on}
-        check_owners(settings, registry, [learner.name for learner in learners], names)
+        check_owners(settings, [*names, *(learner.name for learner in learners)])
         with blaming(option("metric")):  # before any data is read
             self.metrics(request.metrics)
         with blaming(f"{suite.place}, key 'metrics'"):
@@ -99,8 +114,7 @@ class _Planner:
             costs = f"{option('costs')} holds for one data set, not for {labels}"
             raise UsageError(f"{costs}: choose by {option('data')}")
         usual = suite.reference if suite.name else default_reference(learners)
-        states = str(states_folder(store_path(request.store)).absolute())
-        specs = Specifications(request, registry, states, request.reference or usual)
+        self.reference = registry.learner_name(request.reference or usual)
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
             count = dataset_of(chosen.dataset).folds
@@ -108,12 +122,12 @@ class _Planner:
             there = tuple(fold for fold in profile.folds if fold < count) or profile.folds
             folds = request.folds or (range(request.cv) if request.cv else there)
             for fold, seed in product(folds, request.seeds or profile.seeds):
-                self.dataset(chosen, fold, seed, profile.size, source, here, specs)
-        if len(specs.skipped) == len(specs.trials):
-            reasons = sorted(set(specs.skipped.values())) or ["no learner suits the data"]
+                self.dataset(chosen, fold, seed, profile.size, source, here)
+        if len(self.skipped) == len(self.trials):
+            reasons = sorted(set(self.skipped.values())) or ["no learner suits the data"]
             raise UsageError(f"nothing to run: {'; '.join(reasons)}")
         baselines = tuple(x.name for x in learners if x.role == "baseline")
-        return self.finished(specs, baselines, absent)
+        return self.finished(baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
         """Emit a message once: a warning now, a note after planning has succeeded."""
@@ -156,13 +170,16 @@ class _Planner:
         size: str,
         source: Source,
         learners: Sequence[ChosenLearner],
-        specs: Specifications,
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
         from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
 
         label, suite, request = chosen.label, self.suite, self.request
-        check_fold(chosen.dataset, label, fold)
+        about, name = dataset_of(chosen.dataset), chosen.replaces or chosen.dataset.name
+        if not 0 <= fold < about.folds:
+            has = f"folds 0 to {about.folds - 1}" if about.folds > 1 else "only fold 0"
+            remedies = f"choose by {option('folds')}"
+            raise UsageError(f"data set {label} has {has}, not {fold}: {remedies}")
         say = partial(self.say, label)
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
@@ -186,7 +203,6 @@ class _Planner:
         for line in notes:
             self.note(f"{label}: {line}")
         parts = {name: getattr(splits, name) for name in SPLITS}
-        about, name = dataset_of(chosen.dataset), chosen.replaces or chosen.dataset.name
         use = DatasetUse(
             name=label,
             title=about.title or label,
@@ -217,14 +233,109 @@ class _Planner:
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
         for each in uses:
-            for reason in specs.add(learners, each, splits, str(prepared.path), costs, suffix):
-                self.note(f"skipped: {reason}")
+            self.specify(learners, each, splits, str(prepared.path), costs, suffix)
 
-    def finished(
-        self, specs: Specifications, baselines: tuple[str, ...], absent: tuple[str, ...]
-    ) -> Plan:
+    def specify(
+        self,
+        learners: Sequence[ChosenLearner],
+        use: DatasetUse,
+        splits: Splits,
+        data: str,
+        costs: str,
+        suffix: str,
+    ) -> None:
+        """Specify all learners on one prepared fold, whose folder is ``data``, and whose cost model
+        has the key ``costs`` ("" for the one prepared with it); ``suffix`` ends titles.
+
+        A learner that does not suit the task is a skipped trial if it was asked for by name.
+        """
+        trained = {
+            "fingerprint": use.fingerprint,
+            "task": use.task,
+            "classes": use.classes,
+            "fold": use.fold,
+            "prices": costs_key(splits.prices),
+            "names": splits.feature_names,
+        }
+        metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
+        trained_on = [trained, metrics[0], use.seed]
+        both: dict[str, Any] = {
+            "dataset": use.name,
+            "seed": use.seed,
+            "data": data,
+            "states": self.states,
+            "costs": costs,
+            "plugins": self.request.plugins,
+        }
+        judged: dict[str, Any] = {name: getattr(use, name) for name in _OF_TRIALS}
+        judged |= {
+            "cost_model": splits.costs.name,
+            "surrogate": splits.cost_model is not None,
+            "audit_mode": self.request.audit,
+        }
+        cheap = use.rows["train"] <= CHEAP_TRAINING_ROWS
+        billed = costs_key(splits.costs)
+
+        def fit(learner: DescribedLearner, title: str) -> str:
+            """The key of a fit, specified after those it stands on."""
+            needs = {
+                canonical(need.encoded): fit(need, f"{need.name} for {title}")
+                for need in learner.needs
+            }
+            key = fit_key(learner.key(self.version(learner)), needs.values(), trained_on)
+            if key not in self.fits:
+                about: dict[str, Any] = {
+                    "learner": learner.encoded,
+                    "learner_name": learner.name,
+                    "needs": needs,
+                }
+                self.fits[key] = FitSpec(key, title, **about, **both, metric=use.metrics[0])
+            return key
+
+        for chosen in learners:
+            splits_of = ("train",) if cheap and chosen.name == self.reference else ()
+            for learner, varied in zip(chosen.described, chosen.varied, strict=True):
+                reason = learner.unsuited(use.task, use.name)
+                if reason and not chosen.named:
+                    self.note(f"skipped: {reason}")
+                    continue
+                title = f"{f'{chosen.name} {varied}'.rstrip()} on {use.name}{suffix}"
+                version = self.version(learner)
+                spec = TrialSpec(
+                    key="",
+                    title=title,
+                    fit=fit_key(learner.key(version), [], trained_on)
+                    if reason
+                    else fit(learner, title),
+                    learner=learner.name,
+                    learner_version=version,
+                    params=learner.params,
+                    code=learner.row_code,
+                    libraries="" if reason else learner.libraries,
+                    splits=(*splits_of, "valid", "test"),
+                    **both,
+                    **judged,
+                )
+                key = score_key(spec, billed, metrics)
+                self.trials.setdefault(key, replace(spec, key=key))
+                if reason:
+                    self.skipped[key] = reason
+
+    def version(self, learner: DescribedLearner) -> str:
+        """The version of the distribution that registered a learner, or its own."""
+        registered = self.registry.learners.get(learner.name)
+        if registered is None or spelled(registered) != learner.encoded["class"]:
+            return learner.version
+        return self.registry.origin["learner", learner.name].version or learner.version
+
+    @property
+    def states(self) -> str:
+        """The folder of fitted models."""
+        return str(states_folder(store_path(self.request.store)).absolute())
+
+    def finished(self, baselines: tuple[str, ...], absent: tuple[str, ...]) -> Plan:
         """The plan, with what the store already has."""
-        request, suite, fits, trials = self.request, self.suite, specs.fits, specs.trials
+        request, suite, fits, trials = self.request, self.suite, self.fits, self.trials
         used = [name for use in self.uses for name in use.metrics]
         asked = [m for m in self.metrics(request.metrics or suite.metrics) if m.name in used]
         metrics = {m.name: m.higher_is_better for m in asked + self.metrics(used)}
@@ -234,13 +345,13 @@ class _Planner:
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
-        decides = [about, self.uses[0].size, specs.reference, list(metrics), sorted(trials)]
+        decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
         plan = Plan(
             run=f"{slug}-{part}-{digest(decides)[:8]}",
             suite=suite.name,
             title=suite.title,
             profile=name,
-            reference=specs.reference,
+            reference=self.reference,
             baselines=baselines,
             absent=absent,
             accounting=", ".join(suite.accounting),
@@ -253,15 +364,15 @@ class _Planner:
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             finished=done & trials.keys(),
-            finished_fits=usable_fits(fits.values(), fitted, specs.states),
+            finished_fits=usable_fits(fits.values(), fitted, self.states),
             extra=suite.extra,
             paper=suite.paper,
-            skipped=tuple(specs.skipped.items()),
+            skipped=tuple(self.skipped.items()),
             executor=request.executor,
         )
         for line in self.notes:
             self.notify(line, False)
-        recorded = store.durations() if store else {}
+        recorded = store.durations() if store else []
         workers, threads = cores_for(request, len(trials_left(plan)))
         expected = expected_seconds(jobs_left(plan), recorded)
         return replace(plan, workers=workers, threads=threads, expected=expected)

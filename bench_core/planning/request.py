@@ -18,7 +18,7 @@ from bench_core.planning.option import (
     whole,
     whole_numbers,
 )
-from bench_core.results.budgets import COMMAS, as_caps, parse_budgets
+from bench_core.results.budgets import as_caps
 
 if TYPE_CHECKING:
     from bench_core.costs.cost_file import CostFile
@@ -75,7 +75,7 @@ COSTS = Form("a file, a mapping of costs or a cost model", "FILE", fits=_is_cost
 CAPS = Form(
     "a cost > 0",
     "COST,...",
-    lambda text: as_caps(parse_budgets(text, "cap"), COMMAS),
+    as_caps,
     lambda value: isinstance(value, int | float) and value > 0,
     many=True,
 )

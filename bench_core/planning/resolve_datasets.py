@@ -21,12 +21,11 @@ from bench_core.protocols import Source
 
 @dataclass(frozen=True, slots=True)
 class ChosenDataset:
-    """A data set to run on: ``label`` is its name in all results, ``replaces`` the licensed one
-    that it stands in for."""
+    """A data set to run on."""
 
-    label: str
+    label: str  # its name in all results
     dataset: Any
-    replaces: str = ""
+    replaces: str = ""  # the licensed one that it stands in for
 
 
 def choose_datasets(
@@ -95,15 +94,10 @@ def _stand_ins(name: str, registry: Registry) -> list[str]:
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
     """The missing files by data set, and their folder."""
-    files = ", ".join(
-        f"{name} ({names[0]}{f' and {len(names) - 1} more' if names[1:] else ''})"
-        for name, names in absent.items()
-    )
+    files = ", ".join(f"{name} ({names[0]})" for name, names in absent.items())
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
-    return (
-        f"their files are not in {source.folder}: {files}; put them there, 'bench show {name}' and "
-        f"'bench data fetch {name}' help"
-    )
+    help = f"'bench show {name}' and 'bench data fetch {name}' help"
+    return f"their files are not in {source.folder}: {files}; put them there, {help}"
 
 
 def _own_data(
@@ -207,11 +201,3 @@ def _labelled(dataset: Any, options: Mapping[str, Any]) -> str:
     places = dataset_of(dataset).places
     inside = ",".join(f"{k}={v}" for k, v in sorted(options.items()) if k not in places)
     return f"{dataset.name}({inside})" if inside else str(dataset.name)
-
-
-def check_fold(dataset: Any, label: str, fold: int) -> None:
-    """Refuse a fold that a data set does not have."""
-    count = dataset_of(dataset).folds
-    if not 0 <= fold < count:
-        has = f"folds 0 to {count - 1}" if count > 1 else "only fold 0"
-        raise UsageError(f"data set {label} has {has}, not {fold}: choose by {option('folds')}")

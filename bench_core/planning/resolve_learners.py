@@ -8,6 +8,7 @@ from typing import Any
 from bench_core.contracts import check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming, option
 from bench_core.parameters import as_json, expand, is_learner, parameters, resolved
+from bench_core.planning.keys import DescribedLearner
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
@@ -29,11 +30,11 @@ REFERENCES = ("own", "reference")
 
 @dataclass(frozen=True)
 class ChosenLearner:
-    """A learner class with the instances that its grid spans; ``named`` if asked for by name."""
+    """A learner class with the instances that its grid spans."""
 
     name: str
     instances: tuple[Any, ...]
-    named: bool
+    named: bool  # asked for by name, or given as objects
     drawn: bool = False  # from declared ranges, not from a grid
 
     @cached_property
@@ -42,9 +43,14 @@ class ChosenLearner:
         return learner_of(self.instances[0]).role
 
     @cached_property
+    def described(self) -> tuple[DescribedLearner, ...]:
+        """Its instances as a plan needs to know them."""
+        return tuple(map(DescribedLearner, self.instances))
+
+    @cached_property
     def varied(self) -> tuple[str, ...]:
         """Of each instance the parameters in which it differs from others."""
-        return tuple(described(self.instances))
+        return tuple(varied(self.instances))
 
     @cached_property
     def ends(self) -> Mapping[str, tuple[float | None, float | None]]:
@@ -71,8 +77,6 @@ def choose_learners(
     objects = {learner.name for learner in given}
     by_name = [x for x in asked if isinstance(x, str) and x != ALL]
     named = {*(by_name if request.learners else ()), request.reference}
-    if both := objects.intersection(by_name):
-        raise UsageError(f"learner {min(both)!r} is asked for by name and as an object: keep one")
     everything = sorted(registry.learners) if ALL in asked else ()
     names = (request.reference or suite.reference, *by_name, *everything, *suite.baselines)
     profile, on = suite.profile(request.profile), suite.on.get(dataset, {})
@@ -80,11 +84,11 @@ def choose_learners(
     chosen: list[ChosenLearner] = []
     for name in dict.fromkeys(name for name in names if name and name not in objects):
         if on.get(name) is False:
-            line = f"suite {suite.name} leaves {name} out on {dataset}"
-            there = option("data", dataset)
             if name not in named:
                 continue
+            line = f"suite {suite.name} leaves {name} out on {dataset}"
             if not request.data:
+                there = option("data", dataset)
                 notify(f"{line}: name the data set too ({there}) to run it there", True)
                 continue
             notify(f"{line}; it was asked for there, so it runs", True)
@@ -99,12 +103,14 @@ def choose_learners(
             for instance in () if name in named else instances:
                 learner_of(instance).stamp()
         except BenchError as error:
-            wrong = table or any(setting.owner == name for setting in settings)
+            wrong = table or any(setting.owner == cls.name for setting in settings)
             if name in named or (isinstance(error, UsageError) and wrong):
                 raise
             notify(f"left out: {name}: {error}", False)
         else:
-            chosen.append(ChosenLearner(name, instances, name in named, configs > 0))
+            chosen.append(ChosenLearner(cls.name, instances, name in named, configs > 0))
+    if both := objects.intersection(by_name):
+        raise UsageError(f"learner {min(both)!r} is asked for by name and as an object: keep one")
     return [*chosen, *given]
 
 
@@ -184,7 +190,7 @@ def _instances(
     return [ChosenLearner(name, tuple(made), True) for name, made in given.items()]
 
 
-def described(instances: Sequence[Any]) -> list[str]:
+def varied(instances: Sequence[Any]) -> list[str]:
     """For each instance of a grid the parameters in which it differs from others, in few words."""
     values = [_flat(as_json(instance)) for instance in instances]
     names = dict.fromkeys(name for own in values for name in own)

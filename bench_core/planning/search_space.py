@@ -47,9 +47,7 @@ def configurations(
 
 
 class _Space:
-    """The settings of one learner: the values with which it ``start``s, the parameters that are
-    ``searched``, and by parameter the ``bases`` that it stands on (spaces, or values as they are).
-    """
+    """The settings of one learner."""
 
     def __init__(
         self,
@@ -60,9 +58,9 @@ class _Space:
         where: str,
     ) -> None:
         self.cls, self.registry, self.where = cls, registry, where
-        self.start: dict[str, Any] = {**fixed, **table}
+        self.start: dict[str, Any] = {**fixed, **table}  # values of the first setting
         self.searched: dict[str, tuple[Parameter, Search]] = {}
-        self.bases: dict[str, list[Any]] = {}
+        self.bases: dict[str, list[Any]] = {}  # by parameter: spaces, or values as they are
         for p in parameters(cls):
             value = self.start.get(p.name)
             if p.search and p.search.inside:

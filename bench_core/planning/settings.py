@@ -1,7 +1,7 @@
 """Settings: ``--set LEARNER.PARAMETER=VALUE``, as texts and applied to tables of parameters."""
 
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,19 +65,10 @@ def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...
     return tuple(Setting(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
 
 
-def check_owners(
-    settings: Sequence[Setting], registry: Registry, learners: Collection[str], data: Sequence[str]
-) -> None:
-    """Refuse a setting for a learner or data set that is not in the run."""
+def check_owners(settings: Iterable[Setting], names: Collection[str]) -> None:
+    """Refuse a setting for a learner or data set that is not in the run, which has these."""
     for setting in settings:
-        if setting.owner in (*learners, *data):
-            continue
-        known = [*registry.learners, *registry.datasets]
-        if setting.owner not in known:
-            what = unknown("learner or data set", setting.owner, [*known, *learners])
-            raise UsageError(f"{setting.given}: {what}")
-        raise UsageError(
-            f"{setting.given}: {setting.owner!r} is not in this run (learners: "
-            f"{', '.join(learners)}). Add it with {option('learners')}, set the parameter that "
-            "holds it, or drop the option"
-        )
+        if setting.owner not in names:
+            what = unknown("learner or data set of this run", setting.owner, names)
+            remedy = f"add it with {option('learners')} or set the parameter that holds it"
+            raise UsageError(f"{setting.given}: {what}; {remedy}")

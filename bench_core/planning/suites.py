@@ -165,31 +165,28 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
         if entry in entries[:i]:
             raise UsageError(f"key 'datasets[{i}]': {entry.name} stands there twice; keep one")
     datasets = {entry.name for entry in entries}
-    named = registry.learner_name
-    learners = {named(name): one for name, one in made["learners"].items()}
-    baselines = tuple(map(named, made.get("baselines", ())))
-    reference = named(made.get("reference", ""))
+    learners = {*made["learners"], *made.get("baselines", ())}
     extra = {key: made.pop(key) for key in registry.suite_keys if key in made}
     for key, value in extra.items():
         with blaming(f"key {key!r}"):
-            registry.suite_keys[key](value, datasets, {*learners, *baselines, reference})
+            registry.suite_keys[key](value, datasets, {*learners, made.get("reference", "")})
+    on = _values(made.get("on", {}), dict.fromkeys(datasets, _TABLE), "on")
     usual: dict[str, Any] = {
         key: made.pop(key) for key in ("seeds", "folds", "configs") if key in made
     }
     made |= {
         "datasets": entries,
-        "learners": learners,
-        "baselines": baselines,
-        "reference": reference,
-        "profiles": _profiles(made.get("profiles", {}), usual, registry),
-        "on": _on(made.get("on", {}), datasets, {*learners, *baselines}, reference, registry),
+        "profiles": _profiles(made.get("profiles", {}), usual),
+        "on": {
+            name: _values(table, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
+            for name, table in on.items()
+        },
         "budgets": _budgets(made.get("budgets", {}), "budgets", datasets, "mean"),
         "caps": _budgets(made.get("caps", {}), "caps", datasets, "cap"),
     }
-    if accounting := made.get("accounting"):
-        made["accounting"] = (
-            NAMES.read(accounting) if isinstance(accounting, str) else tuple(accounting)
-        )
+    if isinstance(made.get("accounting"), str):
+        made["accounting"] = [made["accounting"]]
+    made["accounting"] = tuple(made.get("accounting", ("path",)))
     if costs := made.get("costs"):
         beside = isinstance(costs, str)
         made["costs"] = path.parent / costs if beside else CostFile(path, text, costs)
@@ -220,16 +217,13 @@ def _entry(given: str | Mapping[str, Any], at: str) -> DatasetEntry:
     return DatasetEntry(TEXT.checked(table.pop("name", None), f"key '{at}.name'"), table)
 
 
-def _profiles(
-    given: Mapping[str, Any], usual: Mapping[str, Any], registry: Registry
-) -> dict[str, Profile]:
+def _profiles(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Profile]:
     """The profiles of a suite, with ``usual`` values where they give none."""
     made = {}
     for name in dict.fromkeys((*PROFILES, *given)):
         nothing = {"size": name, "seeds": (0,), "folds": (0,), **usual}
         own = _values({**nothing, **given.get(name, {})}, _PROFILE, f"profiles.{name}")
-        learners = {registry.learner_name(k): v for k, v in own.pop("learners", {}).items()}
-        made[name] = Profile(**own, learners=learners)
+        made[name] = Profile(**own)
     return made
 
 
@@ -240,26 +234,6 @@ def _budgets(
     table = given if isinstance(given, Mapping) else {"": given}
     table = _values(table, dict.fromkeys(["", *datasets], _COSTS), key)
     with blaming(f"key {key!r}"):
-        if kind == "cap":
-            return {
-                name: tuple(Budget(cap, kind) for cap in as_caps(v)) for name, v in table.items()
-            }
+        for value in table.values() if kind == "cap" else ():
+            as_caps(value)  # refuses what is none
         return {name: as_budgets(value, kind) for name, value in table.items()}
-
-
-def _on(
-    given: Mapping[str, Any],
-    datasets: Iterable[str],
-    learners: Iterable[str],
-    reference: str,
-    registry: Registry,
-) -> dict[str, dict[str, Any]]:
-    """What holds on one data set: by learner a table, or False where it is left out."""
-    made = {}
-    for name, table in _values(given, dict.fromkeys(datasets, _TABLE), "on").items():
-        named = {registry.learner_name(learner): value for learner, value in table.items()}
-        made[name] = _values(named, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
-        if made[name].get(reference) is False:
-            why = "it is the reference, which is on every board; leave this line out"
-            raise UsageError(f"key 'on.{name}.{reference}': {why}")
-    return made

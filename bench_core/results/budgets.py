@@ -14,9 +14,7 @@ CAP = "cap"
 COUNT = 5
 """Number of budgets shown where none are named."""
 
-COMMAS = " with commas, as 5,10,20"
-LISTED = ", as 10 or [5, 10, 20]"
-"""The form of several budgets: on the command line, and in Python and in suites."""
+_WRITTEN = ", as 10 or 5,10,20"
 
 _WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"}
 
@@ -32,7 +30,7 @@ class Budget(NamedTuple):
     kind: str = "mean"
 
     def __str__(self) -> str:
-        """``10``, ``p95 10`` or ``cap 10``: as ``parse_budgets`` reads it."""
+        """``10``, ``p95 10`` or ``cap 10``: as ``as_budgets`` reads it."""
         return f"{'' if self.kind == 'mean' else f'{self.kind} '}{self.amount:.15g}"
 
     @property
@@ -46,38 +44,30 @@ def budget_of(value: float | Budget) -> Budget:
     return value if isinstance(value, Budget) else Budget(float(value))
 
 
-def parse_budgets(text: str, kind: str = "mean") -> tuple[Budget, ...]:
-    """The budgets in a text such as ``10,20,40``, each once, in the order given.
+def as_budgets(
+    values: float | str | Budget | Iterable[float | str | Budget], kind: str = "mean"
+) -> tuple[Budget, ...]:
+    """Budgets from one or several numbers, texts or budgets, as the command line, a suite or Python
+    gives them, each once, in the order given.
 
     A number stands for a budget of this ``kind`` unless a kind precedes it (``p95 20``). Raises
     UsageError for what is no finite number >= 0 and for an unknown kind.
     """
-    return _several(text, kind, COMMAS)
-
-
-def as_budgets(
-    values: float | str | Budget | Iterable[float | str | Budget], kind: str = "mean"
-) -> tuple[Budget, ...]:
-    """Budgets from one or several numbers, texts or budgets, as a suite or Python gives them; what
-    names no kind is of this ``kind``."""
-    if isinstance(values, Budget) or not isinstance(values, Iterable):
-        values = [values]
     if isinstance(values, str):
-        return _several(values, kind, LISTED)
-    found = (v if isinstance(v, Budget) else _parsed(str(v), kind, LISTED) for v in values)
+        values = values.split(",")
+    elif isinstance(values, Budget) or not isinstance(values, Iterable):
+        values = [values]
+    found = (v if isinstance(v, Budget) else _parsed(str(v), kind) for v in values)
     return tuple(dict.fromkeys(found))
 
 
-def as_caps(
-    values: float | str | Iterable[float | str | Budget], written: str = LISTED
-) -> tuple[float, ...]:
-    """Caps from one or several numbers or texts, in ascending order. Raises UsageError, which
-    says how several are ``written``."""
-    found = as_budgets(values, "cap")
+def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float, ...]:
+    """Caps from one or several numbers or texts, in ascending order. Raises UsageError."""
+    found = as_budgets(values, CAP)
     for budget in found:
-        if budget.kind != "cap" or not budget.amount > 0:
-            given = f"{budget.amount:.15g}" if budget.kind == "cap" else str(budget)
-            raise UsageError(f"{given!r} is no cap: write numbers > 0{written}")
+        if budget.kind != CAP or not budget.amount > 0:
+            given = f"{budget.amount:.15g}" if budget.kind == CAP else str(budget)
+            raise UsageError(f"{given!r} is no cap: write numbers > 0{_WRITTEN}")
     return tuple(sorted(budget.amount for budget in found))
 
 
@@ -97,11 +87,7 @@ def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
     return tuple(dict.fromkeys(Budget(_rounded_up(amount)) for amount in amounts))
 
 
-def _several(text: str, kind: str, written: str) -> tuple[Budget, ...]:
-    return tuple(dict.fromkeys(_parsed(part, kind, written) for part in text.split(",")))
-
-
-def _parsed(text: str, kind: str, written: str) -> Budget:
+def _parsed(text: str, kind: str) -> Budget:
     *before, number = text.split() or [""]
     kind = " ".join(before) or kind
     if kind not in KINDS:
@@ -111,7 +97,7 @@ def _parsed(text: str, kind: str, written: str) -> Budget:
     except ValueError:
         amount = math.nan
     if not 0 <= amount < math.inf:
-        raise UsageError(f"budget {text.strip()!r} is not a cost: write numbers >= 0{written}")
+        raise UsageError(f"budget {text.strip()!r} is not a cost: write numbers >= 0{_WRITTEN}")
     return Budget(amount, kind)
 
 

@@ -11,19 +11,14 @@ values from which on a choice is at an edge; None where there is no further way.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
-from bench_core.results.operating_points import (
-    best_points,
-    criterion,
-    groups,
-    operating_points,
-)
+from bench_core.arrays import IntArray
+from bench_core.results.operating_points import best_points, criterion, groups, operating_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,95 +32,75 @@ LAST_TREES, NEGLIGIBLE = 0.1, 0.001
 """Boosting has converged if the last tenth of its trees raised its best validation quality by less
 than a thousandth."""
 
-_MEASURED = ("valid_quality", "valid_cost", "test_quality", "test_cost")
-_TRIAL = ("learner", "params", "fold", "seed")
-
-Trial = tuple[str, str, int, int]
-"""A learner, its parameters, fold and seed."""
+_MEASURED = ["valid_quality", "valid_cost", "test_quality", "test_cost"]
+_TRIAL = ["learner", "fold", "seed", "params"]
 
 Ends = Mapping[str, tuple[float | None, float | None]]
 
 
-def paths_of(points: pd.DataFrame) -> dict[Trial, IntArray]:
-    """The rows of each trial among operating points."""
+def _paths_of(points: pd.DataFrame) -> dict[tuple[Any, ...], IntArray]:
+    """The rows of each trial among operating points, by ``_TRIAL``."""
     found = groups(points, _TRIAL)
-    first = points[list(_TRIAL)].iloc[[rows[0] for rows in found]]
-    return dict(zip(_trials(first), found, strict=True))
-
-
-def _trials(rows: pd.DataFrame) -> list[Trial]:
-    """The trial of each row."""
-    texts = rows[["learner", "params"]].astype(object).itertuples(index=False)
-    numbers = rows[["fold", "seed"]].itertuples(index=False)
-    return [(str(a), str(b), int(c), int(d)) for (a, b), (c, d) in zip(texts, numbers, strict=True)]
+    first = points[_TRIAL].iloc[[rows[0] for rows in found]]
+    return dict(zip(first.itertuples(index=False, name=None), found, strict=True))
 
 
 def search_marks(
-    chosen: pd.DataFrame,
-    points: pd.DataFrame,
-    paths: Mapping[Trial, IntArray],
-    ends: Mapping[str, Ends],
-    higher: bool,
+    chosen: pd.DataFrame, points: pd.DataFrame, ends: Mapping[str, Ends], higher: bool
 ) -> dict[str, tuple[str, ...]]:
     """By learner the marks of its ``chosen`` points (one row per repeat), each mark once.
 
-    ``points`` are all points (``operating_points``) with their ``paths``, ``chosen`` the best of
-    them; ``ends`` are by learner; ``higher``: whether more of the quality is better.
+    ``points`` are all points (``operating_points``), ``chosen`` the best of them; ``ends`` are by
+    learner; ``higher``: whether more of the quality is better.
     """
-    told, quality = (
-        points["point"].to_numpy(dtype=object),
-        points["valid_quality"].to_numpy(dtype=np.float64),
-    )
-    tried: dict[str, list[Trial]] = {}
-    for trial in _trials(chosen):
-        tried.setdefault(trial[0], []).append(trial)
-    found = {}
-    for learner, own in tried.items():
-        still = [_growing(told[paths[t]], quality[paths[t]], t[1], higher) for t in own]
-        found[learner] = _marks(still, [t[1] for t in own], ends.get(learner, {}))
+    paths, found = _paths_of(points), {}
+    for learner, own in chosen.groupby("learner", observed=True):
+        trials = own[_TRIAL].itertuples(index=False, name=None)
+        still = [growing(points.iloc[paths[trial]], higher) for trial in trials]
+        values = [json.loads(str(text) or "{}") for text in own["params"]]
+        edges = [
+            name
+            for name, end in ends.get(str(learner), {}).items()
+            if any(_beyond(value.get(name), end) for value in values)
+        ]
+        if None not in still and "trees" in edges:  # whether more of them help was seen
+            edges.remove("trees")
+        marks = [NOT_CONVERGED] if any(still) else []
+        if edges:
+            marks.append(f"{AT_EDGE}: {', '.join(edges)}")
+        found[str(learner)] = tuple(marks)
     return found
 
 
-def _marks(still: Sequence[bool | None], params: Iterable[str], ends: Ends) -> tuple[str, ...]:
-    found = [NOT_CONVERGED] if any(still) else []
-    values = [json.loads(text or "{}") for text in params]
-    edges = [name for name, end in ends.items() if any(_beyond(v.get(name), end) for v in values)]
-    if None not in still and "trees" in edges:  # whether more of them help was seen on the path
-        edges.remove("trees")
-    return (*found, *([f"{AT_EDGE}: {', '.join(edges)}"] if edges else ()))
-
-
-def repeated_paths(points: pd.DataFrame, paths: Mapping[Trial, IntArray]) -> dict[str, float]:
+def repeated_paths(points: pd.DataFrame) -> dict[str, float]:
     """By learner how many settings gave the path of an earlier one, mean over repeats.
 
     Such paths have the same quality and cost on validation and test, to the last bit, at every
-    point of ``operating_points``, whose ``paths`` these are.
+    point of ``operating_points``.
     """
-    values = np.stack([points[name].to_numpy(dtype=np.float64) for name in _MEASURED], axis=1)
-    alike: dict[tuple[str, int, int], list[bytes]] = {}
-    for (learner, _, fold, seed), rows in paths.items():
-        alike.setdefault((learner, fold, seed), []).append(values[rows].tobytes())
-    repeated: dict[str, list[int]] = {}
-    for (learner, *_), found in alike.items():
-        repeated.setdefault(learner, []).append(len(found) - len({*found}))
-    return {learner: sum(counts) / len(counts) for learner, counts in repeated.items()}
+    import pandas as pd
+
+    values = points[_MEASURED].to_numpy(dtype=np.float64)
+    paths = [(*trial, values[rows].tobytes()) for trial, rows in _paths_of(points).items()]
+    of_repeat = pd.DataFrame(paths, columns=[*_TRIAL, "path"]).groupby(["learner", "fold", "seed"])
+    repeated = of_repeat["path"].size() - of_repeat["path"].nunique()
+    means: dict[str, float] = repeated.groupby("learner").mean().to_dict()
+    return means
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
     """The export frame with a last column ``chosen``: ``best`` at each learner's point of best
     validation quality in the primary metric (by repeat), followed by its marks; else empty."""
-    frame = frame.assign(chosen="")
+    frame, keys = frame.assign(chosen=""), [*_TRIAL, "point"]
     for use in {str(use["name"]): use for use in info.datasets}.values():
-        own = frame[frame["dataset"] == use["name"]]
+        own = frame.loc[frame["dataset"] == use["name"]]
         metric = criterion(info, use["metrics"][0])
-        points = operating_points(own, metric.name)
-        paths, ends = paths_of(points), use.get("ends") or {}
-        of = {name: own[name] for name in (*_TRIAL, "point")}
-        for _, best in best_points(points, metric.higher_is_better).iterrows():
-            one, higher = best.to_frame().T, metric.higher_is_better
-            (marks,) = search_marks(one, points, paths, ends, higher).values()
-            there = np.logical_and.reduce([column == best[name] for name, column in of.items()])
-            frame.loc[own.index[there], "chosen"] = "; ".join(("best", *marks))
+        points, higher = operating_points(own, metric.name), metric.higher_is_better
+        for _, best in best_points(points, higher).groupby(["fold", "seed"]):
+            marks = search_marks(best, points, use.get("ends") or {}, higher)
+            words = ["; ".join(("best", *marks[name])) for name in best["learner"].astype(str)]
+            there = own[keys].merge(best[keys].assign(chosen=words), on=keys, how="left")["chosen"]
+            frame.loc[own.index[there.notna()], "chosen"] = there.dropna().to_numpy()
     return frame
 
 
@@ -135,28 +110,23 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
     Boosting that ended before it had all its trees found nothing more to gain.
     """
-    quality = path["valid_quality"].to_numpy(dtype=np.float64)
-    return _growing(path["point"], quality, str(path["params"].iloc[0]), higher)
-
-
-@lru_cache(4096)
-def _trees(point: str) -> Any:
-    """The trees of a point; most trials of a run have the same points."""
-    return json.loads(point or "{}").get("trees")
-
-
-def _growing(points: Iterable[Any], quality: FloatArray, params: str, higher: bool) -> bool | None:
-    told = [_trees(str(point)) for point in points]
+    told = [_trees(str(point)) for point in path["point"]]
     if None in told:
         return None
     trees = np.array(told)
-    asked = json.loads(params or "{}").get("trees") or 0
+    asked = _trees(str(path["params"].iloc[0])) or 0
     if len(told) < 2 or trees.max() < asked:
         return False
-    worth = quality * (1.0 if higher else -1.0)
+    worth = path["valid_quality"].to_numpy(dtype=np.float64) * (1.0 if higher else -1.0)
     before = np.fmax.reduce(worth[trees <= (1.0 - LAST_TREES) * trees.max()], initial=np.nan)
     most = np.fmax.reduce(worth)
     return not most - before <= NEGLIGIBLE * abs(most)
+
+
+@lru_cache(4096)
+def _trees(settings: str) -> Any:
+    """The trees of a point or of parameters; most trials of a run have the same points."""
+    return json.loads(settings or "{}").get("trees")
 
 
 def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:

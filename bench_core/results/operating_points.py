@@ -3,10 +3,9 @@
 ``operating_points`` turns the export frame (one row per trial x point x split) into one row per
 point; all other functions choose among these rows. A *repeat* is one seed on one fold; each repeat
 chooses by its own validation rows, and ``over_repeats`` then gives mean and standard deviation of
-the test values. What was measured under caps takes part only where a cap is asked for. Rows of
-different suites, profiles, data sets or accountings are never mixed.
-Trials that are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of
-the quality is better.
+the test values. What was measured under caps takes part only where a cap is asked for. Trials that
+are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of the quality
+is better.
 """
 
 from __future__ import annotations
@@ -29,15 +28,12 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
 
-BOARD = ("suite", "profile", "dataset", "accounting")
-"""Columns that keep apart what must not be compared."""
-
 REPEAT = ("fold", "seed")
-_POINT = (*BOARD, "learner", *REPEAT, "params", "point")
-_WITHOUT_POINT = (*BOARD, "learner", *REPEAT, "unit", "audit", "stand_in")
-_QUALITIES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "valid_p95")
+_LEARNER = ("dataset", "accounting", "learner")
+_POINT = (*_LEARNER, *REPEAT, "params", "point")
+_WITHOUT_POINT = (*_LEARNER, *REPEAT, "unit", "audit", "stand_in")
+_FIGURES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "saving")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
-_AVERAGED = (*_QUALITIES, *_COSTS)
 _KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", "total_cost", "cost_p95", CAP)
 
@@ -135,66 +131,52 @@ def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> 
     if of.kind == "p95":
         points = points[points["valid_p95"] <= of.amount]
     limit = of.amount if of.kind == "mean" else np.inf
-    rows = _picked(points, lambda cost, quality: _one(best_under(cost, quality, limit, higher)))
-    return points.iloc[rows].reset_index(drop=True)
+
+    def best(cost: FloatArray, quality: FloatArray, _: FloatArray) -> IntArray:
+        found = best_under(cost, quality, limit, higher)
+        return np.array([] if found is None else [found], dtype=np.int64)
+
+    return points.iloc[_picked(points, best)].reset_index(drop=True)
 
 
 def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame:
     """The validation frontiers of all learners or of one, repeat by repeat, by ascending validation
     cost: chosen by ``valid_*``, to be drawn by ``test_*``."""
     own = points[points["learner"] == learner] if learner else points
-    return own.iloc[frontier_rows(own, higher)].reset_index(drop=True)
+    rows = _picked(own, lambda cost, quality, _: frontier(cost, quality, higher))
+    return own.iloc[rows].reset_index(drop=True)
 
 
-def frontier_rows(points: pd.DataFrame, higher: bool) -> IntArray:
-    """The rows that are on a frontier, in the order of ``curve``."""
-    return _picked(points, lambda cost, quality: frontier(cost, quality, higher))
+def choosable_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
+    """The points that some budget of mean cost, or of that of 95% of rows, chooses."""
+    rows = _picked(points, lambda cost, quality, p95: choosable(cost, p95, quality, higher))
+    return points.iloc[rows]
 
 
-def choosable_rows(points: pd.DataFrame, higher: bool) -> IntArray:
-    """The rows that some budget of mean cost, or of that of 95% of rows, chooses."""
-    p95 = points["valid_p95"].to_numpy(dtype=np.float64)
-    cost, quality = _valid(points)
-    found = [np.zeros(0, dtype=np.int64)]
-    for own in groups(points, [*BOARD, "learner", *REPEAT]):
-        found.append(own[choosable(cost[own], p95[own], quality[own], higher)])
-    return np.concatenate(found)
-
-
-def mean_curve(chosen: pd.DataFrame) -> pd.DataFrame:
-    """The mean over repeats of a ``curve``, by learner: at each ``budget`` every repeat takes its
-    best affordable point; mean and standard deviation (``_std``) of ``test_quality`` and
-    ``test_cost``.
+def mean_path(chosen: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
+    """The mean over repeats of the ``curve`` of one learner, and the rows (repeats, budgets) that
+    it is the mean of: at each ``budget`` every repeat takes its best affordable point; mean and
+    standard deviation (``_std``) of ``test_quality`` and ``test_cost``.
 
     Budgets are the validation costs of all repeats' frontiers, from the first at which every
     repeat can afford something.
     """
     import pandas as pd
 
-    board = [key for key in (*BOARD, "learner") if key in chosen.columns]
-    tables = []
-    for rows in groups(chosen, board):
-        part = chosen.iloc[rows]
-        mean, _ = mean_path(part)
-        tables.append(pd.DataFrame({**{key: part[key].iloc[0] for key in board}, **mean}))
-    return pd.concat(tables, ignore_index=True) if tables else chosen
-
-
-def mean_path(chosen: pd.DataFrame) -> tuple[dict[str, Any], IntArray]:
-    """The columns of the ``mean_curve`` of one learner, arrays (budgets,) and how many ``repeats``,
-    and the rows (repeats, budgets) that they are means of. Rows of a repeat stand in order of
-    cost."""
-    runs = groups(chosen, REPEAT)
+    if chosen.empty:
+        return pd.DataFrame(columns=["budget", "test_quality"]), np.zeros((0, 0), dtype=np.int64)
+    repeats = groups(chosen, REPEAT)
     cost = chosen["valid_cost"].to_numpy(dtype=np.float64)
     budgets = np.unique(cost)
-    budgets = budgets[budgets >= max(cost[rows[0]] for rows in runs)]
-    held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in runs])
-    table: dict[str, Any] = {"budget": budgets, "repeats": len(runs)}
+    budgets = budgets[budgets >= max(cost[rows[0]] for rows in repeats)]
+    held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in repeats])
+    table: dict[str, Any] = {"budget": budgets, "repeats": len(repeats)}
     for column in ("test_quality", "test_cost"):
         values = chosen[column].to_numpy(dtype=np.float64)[held]
         table[column] = values.mean(axis=0)
-        table[f"{column}_std"] = _spread(values)
-    return table, held
+        spread = values.std(axis=0, ddof=1) if len(repeats) > 1 else np.nan
+        table[f"{column}_std"] = spread
+    return pd.DataFrame(table), held
 
 
 def savings(
@@ -211,50 +193,49 @@ def savings(
     target on validation. A repeat that does not reach the target, or has no reference, is a row
     with ``reached`` False and NaN. A diverged fit is no reference.
     """
-    repeat = [key for key in (*BOARD, *REPEAT) if key in points.columns]
-    cost, quality = _valid(points)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
-    test = points["test_cost"].to_numpy(dtype=np.float64)
+    cost, quality, test = (
+        points[name].to_numpy(dtype=np.float64)
+        for name in ("valid_cost", "valid_quality", "test_cost")
+    )
 
     def reaching(rows: IntArray, aim: float) -> tuple[int, float]:
-        found = mixture_reaching(cost[rows], quality[rows], aim, higher) if len(rows) else None
+        """The cheapest of the rows that reaches the aim, and the test cost of just the aim."""
+        found = mixture_reaching(cost[rows], quality[rows], aim, higher)
         if found is None:
             return -1, np.nan
         above, below = rows[found[0]], rows[found[1]]
         return int(above), float(test[above] + found[2] * (test[below] - test[above]))
 
-    at, bests, targets, saved = [], [], [], []
-    for part in groups(points, repeat):
+    rows, added = [], []
+    for part in groups(points, ["dataset", "accounting", *REPEAT]):
         own = part[sound[part]]
         first = best_under(cost[own], quality[own], np.inf, higher)
         best = -1 if first is None else int(own[first])
         aim = np.nan if first is None else share_of(quality[best], share, higher)
         _, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
-            rows = part[inside]
-            row, paid = reaching(rows, aim)
-            at.append(row if row >= 0 else -1 - int(rows[0]))
-            bests.append(best)
-            targets.append(aim)
-            saved.append(_over(whole, paid))
-    found = _reached(points, np.array(at, dtype=np.int64))
-    best_rows = np.array(bests, dtype=np.int64)
+            row, paid = reaching(part[inside], aim)
+            # -1 - row of a learner that never reaches the target: what does not hang on a point
+            rows.append(row if row >= 0 else -1 - int(part[inside][0]))
+            added.append((best, aim, _over(whole, paid)))
+    found = _reached(points, np.array(rows, dtype=np.int64))
+    bests, targets, saved = np.array(added, dtype=np.float64).reshape(-1, 3).T
     for name in ("test_quality", "test_cost"):
         known = points[name].to_numpy(dtype=np.float64)
-        found[name.replace("test", "reference")] = np.where(best_rows < 0, np.nan, known[best_rows])
+        of_best = np.where(bests < 0, np.nan, known[bests.astype(np.int64)])
+        found[name.replace("test", "reference")] = of_best
     return found.assign(target=targets, saving=saved)
 
 
 def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:
     """These rows of the points with ``reached``; of -1 - row only what does not hang on a point."""
-    found = points.iloc[np.where(rows < 0, -1 - rows, rows)].reset_index(drop=True)
+    reached = rows >= 0
+    found = points.iloc[np.where(reached, rows, -1 - rows)].reset_index(drop=True)
     for name in found.columns.difference(_WITHOUT_POINT, sort=False):
-        if name in _AVERAGED:
-            found[name] = found[name].astype("float64").where(rows >= 0)
-        else:
-            nothing = "" if name in ("params", "point") else np.nan
-            found[name] = found[name].astype(object).where(rows >= 0, nothing)
-    return found.assign(reached=rows >= 0)
+        found[name] = found[name].astype(object).where(reached)
+    figures = [name for name in (*_FIGURES, "valid_p95", "total_cost", *_COSTS) if name in found]
+    return found.astype(dict.fromkeys(figures, "float64")).assign(reached=reached)
 
 
 def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
@@ -266,39 +247,27 @@ def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over repeats, one row per board and learner.
+    """Mean and standard deviation over repeats, one row per learner and data set.
 
-    Takes the rows of ``best_points``, ``under_budget`` or ``savings``. For each numeric column
-    ``x`` there is ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat);
-    ``repeats`` counts them, ``params`` and ``point`` are kept where all repeats chose alike, else
-    empty. Of savings ``reached`` counts the repeats that reached the target; unless all did,
+    Takes the rows of ``best_points``, ``under_budget`` or ``savings``. For each figure ``x`` there
+    is ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat); ``repeats``
+    counts them. Of savings ``reached`` counts the repeats that reached the target; unless all did,
     every mean is NaN: it would be biased towards the repeats that did.
     """
     import pandas as pd
 
-    keys = [key for key in (*BOARD, "learner") if key in points.columns]
-    words = ("params", "point", "unit", "audit", "stand_in")
-    texts = {c: points[c].tolist() for c in (*keys, *words) if c in points.columns}
-    columns = [c for c in (*_AVERAGED, "saving") if c in points.columns]
-    numbers = {c: points[c].to_numpy(dtype=np.float64) for c in columns}
-    rows = []
-    for part in groups(points, keys):
-        row = {**{key: texts[key][part[0]] for key in keys}, "repeats": len(part)}
-        if "reached" in points.columns:
-            row["reached"] = int(points["reached"].to_numpy()[part].sum())
-        for column in [c for c in words if c in texts]:
-            cells = [texts[column][k] for k in part]
-            known = {cell for cell in cells if not _absent(cell)}
-            row[column] = cells[0] if len(known) == 1 else ""
-        for column, values in numbers.items():
-            row[column] = float(values[part].mean())
-            row[f"{column}_std"] = float(_spread(values[part]))
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _absent(cell: object) -> bool:
-    return cell is None or cell != cell
+    keys = [key for key in _LEARNER if key in points]
+    names = [name for name in _FIGURES if name in points]
+    by = points.groupby(keys, observed=True)
+    found = pd.DataFrame({"repeats": by.size()})
+    if "reached" in points:
+        found["reached"] = by["reached"].sum()
+    with np.errstate(invalid="ignore"):  # an infinite saving has no deviation
+        for name in names:
+            values = by[name]
+            found[name] = values.mean().where(values.count() == found["repeats"])
+            found[f"{name}_std"] = values.std().where(np.isfinite(found[name]))
+    return found.reset_index()
 
 
 def _missing(column: str, frame: pd.DataFrame) -> str:
@@ -309,34 +278,21 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
     return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
 
 
-def _picked(points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray], IntArray]) -> IntArray:
+Choose = Callable[[FloatArray, FloatArray, FloatArray], IntArray]
+"""From validation cost, quality and cost of 95% of rows of some points to the chosen ones."""
+
+
+def _picked(points: pd.DataFrame, choose: Choose) -> IntArray:
     """The chosen rows of every learner and repeat, in order of their keys."""
-    keys = [key for key in (*BOARD, "learner", *REPEAT) if key in points.columns]
-    cost, quality = _valid(points)
+    keys = [key for key in (*_LEARNER, *REPEAT) if key in points]
+    figures = points[["valid_cost", "valid_quality", "valid_p95"]].to_numpy(dtype=np.float64).T
     rows = [np.zeros(0, dtype=np.int64)]
     for own in groups(points, keys):
-        rows.append(own[choose(cost[own], quality[own])])
+        rows.append(own[choose(*figures[:, own])])
     return np.concatenate(rows)
-
-
-def _valid(part: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
-    cost = part["valid_cost"].to_numpy(dtype=np.float64)
-    return cost, part["valid_quality"].to_numpy(dtype=np.float64)
-
-
-def _one(index: int | None) -> IntArray:
-    return np.array([] if index is None else [index], dtype=np.int64)
 
 
 def _over(reference: float, cost: float) -> float:
     if cost > 0 or np.isnan(cost):
         return reference / cost
     return float("inf") if reference > 0 else 1.0
-
-
-def _spread(values: FloatArray) -> FloatArray:
-    """Sample standard deviation over the first axis, NaN for a single value and infinite ones."""
-    if len(values) < 2:
-        return np.full(values.shape[1:], np.nan)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(values.std(axis=0, ddof=1), dtype=np.float64)

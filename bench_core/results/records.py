@@ -73,8 +73,6 @@ class FitSpec:
     ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
     learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
     fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
-    ``modules`` are those of objects that the request holds: with those of ``plugins`` they are the
-    only ones, beside installed plugins, whose classes a state may name.
     """
 
     key: str
@@ -90,17 +88,16 @@ class FitSpec:
     needs: Mapping[str, str] = field(default_factory=dict)
     costs: str = ""
     plugins: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
     """Everything ``run_trial`` needs, and what the export says about it.
 
-    ``costs`` and ``modules`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
+    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
     than those; ``audit_mode`` is off, sample or full; ``caps``: what no row may cost, each a
     further point; ``workers``: how many jobs run at the same time. ``code`` is a digest of the
-    learner's source, ``libraries`` the versions that decide next to it (``Facts.libraries``).
+    learner's source, ``libraries`` the versions that decide next to it.
     """
 
     key: str = field(metadata=_INTERNAL)
@@ -127,7 +124,6 @@ class TrialSpec:
     threads: int = 1
     costs: str = field(default="", metadata=_INTERNAL)
     plugins: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
-    modules: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
     caps: tuple[float, ...] = field(default=(), metadata=_INTERNAL)
     workers: int = 1
     code: str = ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -39,7 +38,7 @@ from bench_core.results.store_files import (
     damaged,
     store_path,
 )
-from bench_core.results.tables import record_of, select
+from bench_core.results.tables import json_value, record_of, select
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -166,36 +165,26 @@ class Store:
         dataset: str = "",
         learner: str = "",
         within: Budget | None = None,
+        capped: bool = False,
     ) -> Iterator[TrialValues]:
-        """Stored values per query or row, by trial in order, without those under caps; read one at
-        a time, since those of a large run do not fit into memory together.
+        """Stored values per query or row, by trial in order; read one at a time, since those of a
+        large run do not fit into memory together.
 
-        ``within`` a cap there are only those under it; within a cost for 95% of rows only the
-        points whose rows keep to it on validation. Trials without such points are left out.
+        Points under caps are left out unless they are asked for too (``capped``); ``within`` a cap
+        there are only those under it. Within a cost for 95% of rows there are the points whose
+        rows keep to it on validation. Trials without such points are left out.
         """
-        where, limits = "cap IS NULL", []
+        where, limits = "TRUE" if capped else "cap IS NULL", []
         if within is not None and within.kind != "mean":
             column = "cap =" if within.kind == CAP else "cap IS NULL AND cost_p95 <="
             where, limits = f"{column} ?", [within.amount]
-        return self._values(run, split, dataset, learner, where, limits)
-
-    def bought(
-        self, run: str = "last", *, dataset: str, learner: str = ""
-    ) -> Iterator[TrialValues]:
-        """The values of each trial on test at all its kept operating points, those under caps too:
-        what is ``bought`` there of the trial's ``sensors``."""
-        return self._values(run, "test", dataset, learner, "TRUE", [])
-
-    def _values(
-        self, run: str, split: str, dataset: str, learner: str, where: str, limits: list[float]
-    ) -> Iterator[TrialValues]:
         query = "SELECT number, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid' AND "
         sensors: dict[str, Sensors] = {}
         run = self.resolve(run)
         with self._read() as db:
             for row in select(db, _VALUES, run, split, dataset, learner):
                 found = db.execute(query + where, [row["key"], *limits])
-                inside = {number: (json.loads(point), p95) for number, point, p95 in found}
+                inside = {number: (point, p95) for number, point, p95 in found}
                 stored = _stored_values(row)
                 kept = [k for k, number in enumerate(stored.points) if number in inside]
                 if not kept:
@@ -212,7 +201,7 @@ class Store:
                     rows=stored.rows,
                     bought=stored.bought[kept],
                     trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
-                    settings=tuple(inside[number][0] for number in numbers),
+                    settings=tuple(json_value(inside[number][0]) for number in numbers),
                     p95=np.array([inside[number][1] for number in numbers], dtype=np.float64),
                 )
 
@@ -278,20 +267,19 @@ class Store:
             )
             return trials, fits
 
-    def durations(self) -> dict[tuple[str, str, str], list[tuple[float, float, float]]]:
-        """Seconds of finished trials' fits and of the trials, and their peaks of memory in MiB, by
-        data set, learner and its parameters as JSON. Times are of whole jobs, imports included and
-        waits for a processor not, where logged."""
-        taken = defaultdict(list)
+    def durations(self) -> list[tuple[str, str, float, float]]:
+        """Of each finished trial its data set and learner, and the seconds of its fit and of
+        itself: of whole jobs, imports included, where these were logged."""
         logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit' AND status = 'ok'"
+        timed = "SELECT dataset, learner, fit, fit_seconds, key, seconds FROM trial"
         with self._read() as db:
             whole = dict(db.execute(logged).fetchall())
-            for row in select(db, "SELECT * FROM trial WHERE status = 'ok'"):
-                fit = whole.get(row["fit"], row["fit_seconds"] or 0.0)
-                trial = whole.get(row["key"], row["seconds"])
-                kind = row["dataset"], row["learner"], row["params"]
-                taken[kind].append((fit, trial, row["peak_rss_mb"] or 0.0))
-        return dict(taken)
+            return [
+                (dataset, learner, whole.get(fit, fitted or 0.0), whole.get(key, seconds))
+                for dataset, learner, fit, fitted, key, seconds in db.execute(
+                    f"{timed} WHERE status = 'ok'"
+                )
+            ]
 
 
 def _connect(path: Path) -> sqlite3.Connection:

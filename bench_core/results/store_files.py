@@ -1,16 +1,12 @@
 """The files of a results store: the database, its lock, and fitted models.
 
-A model's state is one file of arrays and JSON, no pickle, never half written. Arrays that it has in
-common with the fits it was learned from lie in their files alone.
+A model's state is one file of arrays and JSON, no pickle, never half written.
 """
 
-import hashlib
 import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,7 @@ import numpy as np
 
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
@@ -31,7 +27,6 @@ DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecode
 
 _JSON = "json"
 _ARRAY = "array."
-_LARGE = 1024  # bytes from which on an array is worth a reference
 
 
 def store_path(path: str | Path = "") -> Path:
@@ -47,8 +42,7 @@ def check_store(path: Path) -> bool:
     other = f"name another with {option('store')}"
     try:
         if path.exists() and not path.is_file():  # a new store would take a device's place
-            what = "a folder" if path.is_dir() else "a pipe or a device"
-            raise InputError(f"{path}: is {what}, not a results store; {other}")
+            raise InputError(f"{path}: is a folder or a device, not a results store; {other}")
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
@@ -75,17 +69,9 @@ def check_store(path: Path) -> bool:
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """The error for a damaged store, in one line: what is wrong according to SQLite's own check,
-    or else what reading it raised."""
-    fault = str(error)
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        fault = fault if found == "ok" else str(found)
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        pass  # what was raised first says it
+    """The error for a damaged store, in one line."""
     remedy = f"put a copy in its place, or name another with {option('store')}"
-    return InputError(f"{path}: the store is damaged ({' '.join(fault.split()):.200}); {remedy}")
+    return InputError(f"{path}: the store is damaged ({one_line(str(error), 200)}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:
@@ -125,30 +111,24 @@ def models_in(store: Path) -> list[Path]:
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
 
 
-def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
-    """Write a model's state, or nothing on error. Raises StateError.
-
-    A large array that the state of one of the fits ``needs``, next to this one, holds too is not
-    written again; the file says which it is. Without ``needs`` the file is complete.
-    """
-    arrays, values = _sort(model.state())
-    known = {
-        _digest(array): (key, name)
-        for key in needs
-        for name, array in _read(state_path(path.parents[1], key))[1].items()
-        if array.nbytes >= _LARGE
-    }
-    shared = {}  # name: key of the fit, its name there, digest
-    for name, array in arrays.items() if known else ():
-        if (digest := _digest(array)) in known:
-            shared[name] = (*known[digest], digest)
+def save_model(path: Path, model: Any) -> None:
+    """Write a model's state, or nothing on error. Raises StateError."""
+    state: State = model.state()
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
         raise StateError(f"{cls.__qualname__} has no from_state")
-    header = {"model": remember_class(cls), "values": values, "shared": shared}
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    own = {_ARRAY + name: array for name, array in arrays.items() if name not in shared}
-    members: dict[str, Any] = {_JSON: text, **own}
+    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise StateError(f"state()[{name!r}] is an array of Python objects")
+    values = {name: value for name, value in state.items() if name not in arrays}
+    try:
+        header = json.dumps({"model": remember_class(cls), "values": values})
+    except (TypeError, ValueError) as error:
+        fault = "state() holds something that is neither array nor JSON"
+        raise StateError(f"{fault}: {error}") from None
+    members: dict[str, Any] = {_ARRAY + name: array for name, array in arrays.items()}
+    members[_JSON] = np.frombuffer(header.encode(), dtype=np.uint8)
     with atomic_file(path) as new, new.open("wb") as file:
         np.savez(file, **members)
 
@@ -156,68 +136,17 @@ def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
 def load_model(path: Path) -> Any:
     """The model whose state a file holds, rebuilt by its class's ``from_state``.
 
-    Raises InputError where the file, or one that it shares arrays with, is gone or is none.
+    Raises InputError where the file is gone or is none.
     """
-    header, arrays = _read(path)
-    model: Any = find_class(header["model"])
-    return model.from_state({**header["values"], **arrays})
-
-
-def shared_with(path: Path) -> set[str]:
-    """The keys of the fits whose arrays a state's file refers to; none of a file that is gone or
-    cannot be read."""
-    try:
-        return {key for key, _, _ in _own(path)[0]["shared"].values()}
-    except InputError:
-        return set()
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays of a state, also those that lie in the files of other fits."""
-    header, arrays = _own(path)
-    shared = header["shared"]
-    bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
-    others = {key: _read(base)[1] for key, base in bases.items()}
-    for name, (key, there, digest) in shared.items():
-        array = others[key].get(there)
-        if array is None or _digest(array) != digest:
-            fault = f"not the model that {path.name} was learned from"
-            raise InputError(f"{bases[key]}: {fault}; run again --fresh")
-        arrays[name] = array
-    return header, arrays
-
-
-def _own(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays that lie in a state's own file."""
     try:  # numpy leaves a damaged file open that it opened itself
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header: dict[str, Any] = json.loads(file[_JSON].tobytes())
-            return header, {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
+            header = json.loads(file[_JSON].tobytes())
+            arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
         raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # numpy and zipfile raise anything for a damaged file
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
-
-
-def _digest(array: np.ndarray[Any, Any]) -> str:
-    """Of its values, type, shape and order in memory."""
-    order = "F" if array.flags.fnc else "C"
-    found = hashlib.blake2b(f"{array.dtype.str}{array.shape}{order}".encode(), digest_size=16)
-    found.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return found.hexdigest()
-
-
-def _sort(state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-    for name, array in arrays.items():
-        if array.dtype.hasobject:
-            raise StateError(f"state()[{name!r}] is an array of Python objects")
-    values = {name: value for name, value in state.items() if name not in arrays}
-    try:
-        json.dumps(values)
-    except (TypeError, ValueError) as error:
-        fault = "state() holds something that is neither array nor JSON"
-        raise StateError(f"{fault}: {error}") from None
-    return arrays, values
+    model: Any = find_class(header["model"])
+    return model.from_state({**header["values"], **arrays})

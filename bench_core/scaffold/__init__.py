@@ -11,6 +11,7 @@ from typing import Any
 from bench_core.errors import UsageError
 from bench_core.plugins import INTERFACE, Registry
 
+# kinds of plugins: the word of the command -> that of the registry
 KINDS: Mapping[str, str] = {
     "learner": "learner",
     "dataset": "data set",
@@ -18,8 +19,8 @@ KINDS: Mapping[str, str] = {
     "cost-model": "cost model",
     "report": "report",
 }
-"""The words for kinds of plugins: those of the command, and those of the registry."""
 
+# commands that show a plugin of each kind at work
 _TRY = {
     "learner": ["bench run --data breast-cancer --learners {name},constant"],
     "dataset": ["bench run --data {name} --learners cheapest-first,constant"],
@@ -30,6 +31,7 @@ _TRY = {
         "bench report -o board.tsv",
     ],
 }
+# file of a package -> its template
 _PACKAGE = {
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",

@@ -18,7 +18,7 @@ a split.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -54,20 +54,16 @@ class Exportable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """T trees: nodes ``start[t]:start[t + 1]``, the root first; children have absolute numbers.
+    """T trees of N nodes together, those of tree t in ``start[t]:start[t + 1]``, the root first."""
 
-    A node with ``feature`` -1 is a leaf and says ``value``. Cells <= ``threshold`` (float32) go
-    left, missing ones where ``missing_left`` says. ``output`` (T,) is what a tree adds to.
-    """
-
-    start: Int32Array
-    feature: Int32Array
-    threshold: Float32Array
-    left: Int32Array
-    right: Int32Array
-    missing_left: BoolArray
-    value: FloatArray
-    output: Int32Array
+    start: Int32Array  # (T + 1,)
+    feature: Int32Array  # (N,), -1 at a leaf
+    threshold: Float32Array  # (N,), cells up to it go left
+    left: Int32Array  # (N,), absolute numbers
+    right: Int32Array  # (N,)
+    missing_left: BoolArray  # (N,), where missing cells go
+    value: FloatArray  # (N,) of leaves
+    output: Int32Array  # (T,), what a tree adds to
 
     @classmethod
     def none(cls) -> Self:
@@ -77,37 +73,37 @@ class Trees:
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> Self:
         """The trees of all parts, which have the arrays above, one part after the other."""
-        first = np.cumsum([0, *(len(p.feature) for p in parts)])
-        shifted = {
-            name: [_moved(getattr(p, name), n) for p, n in zip(parts, first, strict=False)]
-            for name in ("left", "right")
+        first = np.cumsum([0, *(len(part.feature) for part in parts)])
+        lists: dict[str, list[Any]] = {
+            name: [getattr(part, name) for part in parts] for name in _TREE_TYPES
         }
-        starts = [p.start[:-1] + n for p, n in zip(parts, first, strict=False)]
-        found = {"start": [*starts, first[-1:]], **shifted}
-        for f in fields(cls):
-            found.setdefault(f.name, [getattr(p, f.name) for p in parts])
-        return cls(**{name: _flat(found[name], kind) for name, kind in _TREE_TYPES.items()})
+        starts = [start[:-1] + n for start, n in zip(lists["start"], first, strict=False)]
+        lists["start"] = [*starts, first[-1:]]
+        for side in ("left", "right"):
+            pairs = zip(lists[side], first, strict=False)
+            lists[side] = [np.where(nodes < 0, -1, nodes + n) for nodes, n in pairs]
+        found = {
+            name: np.concatenate([np.zeros(0, kind), *lists[name]]).astype(kind)
+            for name, kind in _TREE_TYPES.items()
+        }
+        return cls(**found)
 
     def __len__(self) -> int:
         return len(self.output)
 
-    @property
-    def reached(self) -> BoolArray:
-        """Which nodes (nodes,) a row can come to."""
-        found = np.zeros(len(self.feature), dtype=bool)
-        found[self.start[:-1]] = True
-        for node in np.flatnonzero(self.feature >= 0).tolist():  # children come after parents
-            if found[node]:
-                found[self.left[node]] = found[self.right[node]] = True
-        return found
-
     def select(self, chosen: IntArray) -> Self:
         """The trees of these numbers, rising, without nodes that no row can come to."""
+        reached = np.zeros(len(self.feature), dtype=bool)
+        reached[self.start[:-1]] = True
+        for node in np.flatnonzero(self.feature >= 0).tolist():  # children come after parents
+            if reached[node]:
+                reached[self.left[node]] = reached[self.right[node]] = True
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
-        kept = np.flatnonzero(self.reached & np.isin(owner, chosen))
+        kept = np.flatnonzero(reached & np.isin(owner, chosen))
         place = np.full(len(self.feature) + 1, -1, dtype=np.int32)  # the last: that of -1
         place[kept] = np.arange(len(kept))
-        values: dict[str, Any] = {name: getattr(self, name)[kept] for name in _PER_NODE}
+        per_node = ("feature", "threshold", "missing_left", "value")
+        values: dict[str, Any] = {name: getattr(self, name)[kept] for name in per_node}
         return replace(
             self,
             start=np.searchsorted(owner[kept], [*chosen.tolist(), len(self)]).astype(np.int32),
@@ -118,7 +114,6 @@ class Trees:
         )
 
 
-_PER_NODE = ("feature", "threshold", "missing_left", "value")
 _TREE_TYPES: Mapping[str, Any] = {
     "start": np.int32,
     "feature": np.int32,
@@ -131,28 +126,16 @@ _TREE_TYPES: Mapping[str, Any] = {
 }
 
 
-def _moved(children: Int32Array, by: int) -> Any:
-    return np.where(children < 0, -1, children + by)
-
-
-def _flat(parts: Sequence[Any], kind: Any) -> Any:
-    return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """``weight`` (c,) times cells of ``feature`` (c,), each added to its ``output`` (c,).
+    """Weighted cells of c features, each added to an output. A missing raw cell adds nothing."""
 
-    A missing raw cell adds nothing. One that is ``scaled`` counts (cell - mean) * factor, 0 where
-    the cell is missing or infinite.
-    """
-
-    feature: IntArray
-    output: IntArray
-    weight: FloatArray
-    scaled: BoolArray
-    mean: FloatArray
-    factor: FloatArray
+    feature: IntArray  # (c,)
+    output: IntArray  # (c,)
+    weight: FloatArray  # (c,)
+    scaled: BoolArray  # (c,), those count (cell - mean) * factor, 0 if missing or infinite
+    mean: FloatArray  # (c,)
+    factor: FloatArray  # (c,)
 
     @classmethod
     def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
@@ -169,21 +152,17 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """Sums over S vectors of ``coefficients`` (K, S) times the sum of G Gaussian kernels.
+    """Sums over S vectors of coefficients times the sum of G Gaussian kernels; the step's bias is
+    added last. Kernel g looks at the places ``start[g]:start[g + 1]`` of the vectors."""
 
-    Kernel g looks at the places ``start[g]:start[g + 1]`` of ``vectors`` (c, S), whose cells are
-    those of ``features`` (c,), scaled as ``Columns``. ``tile`` vectors are summed at a time. The
-    step's bias is added last.
-    """
-
-    features: IntArray
-    mean: FloatArray
-    factor: FloatArray
-    start: IntArray
-    gamma: FloatArray
-    vectors: FloatArray
-    coefficients: FloatArray
-    tile: int
+    features: IntArray  # (c,), scaled as ``Columns``
+    mean: FloatArray  # (c,)
+    factor: FloatArray  # (c,)
+    start: IntArray  # (G + 1,)
+    gamma: FloatArray  # (G,)
+    vectors: FloatArray  # (c, S)
+    coefficients: FloatArray  # (K, S)
+    tile: int  # vectors that are summed at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,17 +191,16 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One stage: ``trees`` (m,) of the program with ``weights`` (m,), ``columns``, a ``bias`` (K,).
+    """One stage: weighted trees and columns, a gate, and where it leads.
 
-    ``fresh`` (m,) marks trees that no step before it on the way evaluates: they are billed.
     ``sentinel``: the classifier of a ``sentinel`` gate, over the partial score, the same scaled to
     [0, 1] within the query, rank, and size of the query; its constant is ``sentinel_base``.
     """
 
-    trees: IntArray
-    weights: FloatArray
-    fresh: BoolArray
-    bias: FloatArray
+    trees: IntArray  # (m,) of the program
+    weights: FloatArray  # (m,)
+    fresh: BoolArray  # (m,), those that no step before it on the way evaluates: they are billed
+    bias: FloatArray  # (K,)
     columns: Columns = field(default_factory=Columns.none)
     carry: bool = False
     combine: str = "last"
@@ -258,26 +236,35 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A model at one operating point.
+    """A model at one operating point. Raises ValueError for what is none.
 
-    ``outputs`` K; ``multiplier`` (d,): what a split on each feature counts; ``vectors`` (m, K): the
-    leaves of trees of output ``VECTOR``. ``rejected`` is what a row answers that a gate ended:
-    ``"score"`` its own; ``"below"`` below all rows of the query that no gate ended, by step and
-    score; or a number. ``nothing`` (K,) is the answer where a cap allows nothing, None where there
-    is none. Raises ValueError for what is none.
+    ``rejected`` is what a row answers that a gate ended: ``"score"`` its own; ``"below"`` below all
+    rows of the query that no gate ended, by step and score; or a number.
     """
 
-    outputs: int
+    outputs: int  # K
     steps: Sequence[Step]
     trees: Trees
-    multiplier: FloatArray
+    multiplier: FloatArray  # (d,), what a split on each feature counts
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
-    vectors: FloatArray | None = None
-    nothing: FloatArray | None = None
+    vectors: FloatArray | None = None  # (m, K), the leaves of trees of output ``VECTOR``
+    nothing: FloatArray | None = None  # (K,), the answer where a cap allows nothing
 
     def __post_init__(self) -> None:
-        check(self)
+        count, trees = len(self.steps), np.arange(len(self.trees))
+        if count == 0 or any(not 0 <= stop.step < count for stop in self.stops):
+            raise ValueError("a program needs at least one step, and stops at its own")
+        for number, step in enumerate(self.steps):
+            for onward in {step.then, step.otherwise} - {END, REJECT}:
+                if not number < onward < count:
+                    raise ValueError(f"step {number} cannot lead to step {onward}")
+            link = "identity" if step.finish is None else step.finish.link
+            known = step.gate in GATES and step.combine in COMBINE and link in LINKS
+            if not known or not np.isin(step.trees, trees).all():
+                raise ValueError(f"step {number}: unknown tree, gate, combine or link")
+            if step.bias.shape != (self.outputs,):
+                raise ValueError(f"step {number}: bias must be ({self.outputs},)")
 
     @property
     def in_queries(self) -> bool:
@@ -297,27 +284,6 @@ class Program:
         used += [s.kernel.features for s in self.steps if s.kernel is not None]
         found = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
         return np.asarray(found[found >= 0], dtype=np.int64)
-
-
-def check(program: Program) -> None:
-    """Raise ValueError where steps do not form a program."""
-    count, trees = len(program.steps), len(program.trees)
-    if count == 0:
-        raise ValueError("a program needs at least one step")
-    for number, step in enumerate(program.steps):
-        for onward in (step.then, step.otherwise):
-            if onward not in (END, REJECT) and not number < onward < count:
-                raise ValueError(f"step {number} cannot lead to step {onward}")
-        if step.bias.shape != (program.outputs,):
-            raise ValueError(f"step {number}: bias must be ({program.outputs},)")
-        if len(step.trees) and not 0 <= step.trees.min() <= step.trees.max() < trees:
-            raise ValueError(f"step {number} names a tree that does not exist")
-        if step.gate not in GATES or step.combine not in COMBINE:
-            raise ValueError(f"step {number}: unknown gate or combine")
-        if step.finish is not None and step.finish.link not in LINKS:
-            raise ValueError(f"step {number}: unknown link {step.finish.link!r}")
-    if any(not 0 <= stop.step < count for stop in program.stops):
-        raise ValueError("a stop is at a step that does not exist")
 
 
 def segments(program: Program) -> list[int]:
@@ -362,10 +328,9 @@ def joined(programs: Sequence[Program]) -> Program:
     parts, vectors = [], []
     for program in programs:
         for step in program.steps:
-            onward: dict[str, Any] = {
-                n: _later(getattr(step, n), first) for n in ("then", "otherwise")
-            }
-            steps.append(replace(step, trees=step.trees + tree, **onward))
+            then, otherwise = (to if to < 0 else to + first for to in (step.then, step.otherwise))
+            moved = replace(step, trees=step.trees + tree, then=then, otherwise=otherwise)
+            steps.append(moved)
         leaf = np.repeat(program.trees.output == VECTOR, np.diff(program.trees.start))
         parts.append(replace(program.trees, value=program.trees.value + row * leaf))
         tree, first = tree + len(program.trees), first + len(program.steps)
@@ -381,7 +346,3 @@ def joined(programs: Sequence[Program]) -> Program:
         vectors=np.concatenate(vectors) if vectors else None,
         nothing=next((p.nothing for p in programs if p.nothing is not None), None),
     )
-
-
-def _later(onward: int, first: int) -> int:
-    return onward if onward < 0 else onward + first

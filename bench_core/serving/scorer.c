@@ -15,6 +15,24 @@ enum { ALWAYS, SCORE, CLASS };       /* gate */
 enum { IDENTITY, EXP, PROBABILITY }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
+/* constants */
+
+struct node { int32_t key; NARROW cell, below; };
+struct leaf { double value, path; };
+struct use { int root, levels, output, billed; };
+struct column { int cell, output, scaled; double weight, mean, factor; };
+struct step {
+    int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
+        then, otherwise, stop_then, stop_otherwise, kernel;
+    double value, bias[BENCH_OUTPUTS];
+};
+struct finish { int given, link, onward; double rounds, slope, intercept, base[BENCH_OUTPUTS]; };
+struct support {
+    int places, count, tile, groups;
+    const int *cells, *start;
+    const double *mean, *factor, *gamma, *vectors, *coefficients;
+};
+
 /* tables */
 
 struct sums {

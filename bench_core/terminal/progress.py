@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from bench_core.execution.events import Event, OnEvent
 
-MOMENT = 2.0
-"""Seconds by which the "preparing" line is delayed."""
-LINE_EVERY = 10.0
-DRAW_EVERY = 0.2
-"""Seconds between two lines, or two drawings of a bar, of ``counting``."""
+MOMENT = 2.0  # seconds by which the line on preparing is delayed
+LINE_EVERY = 10.0  # seconds between two lines of a count
+DRAW_EVERY = 0.2  # seconds between two drawings of its bar
 MIB = 1 << 20
 
 
@@ -89,7 +87,7 @@ class Lines(AbstractContextManager["Lines"]):
         if event.kind != "finish" or not self._jobs:
             return []
         details = detail_lines(event.trace, event.output) if self._verbose else []
-        return [finish_line(event), *(line for line, _ in details)]
+        return [finish_line(event), *details]
 
 
 def _write(*lines: str) -> None:
@@ -115,11 +113,11 @@ class Bars:
             rich.TimeElapsedColumn(),
             rich.TimeRemainingColumn(),
             console=console or tables.console(stderr=True),
-            transient=True,
+            transient=True,  # bars go in the end, printed lines stay
             speed_estimate_period=300,
         )
         self._overall: TaskID | None = None
-        self._jobs: dict[str, TaskID] = {}
+        self._jobs: dict[str, TaskID] = {}  # bar of each running job by its key
         self._finished = 0
 
     def __enter__(self) -> Self:
@@ -148,11 +146,12 @@ class Bars:
             self._finished = event.jobs_done or self._finished + 1
             if event.status != "ok" or self._verbose:
                 self._print(finish_line(event), "" if event.status == "ok" else "red")
-            for line, style in detail_lines(event.trace, event.output) if self._verbose else ():
-                self._print(line, style)
+            for line in detail_lines(event.trace, event.output) if self._verbose else ():
+                self._print(line)
         else:
             self._move(event.key, f"  {event.activity} {event.title}", event)
         if self._overall is not None:
+            # a job that is half done counts half
             running = [task for task in self.bars.tasks if task.id in self._jobs.values()]
             done = self._finished + sum(task.percentage for task in running) / 100
             self.bars.update(self._overall, completed=round(done, 2))
@@ -167,7 +166,7 @@ class Bars:
         for key in set(self._jobs) - {*keys}:
             self.bars.remove_task(self._jobs.pop(key))
 
-    def _print(self, line: str, style: str) -> None:
+    def _print(self, line: str, style: str = "") -> None:
         from rich.text import Text
 
         self.bars.console.print(Text(line, style=style))
@@ -227,16 +226,8 @@ def finish_line(event: Event) -> str:
     return f"{number} {event.status} {event.activity} {title} ({event.seconds:.1f} s){error}"
 
 
-def detail_lines(trace: str, output: str) -> list[tuple[str, str]]:
-    """Traceback and output of a job, indented, each line with its style on a terminal: dim from
-    where the plugin's frames end."""
-    from bench_core.execution.failures import CUT
-
-    own, cut, whole = trace.partition(CUT)
-    own, whole = (own, f"{cut}{whole}") if cut else ("", trace)
-    parts = [(own, ""), (whole, "dim"), (f"output:\n{output}" if output.strip() else "", "")]
-    return [
-        ("    " + "".join(c if c.isprintable() else " " for c in line).rstrip(), style)
-        for text, style in parts
-        for line in text.splitlines()
-    ]
+def detail_lines(trace: str, output: str) -> list[str]:
+    """Traceback and output of a job, indented."""
+    text = f"{trace}\noutput:\n{output}" if output.strip() else trace
+    lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
+    return [f"    {line}".rstrip() for line in lines]

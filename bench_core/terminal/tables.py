@@ -20,10 +20,9 @@ from bench_core.errors import UsageError, no_formula, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 1_000_000
-GAP = 2
-PROSE = 18
-"""Columns that may be broken have so many characters, or all that they hold."""
+PLAIN_WIDTH = 1_000_000  # without a terminal: lines are never broken
+GAP = 2  # blanks between columns
+PROSE = 18  # least characters of a column that may be broken, if it has so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,7 @@ def _widths(table: Table, room: int) -> list[int]:
         widths.append(max(map(len, [*heading, *words])))
         if fold:
             widths[j] = max(widths[j], min(PROSE, full[j]))
+    # one character at a time to the column that lacks the largest part
     for _ in range(room - sum(widths)):
         j = min(range(len(full)), key=lambda j: widths[j] / max(1, full[j]))
         widths[j] += widths[j] < full[j]
@@ -216,7 +216,7 @@ def write_bytes(output: Path, content: bytes) -> None:
     from bench_core._io.files import atomic_file
 
     if str(output) == "-":
-        sys.stdout.flush()
+        sys.stdout.flush()  # what was printed comes first
         sys.stdout.buffer.write(content)
         return
     try:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
-TINY = 0.001
-"""Below this four decimals show at most one digit of a metric."""
+TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 
 def quality(value: float) -> str:
@@ -74,6 +73,7 @@ def stand_in_notice(dataset: str, missing: str) -> str:
 
 def notices(info: RunInfo) -> list[str]:
     """A line for each stand-in of a run."""
+    # a data set may be used with two settings: one notice
     uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
     return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
 

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
     from bench_core.arrays import FloatArray, IntArray
 
-CONSTANT = "constant"
-"""The baseline where every curve begins."""
-
+CONSTANT = "constant"  # the baseline where every curve begins
 NAN = float("nan")
 Kept = tuple[Mapping[str, Any], Purchases | None]
 """A setting and what is bought at its point; None where that is not kept."""
@@ -151,7 +149,7 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
-        curves.append(selection.mean_curve(selection.curve(own, results.higher)))
+        curves.append(selection.mean_path(selection.curve(own, results.higher))[0])
     for pair in pairwise(curves):
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]

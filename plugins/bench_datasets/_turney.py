@@ -1,4 +1,4 @@
-"""What the sets of P. Turney's prices share: groups of tests with a common cost, and labels.
+"""What the sets of P. Turney's prices share: groups of tests with a common cost.
 
 P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's health programme.
 Tests of a group share a part of their price, which is paid once: drawing blood costs 2.10, so every
@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bench_core import DiscountGroup, InputError, Prices, price_list
-from bench_core.arrays import FloatArray
-from bench_core.datasets.readers.tables import Table
+from bench_core import DiscountGroup, Prices, price_list
 
-DRAWING_BLOOD = 2.10
+DRAWING_BLOOD = 2.10  # dollars
 
 
+# What the tests of a group share, in dollars, and their names.
 Group = tuple[float, Sequence[str]]
-"""What the tests of a group share, in dollars, and their names."""
 
 
 def turney_prices(
@@ -40,14 +38,3 @@ def turney_prices(
     return price_list(
         np.array(list(cost.values())), discounted=discounted, derived=derived, unit="dollars"
     )
-
-
-def read_labels(table: Table, column: str, known: Sequence[int]) -> FloatArray:
-    """A column (n,) of labels. Raises InputError at the first that is not one of the known."""
-    labels: FloatArray = table.numbers(column, missing=False)
-    for row in np.flatnonzero(~np.isin(labels, known)).tolist():
-        raise InputError(
-            f"{table.place(row)}: label {labels[row]:g} is not one of {list(known)}; "
-            "get the file again"
-        )
-    return labels

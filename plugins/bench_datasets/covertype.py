@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, InputError, Prices, Source, Splits, Task, param, provide_datasets
+from bench_core import Facts, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -84,17 +84,10 @@ def _read(source: Source) -> tuple[Float32Array, FloatArray, bool]:
     path = source.find(FULL_FILE, SAMPLE_FILE)
     if path.name.removesuffix(".gz").endswith(".csv"):
         table = read_table(path)
-        for name in (*NAMES, LABEL):
-            if name not in table.names:
-                raise InputError(f"{path}, line 1: no column {name!r}; get the file again")
-        return table.matrix(NAMES), table.numbers(LABEL, missing=False), True
-    table = read_matrix(path, len(NAMES) + 1)
-    if len(table) != FULL_ROWS:
-        raise InputError(
-            f"{path}: {len(table)} rows where the publisher's file has {FULL_ROWS}; "
-            f"get it again, or name a sample {SAMPLE_FILE}"
-        )
-    return table.matrix(table.names[:-1]), table.numbers(table.names[-1], missing=False), False
+        X = table.matrix((*NAMES, LABEL))
+        return X[:, :-1], X[:, -1].astype(np.float64), True
+    table = read_matrix(path, len(NAMES) + 1, rows=FULL_ROWS)
+    return table.matrix(table.names[:-1]), table.codes(table.names[-1], COUNTS), False
 
 
 bench_datasets = provide_datasets(Forest)

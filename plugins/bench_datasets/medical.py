@@ -17,7 +17,7 @@ from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import cut_by_class, take
-from bench_datasets._turney import DRAWING_BLOOD, Group, read_labels, turney_prices
+from bench_datasets._turney import DRAWING_BLOOD, Group, turney_prices
 
 HEPATITIS = {
     "age": 1.0, "sex": 1.0, "steroid": 1.0, "antviral": 1.0, "fatigue": 1.0, "malaise": 1.0,
@@ -91,7 +91,7 @@ class Heart:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""
         table = read_matrix(source.find(HEART_FILE), 14, missing=True)
-        y = (read_labels(table, "14", range(5)) > 0).astype(np.float64)
+        y = (table.codes("14", range(5)) > 0).astype(np.float64)
         X = table.matrix(table.names[:-1])
         return _splits(X, y, HEART, HEART_GROUPS if self.discount else (), seed)
 
@@ -114,7 +114,7 @@ class Pima:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""
         table = read_matrix(source.find(PIMA_FILE), 9)
-        y = read_labels(table, "9", range(2))
+        y = table.codes("9", range(2))
         X = table.matrix(table.names[:-1])
         if not self.zeros:
             for j in (list(PIMA).index(name) for name in PIMA_UNMEASURED):
@@ -125,14 +125,11 @@ class Pima:
 def _hepatitis(source: Source) -> tuple[Float32Array, FloatArray]:
     if source.has(HEPATITIS_FILE):
         table = read_matrix(source.find(HEPATITIS_FILE), 20, missing=True)
-        kind = read_labels(table, "1", (1, 2))
+        kind = table.codes("1", (1, 2))
         return table.matrix(table.names[1:]), (kind == 1).astype(np.float64)
     table = read_table(source.find(HEPATITIS_TABLE))
     labels = read_table(source.find(HEPATITIS_LABELS))
-    for name in HEPATITIS:
-        if name not in table.names:
-            raise InputError(f"{table.path}, line 1: no column {name!r}; get the file again")
-    y = read_labels(labels, labels.names[0], range(2))
+    y = labels.codes(labels.names[0], range(2))
     if len(y) != len(table):
         raise InputError(f"{labels.path}: {len(y)} labels for {len(table)} rows; get both again")
     X = table.matrix(tuple(HEPATITIS))

@@ -8,7 +8,6 @@ Which rows is unknown: ours are drawn by the seed. Every feature costs 1.
 """
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,15 +16,16 @@ import numpy as np
 from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers.download import Download, from_uci
-from bench_core.datasets.readers import read_beginning, read_bytes
+from bench_core.datasets.readers import read_beginning
+from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take
 
 QUICK = (12000, 4000, 8000)
-SENTINEL = -999.0
+SENTINEL = -999.0  # stands for a missing value
 MINIBOONE_FILE, MINIBOONE_FEATURES = "MiniBooNE_PID.txt", 50
 MINIBOONE_ROWS = (45523, 19510, 65031)
-HEPMASS_ROWS = (7_000_000, 3_500_000)
-CHUNK = 500_000
+HEPMASS_ROWS = (7_000_000, 3_500_000)  # of the two files
+CHUNK = 500_000  # rows
 
 
 class MiniBooNE:
@@ -54,24 +54,12 @@ class MiniBooNE:
 
 def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
     """Rows (n, 50), the sentinel as missing, and labels; signal events come first."""
-    content = read_bytes(path)
-    head, _, rest = content.partition(b"\n")
-    counts = head.split()
+    counts = read_beginning(path, 100).partition(b"\n")[0].split()
     if len(counts) != 2 or not all(c.isdigit() for c in counts):
         raise InputError(f"{path}, line 1: two counts are wanted; get the file again")
     signal, background = map(int, counts)
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(BytesIO(rest), sep=r"\s+", header=None, dtype=np.float32)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: {_short(error)}; get the file again") from error
-    if frame.shape != (signal + background, MINIBOONE_FEATURES):
-        raise InputError(
-            f"{path}: {frame.shape[0]} rows of {frame.shape[1]} numbers where line 1 says "
-            f"{signal + background} of {MINIBOONE_FEATURES}; get the file again"
-        )
-    X = frame.to_numpy(np.float32)
+    table = read_matrix(path, MINIBOONE_FEATURES, rows=signal + background, skip=1, separator="")
+    X = table.matrix(table.names)
     X = np.where(X == SENTINEL, np.float32(np.nan), X)
     return X, np.repeat([1.0, 0.0], [signal, background])
 
@@ -140,7 +128,7 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
         ) as reader:
             pieces = [piece.to_numpy(np.float32) for piece in reader]
     except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: {_short(error)}; get the file again") from error
+        raise InputError(f"{path}: {' '.join(str(error).split())}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
     for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):
         raise InputError(
@@ -154,10 +142,6 @@ def _splits(parts: Sequence[Examples], notes: tuple[str, ...] = ()) -> Splits:
     d = train.X.shape[1]
     prices, names = Prices.additive(np.ones(d)), tuple(f"f{j}" for j in range(d))
     return Splits(train, valid, test, prices, feature_names=names, notes=notes)
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:120]
 
 
 bench_datasets = provide_datasets(MiniBooNE, Hepmass1000, HepmassNot1000)

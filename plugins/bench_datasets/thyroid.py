@@ -12,7 +12,7 @@ from bench_core import Examples, Facts, Prices, Source, Splits, Task, param, pro
 from bench_core.datasets.publishers.download import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
-from bench_datasets._turney import DRAWING_BLOOD, read_labels, turney_prices
+from bench_datasets._turney import DRAWING_BLOOD, turney_prices
 
 NAMES = (
     "age", "sex", "on_thyroxine", "query_on_thyroxine", "on_antithyroid_medication", "sick",
@@ -61,7 +61,7 @@ def thyroid_prices(discount: bool) -> Prices:
 
 def _read(source: Source, name: str) -> Examples:
     table = read_matrix(source.find(name), len(NAMES) + 1, separator="")
-    kind = read_labels(table, table.names[-1], (1, 2, 3))
+    kind = table.codes(table.names[-1], (1, 2, 3))
     return Examples(table.matrix(table.names[:-1]), kind - 1)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +18,8 @@ from bench_core.terminal.wording import count
 if TYPE_CHECKING:
     from bench_core.costs.timing import Extractor, Measured, Timing
 
+# Seconds; a clock that moves by more is slow to measure with.
 COARSE = 1e-3
-"""Seconds; a clock that moves by more is slow to measure with."""
 
 
 @click.group(
@@ -196,21 +196,26 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}"
             raise UsageError(f"{target}: calling it failed ({what}); correct it") from error
-        if not isinstance(found, Mapping):
-            raise UsageError(
-                f"{target}: takes no item, so it must return a mapping of names to functions, but "
-                f"it returned {type(found).__name__}; give it a parameter for the item"
-            )
-    if isinstance(found, Mapping):
-        if not found:
-            raise UsageError(f"{target}: an empty mapping; put names and functions in it")
-        return tuple(_extractor(target, str(name), value) for name, value in found.items())
-    if not callable(found):
+    elif callable(found):
+        return (Extractor(target.partition(":")[2], found),)
+    if not isinstance(found, Mapping) or not found:
+        kind = "an empty mapping" if isinstance(found, Mapping) else type(found).__name__
         raise UsageError(
-            f"{target}: {type(found).__name__} is neither a function of one item nor a mapping of "
-            "names to such functions"
+            f"{target}: {kind} is neither a function of one item nor a mapping of names to such "
+            "functions, nor does it return one"
         )
-    return (Extractor(target.partition(":")[2], found),)
+    made = []
+    for name, value in found.items():
+        pair = isinstance(value, tuple) and len(value) == 2
+        extract, outputs = value if pair else (value, {})
+        calls = [extract, *outputs.values()] if isinstance(outputs, Mapping) else [None]
+        if not all(map(callable, calls)) or (pair and len(calls) == 1):
+            raise UsageError(
+                f"{target}: entry {name!r} is neither a function nor a pair (extract, "
+                "{feature: function of what extract returned})"
+            )
+        made.append(Extractor(str(name), extract, {str(n): f for n, f in outputs.items()}))
+    return tuple(made)
 
 
 def _takes_nothing(function: Callable[..., Any]) -> bool:
@@ -220,47 +225,26 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
         return False
 
 
-def _extractor(target: str, name: str, value: Any) -> Extractor:
-    from bench_core.costs.timing import Extractor
-
-    if callable(value):
-        return Extractor(name, value)
-    if isinstance(value, tuple) and len(value) == 2 and callable(value[0]):
-        outputs = value[1]
-        if isinstance(outputs, Mapping) and outputs and all(map(callable, outputs.values())):
-            return Extractor(name, value[0], {str(n): f for n, f in outputs.items()})
-    raise UsageError(
-        f"{target}: entry {name!r} is neither a function nor a pair (extract, "
-        "{feature: function of what extract returned})"
-    )
-
-
 def load_object(target: str) -> Any:
     """What ``module:name`` names; ``name`` may go through objects (``module:kit.colour``)."""
-    module_name, colon, path = target.partition(":")
-    if not colon or not module_name or not path:
-        raise UsageError(f"{target!r}: write module:name, as in my_features:extractors")
-    if module_name.endswith(".py") or "/" in module_name:
+    module, _, path = target.partition(":")
+    if not module or not path or module.endswith(".py") or "/" in module:
         raise UsageError(
-            f"{target!r}: write the module's name, not its file, as in "
-            f"{Path(module_name).stem}:{path}, in the folder where it lies"
+            f"{target!r}: write module:name, as in {Path(module).stem or 'my_features'}:"
+            f"{path or 'extractors'}, in the folder where the module's file lies"
         )
     try:
-        found: Any = import_module(module_name)
+        return resolve_name(target)
+    except AttributeError as error:
+        public = [name for name in dir(error.obj) if not name.startswith("_")]
+        raise UsageError(f"{target}: {unknown(f'name in {module}', error.name, public)}") from error
     except (Exception, SystemExit) as error:
-        lost = isinstance(error, ModuleNotFoundError) and error.name == module_name
-        remedy = (
-            "give the command in the folder where it lies, or install it" if lost else "correct it"
-        )
+        lost = isinstance(error, ModuleNotFoundError) and error.name == module
+        remedy = "give the command in the folder where it lies, or install it"
         raise UsageError(
-            f"{target}: cannot import {module_name} ({type(error).__name__}: {error}); {remedy}"
+            f"{target}: cannot import {module} ({type(error).__name__}: {error}); "
+            f"{remedy if lost else 'correct it'}"
         ) from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            public = [name for name in dir(found) if not name.startswith("_")]
-            raise UsageError(f"{target}: {unknown(f'name in {module_name}', part, public)}")
-        found = getattr(found, part)
-    return found
 
 
 def find_items(given: Sequence[Path], most: int) -> tuple[Path, ...]:
@@ -272,14 +256,12 @@ def find_items(given: Sequence[Path], most: int) -> tuple[Path, ...]:
     for path in given:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder; check the name")
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        found |= dict.fromkeys(p for p in inside if p.is_file() and not _hidden(p, path))
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+            if file.is_file() and not hidden:
+                found[file] = None
     if not found:
         raise InputError(f"{', '.join(map(str, given))}: no file in it; name files or their folder")
     items = tuple(found)
-    step = max(1.0, len(items) / most)
+    step = max(1.0, len(items) / most)  # evenly spaced
     return tuple(items[int(k * step)] for k in range(min(most, len(items))))
-
-
-def _hidden(path: Path, folder: Path) -> bool:
-    return path != folder and any(n.startswith(".") for n in path.relative_to(folder).parts)

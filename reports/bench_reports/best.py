@@ -14,7 +14,6 @@ import click
 from bench_core.cli import options
 from bench_core.terminal.tables import Table, check_text
 from bench_core.terminal.wording import cost, notices, quality
-from bench_reports.board_tables import half, starred
 from bench_reports.budgets import (
     costs_in,
     deliver_parts,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
 
-NOTHING_AFFORDABLE = 1
+NOTHING_AFFORDABLE = 1  # exit status
 COMMANDS_SHOWN = 3
 
 
@@ -106,6 +105,7 @@ def answer(
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
         each = [{one.learner: one for one in at.rows} for at in found]
+    # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
     if any(offered.values()):
         title = f"best {judge.name} within {budgets[0].words}"
@@ -154,6 +154,7 @@ def training(
     yield from sentences(bought)
     yield "train it with:"
     registry = options.registry(plugins)
+    # results under a cap need a run that measures it
     cap = budget.amount if budget.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
@@ -164,6 +165,8 @@ def training(
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
     """The affordable learners, the best on validation first."""
+    from bench_reports.terminal import half, starred
+
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
         [
@@ -189,6 +192,8 @@ def winners(
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
     """The best learner at each budget that pays for one."""
+    from bench_reports.terminal import half, starred
+
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):
         if found:

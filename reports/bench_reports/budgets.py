@@ -65,6 +65,7 @@ def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path
     from bench_core.results.operating_points import caps_of
 
     if budget.kind == "cap":
+        # caps are enforced at prediction, so others cannot be read off
         caps = caps_of(frame)
         there = f"measured are {', '.join(map('{:.15g}'.format, caps))}" if caps else "none was"
         again = _command(info.request, store, caps=sorted({*caps, budget.amount}))
@@ -82,6 +83,7 @@ def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:
     if given_from_python(request):
         return python_call(made, made.get("learners") or ())
     known = options_of(RunRequest)
+    # how it was carried out (workers, limits) does not matter, where its data lie does
     kept = {n: v for n, v in made.items() if n == "data_dir" or known[n].decides}
     place = ["--store", str(store)] if store != options.STORE else []
     return shell_line(words(kept) + place)

@@ -194,6 +194,7 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         more = one.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
         yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
+    # a difference in quality is easier to judge as a difference in cost
     ratio, edges = pair.cost_ratio, pair.cost_interval
     if math.isfinite(ratio):
         most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"

@@ -62,6 +62,7 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
 
 def _of_the_curve(row: Row) -> Iterator[float]:
     """Saving, area and regret with their intervals, which no single budget has."""
+    # 95% and 99%
     ends = (*row.saved.interval, *row.saved.wide) if row.saved else (*UNKNOWN, *UNKNOWN)
     yield from (row.saving, *ends)
     for one in (row.area, row.regret):
@@ -133,7 +134,7 @@ def _fields(one: object, *names: str) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """JSON values: budgets by their fields, null for what is not finite."""
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # budgets and intervals
         return _plain(value._asdict())
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}

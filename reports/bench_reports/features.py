@@ -66,7 +66,7 @@ def command(
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
-        if chosen.empty:
+        if chosen.empty:  # other data sets may still have an answer
             why = unaffordable(info, own, within, store)
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue

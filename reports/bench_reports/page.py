@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
-from bench_core.errors import one_line, visible
-from bench_core.leaderboard.board import Board, notes_of, notice
+from bench_core.errors import one_line, printable
+from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import count, counted
-from bench_reports import page_tables
-from bench_reports.page_data import Content, content, json_text, page_data
-from bench_reports.terminal import heading, run_line
+from bench_core.terminal.wording import cost, count, counted, duration, quality, times
+from bench_reports.page_data import ChartView, json_text, page_data
+from bench_reports.terminal import (
+    explained_marks,
+    heading,
+    of_few_draws,
+    run_line,
+    selection_line,
+    target,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,27 +75,18 @@ def page(
     store: Store | None = None,
     registry: Registry | None = None,
 ) -> str:
-    """The whole page. Without a store it does not show how sure anything is."""
-    sure, found = content(info, boards, frame, store)
-    return render(info, sure, found, frame, sections, registry)
+    """The whole page. Without a store it does not show how sure anything is.
 
-
-def render(
-    info: RunInfo,
-    boards: Sequence[Board],
-    found: Content,
-    frame: pd.DataFrame,
-    sections: Sequence[Section] = (),
-    registry: Registry | None = None,
-) -> str:
-    """The text of the page. Names, errors and notes come from outside and are escaped."""
+    Names, errors and notes come from outside and are escaped.
+    """
+    boards, views, learners, data = page_data(info, boards, frame, store)
     # the policy allows just these two by their hashes, so a name with markup can run nothing
     style, script = source("page.css"), source(*SCRIPTS)
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
     for board in boards:
-        views = found.views[board.dataset]
-        columns, rows = page_tables.table(board, views[0], found.learners) if views else ([], [])
+        own = views[board.dataset]
+        columns, rows = board_table(board, own[0], learners) if own else ([], [])
         parts.append((board, columns, rows))
     text: str = (
         environment()
@@ -96,16 +95,16 @@ def render(
             info=info,
             title=" - ".join(heading(info)),
             subtitle=run_line(info),
-            description=f"{count(len(found.learners), 'learner')} on {', '.join(sets)}",
+            description=f"{count(len(learners), 'learner')} on {', '.join(sets)}",
             parts=parts,
-            overview=page_tables.overview(boards, found.learners, info.baselines),
+            overview=overview(boards, learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
             by_area=any(row.area for board in boards for row in board.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
             facts=facts(info, frame, registry),
             command=command(info.request),
-            data=json_text(page_data(info, boards, found)),
+            data=json_text(data),
             style=style,
             script=script,
             style_hash=policy_hash(style),
@@ -119,16 +118,17 @@ def environment() -> Any:
     """Jinja with everything escaped, control characters too."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    # escaping is on for all templates, not by suffix
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
-        finalize=lambda value: type(value)(visible(value)) if isinstance(value, str) else value,
+        finalize=lambda value: type(value)(printable(value)) if isinstance(value, str) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
-    made.filters |= {"legend": page_tables.legend, "savings": page_tables.saving_sentences}
+    made.filters |= {"legend": legend, "savings": saving_sentences}
     return made
 
 
@@ -150,6 +150,7 @@ def linked(text: str) -> Markup:
 
     parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
     sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
+    # text at even places, addresses at odd ones
     linked = []
     for k, part in enumerate(parts):
         site, _, rest = part.partition(":")
@@ -171,6 +172,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     """Facts of the run, as pairs of a term and a description."""
     from bench_core import __version__
 
+    # a trial has a row for each point and split
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"
@@ -200,3 +202,191 @@ def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
     known = registry.datasets if registry else {}
     there = {name: dataset_of(known[name]).homepage for name in names if name in known}
     return [f"{name} {where}" for name, where in there.items() if where]
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumn:
+    """A column with the texts of its cells, "-" for none.
+
+    Its best values come first in the direction ``first``; ``values`` are what it is sorted by where
+    that is not the number in the text.
+    """
+
+    name: str
+    title: str
+    cells: Sequence[str]
+    first: str = "up"
+    numeric: bool = True
+    values: Sequence[float] = ()
+
+
+class TableRow(NamedTuple):
+    """A learner by its place among all, and the classes of its row."""
+
+    place: int
+    css: str
+
+
+def board_table(
+    board: Board, view: ChartView, learners: Sequence[str]
+) -> tuple[list[PageColumn], list[TableRow]]:
+    """The columns that say something on this board, and the rows: best first, baselines below."""
+    # the order of the view without a limit, which the script restores too
+    own = {row.learner: row for row in board.rows}
+    ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
+    ranked.sort(key=lambda item: item[0].baseline)
+    rows, curves, sures, places = zip(*ranked, strict=True)
+    better = "down" if view.metric.higher_is_better else "up"
+    ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
+    cheap = [cost(row.cheap.cost) if row.cheap else "-" for row in rows]
+    features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
+    trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
+    marks = [", ".join(_marks(board, row)) or "-" for row in rows]
+    columns = [
+        PageColumn("rank", "rank", ranks),
+        PageColumn("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
+        PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
+        PageColumn("range", "95% interval", [_interval(sure) for sure in sures], better),
+        PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
+        PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
+        PageColumn("features", "features", features),
+        PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
+        PageColumn("saving", "saving", [_saving(r) for r in rows], "down"),
+        PageColumn("gap", "to optimum", [quality(r.gap.value) if r.gap else "-" for r in rows]),
+        PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
+        PageColumn("marks", "marks", marks, numeric=False),
+    ]
+    # a column of dashes says nothing: without intervals, a reference or an optimum some are empty
+    columns = [column for column in columns if any(cell != "-" for cell in column.cells)]
+    return columns, [
+        TableRow(
+            learners.index(row.learner),
+            " ".join(["baseline"] * row.baseline + ["lead"] * bool(sure and sure.tier == 1)),
+        )
+        for row, sure in zip(rows, sures, strict=True)
+    ]
+
+
+def rank_text(sure: Standing | None, place: int) -> str:
+    """The ranks that the data leave open, or the place in the order."""
+    if sure is None:
+        return str(place)
+    first, last = sure.ranks
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _interval(sure: Standing | None) -> str:
+    return " to ".join(map(quality, sure.interval)) if sure else "-"
+
+
+def _saving(row: Row) -> str:
+    """The saving with its 95% interval."""
+    if not row.cheap or not row.saved or math.isnan(row.saved.interval.low):
+        return times(row.saving)
+    low, high = map(times, row.saved.interval)
+    return f"{times(row.saving)} ({low} to {high})"
+
+
+def _marks(board: Board, row: Row) -> list[str]:
+    """Marks of the row. Marks of the whole board are in its heading, an audit that all rows have
+    is in its legend."""
+    same = {*board.marks, "baseline"}  # baselines stand below the others
+    marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
+    several = len({one.audit for one in board.rows}) > 1
+    return marks + ([f"audit {row.audit}"] if several else [])
+
+
+def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
+    """The table's columns explained, those that it has."""
+    name = one_line(board.reference)
+    mean = "the mean of repeats, " if board.repeats > 1 else ""
+    lines = {
+        "range": f"rank: what the data leave open (95%{of_few_draws(board)}); shaded: not "
+        "separable from the best.",
+        "saving": f"{SHARE:.0%} cost: that of the cheapest point with {target(board)}; "
+        f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it, "
+        f"between two points in proportion ({mean}with its 95% interval).",
+        "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
+        "trained": "training: settings tried, and the time of all fits.",
+    }
+    explained = [lines[column.name] for column in columns if column.name in lines]
+    return [selection_line(board), *explained, *explained_marks(board)]
+
+
+def saving_sentences(board: Board) -> Iterator[str]:
+    """The learner that keeps the quality at the least cost, and the one with the surest saving if
+    that is another. A saving that was found by luck on validation does not count."""
+    kept = [
+        (row.cheap.cost, row)
+        for row in board.rows
+        if row.cheap and not row.reference and row.saving > 1 and not (row.saved and row.saved.lost)
+    ]
+    if not (kept and board.reference):
+        return
+
+    def sure(row: Row) -> float:
+        return row.saved.interval.low if row.saved else row.saving
+
+    # of equal costs the first by name, so that pages do not change by chance
+    _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
+    _, surest = max(kept, key=lambda pair: (sure(pair[1]), pair[1] is cheapest, pair[1].learner))
+    yield (
+        f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
+        f"{board.metric} at the least cost, {_paid(board, cheapest)}."
+    )
+    if surest is not cheapest:
+        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest)}."
+
+
+def _paid(board: Board, row: Row) -> str:
+    """The learner's cost, and its share of the reference's with its interval. The saving of several
+    repeats is the mean of theirs, which is not the ratio of mean costs."""
+    paid, sure = row.cheap.cost if row.cheap else math.nan, ""
+    mean = f" by the mean saving of {board.repeats} repeats" if board.repeats > 1 else ""
+    if row.saved and not math.isnan(row.saved.interval.low):
+        low, high = (1 / edge for edge in reversed(row.saved.interval))
+        sure = f" (95%: {low:.0%} to {high:.0%})"
+    return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
+
+
+class Overall(NamedTuple):
+    """A learner over all data sets; ``lacks``: no result on some of them, so it has no ``mean``.
+    A cell has a text, and whether the learner is first there."""
+
+    place: int
+    learner: str
+    baseline: bool
+    lacks: bool
+    mean: str
+    firsts: str
+    cells: tuple[tuple[str, bool], ...]
+
+
+def overview(
+    boards: Sequence[Board], learners: Sequence[str], baselines: Sequence[str]
+) -> list[Overall]:
+    """All learners without a limit, ranked as on a terminal (``over_datasets``); then baselines,
+    then those that lack a result on some data set."""
+    names, found = over_datasets(boards)
+    ranked = {one.learner: dict(zip(names, one.by_dataset, strict=True)) for one in found}
+    first = {name: min(own[name] for own in ranked.values()) for name in names}
+    means = {one.learner: one.mean for one in found}
+    there = {board.dataset: {row.learner for row in board.rows} for board in boards}
+    counted = [there[board.dataset] for board in boards if board.rows and not board.same_as]
+    rows = []
+    for place, learner in enumerate(learners):
+        own = ranked.get(learner, {})
+        cells = tuple(
+            (f"{own[name]:g}", own[name] == first[name])
+            if name in own
+            else ("✓" if learner in have else "-", False)
+            for name, have in there.items()
+        )
+        results, firsts = sum(learner in have for have in counted), sum(lead for _, lead in cells)
+        mean = f"{means[learner]:.2f}" if own else "-"
+        words = f"{firsts} of {len(names)}" if own else f"on {results} of {len(counted)}"
+        name = one_line(learner)
+        rows.append(Overall(place, name, learner in baselines, not own, mean, words, cells))
+    return sorted(
+        rows, key=lambda r: (r.lacks, r.baseline, means.get(learners[r.place], 0.0), r.learner)
+    )

@@ -25,7 +25,7 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
-from bench_core.leaderboard.board import Board, Measure
+from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER
 from bench_core.leaderboard.ranks import least_difference
@@ -55,9 +55,8 @@ PLACES, FEWEST = 40, 16
 _R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
 _LEAST, _MOST = 1e-3, 20.0
 
-FEW, PARTS = 80, 4
-"""So many curves have finer steps than the slider, ``PARTS`` between two of its places, and all of
-their purchases are shown."""
+FEW = 80
+"""Of so many curves all purchases are shown, of more those of the best learners."""
 
 COMPARED = 8
 """Learners that are compared by thirds and within budgets: the best ones and the reference."""
@@ -86,11 +85,11 @@ class Curve:
     unknown, and what each repeat takes there (``picked``, empty where settings are not shown)."""
 
     learner: str
-    budget: FloatArray
+    budget: FloatArray  # on validation, rising
     quality: FloatArray
-    cost: FloatArray
-    p95: FloatArray
-    features: FloatArray
+    cost: FloatArray  # the mean per row
+    p95: FloatArray  # what 95% of rows cost at most
+    features: FloatArray  # the mean number that a row uses
     picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
@@ -105,16 +104,6 @@ class Curve:
         return [one_line(pick.settings[0].short) for pick in picks]
 
 
-class Certainty(NamedTuple):
-    """The 95% interval of a quality, its tie tier, and the best and worst rank it may have."""
-
-    low: float
-    high: float
-    tier: int
-    first: int
-    last: int
-
-
 @dataclass(slots=True, eq=False)
 class ChartView:
     """The curves of one metric under one kind of budget.
@@ -124,12 +113,12 @@ class ChartView:
     """
 
     metric: Criterion
-    kind: str
+    kind: str  # mean, p95 or cap
     whole: float
     curves: list[Curve]
-    certainty: dict[str, list[Certainty | None]] = field(default_factory=dict)
+    certainty: dict[str, list[Standing | None]] = field(default_factory=dict)
 
-    def ranking(self) -> list[tuple[Curve, Certainty | None]]:
+    def ranking(self) -> list[tuple[Curve, Standing | None]]:
         """The curves without a limit, best first, each with its certainty."""
         sign = -1 if self.metric.higher_is_better else 1
         known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
@@ -149,6 +138,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     own = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
     metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
+    # the first view is the board's own
     asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
     asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
     found = [
@@ -173,6 +163,7 @@ def _view(
         if len(part):
             shown = own[own["learner"] == name] if metric.name == board.metric else None
             curves.append(_curve(str(name), part, shown))
+    # without a reference the costliest curve is the measure; 1 where nothing costs anything
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return ChartView(metric, kind, whole, curves)
@@ -180,7 +171,7 @@ def _view(
 
 def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
     """The mean over repeats, with settings where their ``trials`` are given."""
-    mean, held = selection.mean_path(frontiers)
+    mean, held = selection.mean_path(frontiers)  # rows (repeats, steps) of the frontiers
     budget = np.array([exact(one) for one in mean["budget"]])
     means = (frontiers[name].to_numpy(float)[held].mean(axis=0) for name in MEASURED)
     curve = Curve(learner, budget, *means)
@@ -204,6 +195,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     curves = []
     for name, part in every.groupby("learner", sort=False, observed=True):
         at = part.groupby("cap")
+        # a mean over some repeats alone would be biased
         whole = at.size() == len(part[["fold", "seed"]].drop_duplicates())
         means = at[list(MEASURED)].mean().astype(np.float64)[whole]
         if len(means):
@@ -234,16 +226,12 @@ def shares(firsts: Sequence[ChartView]) -> list[float]:
     return found[:: math.ceil(len(found) / steps)] if found else [1.0]
 
 
-def thinned(curve: Curve, amounts: Sequence[float], parts: int) -> Curve:
-    """The curve's steps that are held at some of the ``amounts``, or between two of them at one of
-    so many equal ``parts``, and the last."""
-    places = np.arange(parts * (len(amounts) - 1) + 1) / parts
-    between = np.exp(np.interp(places, np.arange(len(amounts)), np.log(amounts)))
+def thinned(curve: Curve, amounts: Sequence[float]) -> Curve:
+    """The curve's steps that are held at some of the ``amounts``, and the last."""
     # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
     # amounts       |               |            |           0.5, 2.5 and 5.0
-    # kept                      2.0         3.1         99.0 with one part
-    budgets = [*amounts, *between, np.inf]
-    kept = np.unique(np.searchsorted(curve.budget, budgets, "right") - 1)
+    # kept                      2.0         3.1         99.0
+    kept = np.unique([curve.held(amount) for amount in (*amounts, math.inf)])
     kept = kept[kept >= 0]
     columns = ("budget", "quality", "cost", "p95", "features")
     arrays = {name: getattr(curve, name)[kept] for name in columns}
@@ -263,6 +251,7 @@ def certify(
     the slider, from the same draws."""
     from bench_core.leaderboard.certainty import certified
 
+    # one call for all budgets, so that all places of the slider come from the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
@@ -272,16 +261,15 @@ def certify(
         for place, budget in places.items():
             for row in made.get(budget, ()):
                 if not math.isnan(row.interval.low):
-                    none: list[Certainty | None] = [None] * (len(grid) + 1)
-                    certain = view.certainty.setdefault(row.learner, none)
-                    certain[place] = Certainty(*row.interval, row.tier, *row.ranks)
+                    none: list[Standing | None] = [None] * (len(grid) + 1)
+                    view.certainty.setdefault(row.learner, none)[place] = row
     return replace(sure, budgets=board.budgets, standings=())
 
 
 def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
     """Places of the slider and their budgets: all, or those of the caps that were measured."""
     amounts = view.amounts(grid)
-    if view.kind == "cap":
+    if view.kind == "cap":  # results under other caps do not exist
         caps = view.caps()
         return {int(np.searchsorted(amounts, cap)): Budget(float(cap), "cap") for cap in caps}
     return {**{k: Budget(v, view.kind) for k, v in enumerate(amounts)}, len(grid): None}
@@ -292,66 +280,52 @@ def exact(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Content:
-    """The views of each data set, the slider's places, and by data set the comparison of pairs and
-    the purchases, where the store has them."""
+class PageData(NamedTuple):
+    """All that the page shows: boards with their certainty, the views of each data set, all
+    learners (the place of one decides its colour in all charts), and what its script reads."""
 
+    boards: Sequence[Board]
     views: Mapping[str, Sequence[ChartView]]
-    shares: Sequence[float]
-    pairs: dict[str, Any]
-    bought: dict[str, Any]
-
-    @property
-    def learners(self) -> list[str]:
-        """All learners; the place of one decides its colour in all charts."""
-        names = (c.learner for found in self.views.values() for v in found for c in v.curves)
-        return list(dict.fromkeys(names))
-
-    @property
-    def few(self) -> bool:
-        """True if there is room for details of every curve."""
-        return sum(len(found[0].curves) for found in self.views.values() if found) <= FEW
+    learners: Sequence[str]
+    json: Mapping[str, Any]
 
 
-def content(
-    info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None
-) -> tuple[list[Board], Content]:
-    """The boards with their certainty, and all that the page draws.
-
-    Certainty, pairs and purchases need a store.
-    """
+def page_data(
+    info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
+) -> PageData:
+    """The data of a run. Certainty, pairs and purchases need a store."""
     of = {board.dataset: views(info, board, frame) for board in boards}
-    found = Content(of, slider(list(of.values())), {}, {})
-    sure, learners = list(boards), found.learners
-    for k, board in enumerate(boards):
-        own, name = of[board.dataset], board.dataset
+    grid = slider(list(of.values()))
+    curves = [curve for own in of.values() for view in own for curve in view.curves]
+    learners = list(dict.fromkeys(curve.learner for curve in curves))
+    few = sum(len(own[0].curves) for own in of.values() if own) <= FEW
+    sure, sets = [], []
+    for board in boards:
+        own, pairs, bought = of[board.dataset], None, None
         if store is not None and own:
-            sure[k] = certify(info, store, board, frame, own, found.shares)
-            amounts = own[0].amounts(found.shares)
-            whole = learners if found.few else followed(own[0], board.reference)
-            found.pairs[name] = pairwise(info, store, board, own[0], learners, amounts)
-            found.bought[name] = purchases(store, info.run, name, own[0], learners, amounts, whole)
-    return sure, found
-
-
-def page_data(info: RunInfo, boards: Sequence[Board], found: Content) -> dict[str, Any]:
-    """The value that the page's script reads."""
-    learners = found.learners
+            amounts = own[0].amounts(grid)
+            whole = learners if few else followed(own[0], board.reference)
+            board = certify(info, store, board, frame, own, grid)
+            pairs = pairwise(info, store, board, own[0], learners, amounts)
+            bought = purchases(store, info.run, board.dataset, own[0], learners, amounts, whole)
+        drawn = [_drawn(view, learners, grid, whole=few or view is own[0]) for view in own]
+        more = {"views": drawn, "pairs": pairs, "bought": bought}
+        sure.append(board)
+        sets.append({**_about(board, learners), **more})
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
-    return {
+    json = {
         "run": one_line(info.run),
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
-        "shares": found.shares,
+        "shares": grid,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
-        "sets": [_set(board, found, learners) for board in boards],
+        "sets": sets,
     }
+    return PageData(sure, of, learners, json)
 
 
-def _set(board: Board, found: Content, learners: Sequence[str]) -> dict[str, Any]:
-    own = found.views[board.dataset]
+def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:
     rows = {learners.index(row.learner): row for row in board.rows if row.learner in learners}
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
     return {
@@ -367,9 +341,6 @@ def _set(board: Board, found: Content, learners: Sequence[str]) -> dict[str, Any
             for place, row in rows.items()
             if row.area and math.isfinite(row.area.value)
         },
-        "views": [_drawn(view, found, learners, first=view is own[0]) for view in own],
-        "pairs": found.pairs.get(board.dataset),
-        "bought": found.bought.get(board.dataset),
     }
 
 
@@ -381,10 +352,10 @@ def _measure(measure: Measure | None) -> list[float | None]:
 
 
 def _drawn(
-    view: ChartView, found: Content, learners: Sequence[str], *, first: bool
+    view: ChartView, learners: Sequence[str], grid: Sequence[float], *, whole: bool
 ) -> dict[str, Any]:
-    amounts = view.amounts(found.shares)
-    curves = [thinned(c, amounts, PARTS if found.few else 1) for c in view.curves]
+    amounts = view.amounts(grid)
+    curves = [thinned(curve, amounts) for curve in view.curves]
     return {
         "metric": view.metric.name,
         "higher": view.metric.higher_is_better,
@@ -393,7 +364,7 @@ def _drawn(
         "curves": [
             {
                 "l": learners.index(curve.learner),
-                **_steps(curve, whole=first or found.few),
+                **_steps(curve, whole=whole),
                 **_certainty(view.certainty.get(curve.learner, ())),
             }
             for curve in curves
@@ -417,10 +388,11 @@ def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
     return {name: made[name] for name in names if made[name] and None not in made[name]}
 
 
-def _certainty(known: Iterable[Certainty | None]) -> dict[str, list[Any]]:
+def _certainty(known: Iterable[Standing | None]) -> dict[str, list[Any]]:
     """For each place of the slider ``[low, high, tier, best rank, worst rank]``, 0 for none."""
     rows = [
-        [shown(quality, one.low), shown(quality, one.high), *one[2:]] if one else 0 for one in known
+        [*(shown(quality, end) for end in one.interval), one.tier, *one.ranks] if one else 0
+        for one in known
     ]
     return {"sure": rows} if any(rows) else {}
 
@@ -438,6 +410,7 @@ def _short(value: float) -> float:
 
 def json_text(value: object) -> str:
     """JSON without spaces, which cannot end the script element it stands in."""
+    # the page holds it in a script element: "</script>" in a name must not end that
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")
 
@@ -458,6 +431,7 @@ def pairwise(
     None without stored values.
     """
     ranked = [curve.learner for curve, _ in view.ranking()]
+    # the reference is among them, also where it is far behind
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
     asked = list(dict.fromkeys([*top, *ranked]))
     found = stored_repeats(store, info.run, board.dataset, asked)
@@ -528,6 +502,7 @@ def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
     if any(part.sum() < 2 for part in inside):
         return []
     parts = [gain[part] for part in inside]
+    # normal approximation: thirds of a test set are large, and the page shows them as bars
     errors = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
     means = [part.mean() for part in parts]
     return [[round(float(m), 4), round(float(e), 4)] for m, e in zip(means, errors, strict=True)]
@@ -546,12 +521,13 @@ def purchases(
 
     Of learners that are not in ``whole`` only the last step is shown.
     """
-    kept = [*store.bought(run, dataset=dataset)]
+    kept = [*store.values(run, dataset=dataset, capped=True)]
     if not kept or not kept[0].trial.sensors.price:
         return None
     sensors = kept[0].trial.sensors
     price = np.array(sensors.price, dtype=np.float64)
     of, titles = groups(price)
+    # trials under other sensors (another cost file) are not comparable
     trials = {
         (ran.learner, ran.fold, ran.seed, canonical(ran.params)): one
         for one in kept
@@ -559,7 +535,7 @@ def purchases(
     }
     found = {}
     for curve in view.curves:
-        if steps := list(_bought_steps(thinned(curve, amounts, 1), trials, price, of)):
+        if steps := list(_bought_steps(thinned(curve, amounts), trials, price, of)):
             own = steps if curve.learner in whole else steps[-1:]
             found[learners.index(curve.learner)] = own
     names = [one_line(str(name))[:60] for name in sensors.names]
@@ -617,6 +593,7 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
 
     every, never = share >= EVERY, share == NEVER
     some = listed(~every & ~never)
+    # "some" is neither none nor all, also after rounding
     percent = np.clip(np.rint(100 * share[some[1]]), 1, 99).astype(int)
     return {
         "g": [round(100 * float(share[of == k].mean())) for k in range(of.max() + 1)],
@@ -641,4 +618,5 @@ def _stages(one: TrialValues, place: int) -> dict[str, Any]:
         return {}
     price = [exact(value) for value in stages.price]
     reached = [round(100 * share) for share in stages.reached[place]]
+    # [parent, sensors, price, % of rows] by stage
     return {"stages": [*map(list, zip(stages.parent, stages.sensors, price, reached, strict=True))]}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
+# +0.0123, -3 or +1e-05 as a whole cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 CHOSEN = "Points are chosen on validation, figures are from test."
 
@@ -125,7 +126,7 @@ def _latex_table(summary: Summary) -> Iterator[str]:
         head.append(f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}}{rest} \\\\")
         head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
     head.append(_tex_row(map(tex, titles)))
-    methods = True
+    methods = True  # until the first baseline, above which a rule stands
     for row, found in summary.lines():
         if row.baseline and methods and body:
             body.append("    \\midrule")
@@ -168,7 +169,7 @@ def _tex_row(cells: Iterable[str]) -> str:
 
 def _tex_cell(one: Standing, best: float) -> str:
     text = quality(one.quality)
-    if one.tier == 1:
+    if one.tier == 1:  # the best is bold, what ties with it underlined
         text = f"\\{'textbf' if one.quality == best else 'underline'}{{{text}}}"
     low, high = one.interval
     if math.isnan(low):
@@ -185,6 +186,7 @@ def caption(summary: Summary) -> str:
     known = ", ".join(str(budget) if means else budget.words for budget in budgets)
     a = "a mean cost" if means else "a cost"
     within = f" within {a} per row of {known}{_in_unit(board.unit)}" if known else ""
+    # a caption has to be read without the text around it
     parts = [
         f"{title(summary)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
         "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "

@@ -110,6 +110,7 @@ def _panel(
     axes: Axes, board: Board, looks: dict[str, int], places: FloatArray, bands: Bands
 ) -> None:
     end = float(places[-1]) if len(places) else 1.0
+    # costs of cascades span decades
     if len(places) and end > WIDE * places[0]:
         axes.set_xscale("log")
     axes.margins(x=0)
@@ -144,6 +145,7 @@ def _panel(
 def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
     """Colour and dash of a learner, the same on every panel; baselines are grey, each with a dash
     of its own."""
+    # 7 colours by 4 dashes tell 28 methods apart
     place = looks[row.learner]
     if row.baseline:
         return GREY, DASHES[place % len(DASHES)]
@@ -155,7 +157,7 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
     low, high = axes.get_ylim()
     gap = (high - low) / 24
     at = np.array([y for y, _, _ in labels])
-    for k in range(1, len(at)):
+    for k in range(1, len(at)):  # from below, each at least a gap above the one before
         at[k] = max(at[k], at[k - 1] + gap)
     for k in reversed(range(len(at))):  # none above the axis
         at[k] = min(at[k], high - gap * (len(at) - 1 - k))

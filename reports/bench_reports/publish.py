@@ -50,6 +50,7 @@ CSV and JSON. Runs of the site that are not named are taken off it.""",
 @options.few_options
 def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str]) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
+    # read before anything is written: a folder of something else is refused
     registry = options.registry(plugins)
     before = read_state(folder)
     found = list(_chosen(store, runs))
@@ -64,7 +65,7 @@ def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[
     for gone in set(before or {}) - set(state):
         for name in FILES.values():
             (folder / place(gone) / name).unlink(missing_ok=True)
-        with suppress(OSError):  # something else is in it
+        with suppress(OSError):  # files of somebody else are in it, so it stays
             (folder / place(gone)).rmdir()
     options.note(f"published {count(len(found), 'run')} in {folder}")
     for line in changed:

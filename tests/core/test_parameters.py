@@ -81,31 +81,29 @@ def test_fields_carry_type_default_and_documentation() -> None:
     assert found["widths"].kind == "a list, each a number"
 
 
-def test_a_list_is_a_grid_and_several_grids_are_their_product(registry: Registry) -> None:
-    made = expand(Trees, {"trees": [10, 20], "rate": [0.1, 0.2]}, registry)
-    assert [(m.trees, m.rate) for m in made] == [(10, 0.1), (10, 0.2), (20, 0.1), (20, 0.2)]
-
-
-def test_for_a_tuple_field_a_list_is_one_value_and_a_list_of_lists_a_grid(
-    registry: Registry,
+@pytest.mark.parametrize(
+    ("table", "made"),
+    [
+        (
+            {"trees": [10, 20], "order": "level"},
+            [Trees(10, order="level"), Trees(20, order="level")],
+        ),
+        ({"trees": [1, 2], "depth": [3, 4]}, [Trees(t, depth=d) for t in (1, 2) for d in (3, 4)]),
+        ({"widths": [3, 4]}, [Trees(widths=(3.0, 4.0))]),  # a tuple field: one value
+        ({"widths": [[3], [4, 5]]}, [Trees(widths=(3.0,)), Trees(widths=(4.0, 5.0))]),
+        ({"depth": ["none", 1, 8]}, [Trees(depth=None), Trees(depth=1), Trees(depth=8)]),
+        ({"colour": "blue"}, [Trees(colour=Colour.BLUE)]),
+    ],
+)
+def test_a_list_is_a_grid_and_several_grids_are_their_product(
+    registry: Registry, table: dict[str, Any], made: list[Trees]
 ) -> None:
-    assert [m.widths for m in expand(Trees, {"widths": [3, 4]}, registry)] == [(3.0, 4.0)]
-    grid = expand(Trees, {"widths": [[3], [4, 5]]}, registry)
-    assert [m.widths for m in grid] == [(3.0,), (4.0, 5.0)]
+    assert list(expand(Trees, table, registry)) == made
 
 
 def test_whole_numbers_become_floats_where_a_number_is_wanted(registry: Registry) -> None:
     rate = build(Trees, {"rate": 1}, registry).rate
-    assert rate == 1.0
-    assert isinstance(rate, float)
-
-
-def test_the_word_none_means_no_value_where_that_is_allowed(registry: Registry) -> None:
-    assert build(Trees, {"depth": "none"}, registry).depth is None
-
-
-def test_an_enumeration_is_written_as_its_value(registry: Registry) -> None:
-    assert build(Trees, {"colour": "blue"}, registry).colour is Colour.BLUE
+    assert (rate, type(rate)) == (1.0, float)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +138,6 @@ def test_a_wrong_name_or_type_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_none_and_the_ends_of_a_range_are_inside(registry: Registry) -> None:
-    table = {"depth": ["none", 1, 8], "widths": [0], "trees": 1}
-    assert [m.depth for m in expand(Trees, table, registry)] == [None, 1, 8]
-
-
 def test_a_learner_held_by_another_is_checked_too(registry: Registry) -> None:
     with pytest.raises(UsageError, match="on: trees must be at least 1"):
         expand(Stack, {"base": Trees(trees=0)}, registry, "on")
@@ -155,22 +148,19 @@ def test_a_learner_given_as_an_object_is_checked(registry: Registry) -> None:
         choose_learners(RunRequest(learners=(Trees(rate=-1.0),)), NO_SUITE, registry, ())
 
 
-def test_a_learner_field_takes_a_name(registry: Registry) -> None:
-    assert build(Stack, {"base": "trees"}, registry).base == Trees()
-
-
-def test_a_learner_field_takes_a_table_with_grids(registry: Registry) -> None:
-    made = expand(Stack, {"base": {"learner": "trees", "trees": [1, 2]}}, registry)
-    assert [m.base for m in made] == [Trees(trees=1), Trees(trees=2)]
-
-
-def test_a_table_without_a_learner_changes_the_default(registry: Registry) -> None:
-    assert build(Stack, {"base": {"trees": 7}}, registry).base == Trees(trees=7, rate=0.5)
-
-
-def test_learners_nest_in_learners(registry: Registry) -> None:
-    inner = {"learner": "stack", "base": {"trees": 5}}
-    assert build(Stack, {"base": inner}, registry).base.base == Trees(trees=5, rate=0.5)
+@pytest.mark.parametrize(
+    ("base", "made"),
+    [
+        ("trees", [Trees()]),
+        ({"learner": "trees", "trees": [1, 2]}, [Trees(trees=1), Trees(trees=2)]),
+        ({"trees": 7}, [Trees(trees=7, rate=0.5)]),  # changes the default
+        ({"learner": "stack", "base": {"trees": 5}}, [Stack(base=Trees(trees=5, rate=0.5))]),
+    ],
+)
+def test_a_learner_field_takes_a_name_or_a_table_with_grids(
+    registry: Registry, base: Any, made: list[Any]
+) -> None:
+    assert [m.base for m in expand(Stack, {"base": base}, registry)] == made
 
 
 def test_a_learner_of_the_wrong_kind_is_refused(registry: Registry) -> None:
@@ -255,9 +245,6 @@ class ByName(Learner):
 def test_a_default_given_by_name_becomes_that_learner(registry: Registry) -> None:
     assert build(ByName, {}, registry).base == Trees()
     assert build(Stack, {"base": {"learner": "by-name"}}, _with(registry)).base.base == Trees()
-
-
-def test_a_table_without_a_learner_changes_the_default_given_by_name(registry: Registry) -> None:
     assert build(ByName, {"base": {"trees": 7}}, registry).base == Trees(trees=7)
 
 

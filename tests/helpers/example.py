@@ -16,47 +16,33 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
 
 
+MEASURED = (
+    *("ndcg@5", "accuracy", "mse", "feature_cost", "total_cost"),
+    *("cost_p95", "cost_max", "features_used"),
+)
+
+
+def claim(
+    name: str, dataset: str, says: str, published: str, holds: str, **more: Any
+) -> dict[str, Any]:
+    about = {"source": "Somebody, 2012, figure 1", "measure": "quality", "learners": ["miser"]}
+    about |= {"id": name, "says": says, "published": published, "dataset": dataset, "holds": holds}
+    return about | more
+
+
 CLAIMS = (
-    {
-        "id": "cheap-forest",
-        "source": "Somebody, 2012, figure 1",
-        "says": "miser keeps the accuracy at a sixth of the cost on Forest",
-        "published": "5/6 saved",
-        "dataset": "forest",
-        "measure": "saving",
-        "learners": ["miser", "gbrt"],
-        "holds": ">= 0.8",
-    },
-    {
-        "id": "good-forest",
-        "source": HOSTILE,
-        "says": "miser has an accuracy of .95 on Forest",
-        "published": ".95",
-        "dataset": "forest",
-        "measure": "quality",
-        "learners": ["miser"],
-        "holds": ">= 0.95",
-    },
-    {
-        "id": "licensed",
-        "source": "Somebody, 2012, figure 2",
-        "says": "miser is best on Yahoo",
-        "published": "1",
-        "dataset": "yahoo",
-        "measure": "quality",
-        "learners": ["miser"],
-        "holds": ">= 0",
-    },
-    {
-        "id": "absent",
-        "source": "Somebody, 2012, figure 3",
-        "says": "miser is best on MiniBooNE",
-        "published": "1",
-        "dataset": "miniboone",
-        "measure": "quality",
-        "learners": ["miser"],
-        "holds": ">= 0",
-    },
+    claim(
+        *("cheap-forest", "forest", "miser keeps the accuracy at a sixth of the cost on Forest"),
+        *("5/6 saved", ">= 0.8"),
+        measure="saving",
+        learners=["miser", "gbrt"],
+    ),
+    claim(
+        *("good-forest", "forest", "miser has an accuracy of .95 on Forest", ".95", ">= 0.95"),
+        source=HOSTILE,
+    ),
+    claim("licensed", "yahoo", "miser is best on Yahoo", "1", ">= 0"),
+    claim("absent", "miniboone", "miser is best on MiniBooNE", "1", ">= 0"),
 )
 
 
@@ -173,15 +159,8 @@ def trial(
         "split": None,
         "status": status,
         "error": error,
-        "ndcg@5": None,
-        "accuracy": None,
-        "mse": None,
-        "feature_cost": None,
+        **dict.fromkeys(MEASURED),
         "evaluation_cost": 0.0,
-        "total_cost": None,
-        "cost_p95": None,
-        "cost_max": None,
-        "features_used": None,
         "accounting": "path",
         "unit": "units",
         "audit": audit,
@@ -199,46 +178,28 @@ def frame() -> pd.DataFrame:
     cegb never reaches 0.792. The hostile learner fails, the peeking one fails its audit.
     """
     made: list[dict[str, Any]] = []
+    own: dict[str, Any]
     for seed, shift in ((0, -0.01), (1, 0.0), (2, 0.01)):
         same: dict[str, Any] = {"seed": seed, "shift": shift, "stand_in": True}
         sim = "yahoo-sim"
-        made += rows(
-            sim,
-            "gbrt",
-            {"trees": 300},
-            [
-                ({"trees": 10}, 0.7, 2000.0),
-                ({"trees": 100}, 0.793, 6000.0),
-                ({"trees": 300}, 0.8, 9000.0),
-            ],
-            **same,
-        )
-        made += rows(
-            sim,
-            "miser",
-            {"trees": 300, "tradeoff": 0.1},
-            [({"trees": 50}, 0.75, 1000.0), ({"trees": 300}, 0.799, 5000.0)],
-            **same,
-        )
-        made += rows(
-            sim,
-            "miser",
-            {"trees": 300, "tradeoff": 1.0},
-            [({"trees": 50}, 0.7, 1500.0), ({"trees": 300}, 0.795, 3000.0)],
-            **same,
-        )
-        made += rows(sim, "cegb", {"tradeoff": 3.0}, [({"trees": 9}, 0.78, 500.0)], **same)
-        made += rows(sim, "peek", {}, [({"trees": 9}, 0.99, 1.0)], **(same | {"audit": "failed"}))
+        own = {"trees": 300}
+        best = _path((10, 0.7, 2000.0), (100, 0.793, 6000.0), (300, 0.8, 9000.0))
+        made += rows(sim, "gbrt", own, best, **same)
+        own = {"trees": 300, "tradeoff": 0.1}
+        made += rows(sim, "miser", own, _path((50, 0.75, 1000.0), (300, 0.799, 5000.0)), **same)
+        own = {"trees": 300, "tradeoff": 1.0}
+        made += rows(sim, "miser", own, _path((50, 0.7, 1500.0), (300, 0.795, 3000.0)), **same)
+        made += rows(sim, "cegb", {"tradeoff": 3.0}, _path((9, 0.78, 500.0)), **same)
+        made += rows(sim, "peek", {}, _path((9, 0.99, 1.0)), **(same | {"audit": "failed"}))
     made.append(trial("yahoo-sim", HOSTILE, {"a": 1}, status="failed", error=HOSTILE_ERROR))
     made.append(trial("yahoo-sim", "slow", {"a": 1}, status="timeout", error="over 600 s"))
     made.append(trial("yahoo-sim", "slow", {"a": 2}, status="timeout", error="over 600 s"))
     for learner, quality, cost in (("gbrt", 0.9, 54.0), ("miser", 0.895, 9.0)):
-        made += rows(
-            "forest",
-            learner,
-            {"trees": 300},
-            [({"trees": 1}, 0.7, 2.5), ({"trees": 270}, quality, cost)],
-            metric="accuracy",
-            audit="verified",
-        )
+        path = _path((1, 0.7, 2.5), (270, quality, cost))
+        more: dict[str, Any] = {"metric": "accuracy", "audit": "verified"}
+        made += rows("forest", learner, {"trees": 300}, path, **more)
     return pd.DataFrame(made)
+
+
+def _path(*points: tuple[int, float, float]) -> list[tuple[dict[str, Any], float, float]]:
+    return [({"trees": trees}, quality, cost) for trees, quality, cost in points]

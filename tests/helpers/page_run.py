@@ -53,5 +53,5 @@ def large_page(learners: int, sets: int) -> str:
         for k in range(learners):
             cost = np.sort(10 ** rng.uniform(-0.5, 2, 20))
             skill = rng.uniform(0.8, 0.95) - 0.4 * np.exp(-rng.uniform(0.3, 1.5) * cost**0.5)
-            made.add(f"learner-{k}", *learner_of(rng, skill, cost, 30), dataset=name)
+            made.add(f"learner-{k}", *learner_of(rng, skill, cost, 12), dataset=name)
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]

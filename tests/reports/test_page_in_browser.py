@@ -5,14 +5,10 @@ import json
 import re
 import struct
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from bench_reports.page import page
-from helpers import browser, example, page_run
-
-from bench_core.leaderboard.assembly import boards
+from helpers import browser, page_run
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"
@@ -435,37 +431,8 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
     tab.js("delete document.documentElement.dataset.theme")
 
 
-def test_ticks_are_round_labels_keep_apart_and_learners_differ_in_colour_or_mark(
-    tab: browser.Page,
-) -> None:
-    assert tab.js("ticks(0.48, 0.73)") == [0.5, 0.55, 0.6, 0.65, 0.7]
-    assert tab.js("logTicks(30, 3000)") == [50, 100, 200, 500, 1000, 2000]
-    places = tab.js("spread([50, 52, 51, 200, 399], 14, 10, 400)")
-    ordered = [places[i] for i in (0, 2, 1, 3, 4)]
-    assert all(b - a >= 14 for a, b in pairwise(ordered))
-    assert places[3] == 200
-    of = "[...Array(64).keys()].map(l => look({ learners: Array(64).fill(['', BASE]) }, l))"
-    shown = "new Set(LOOKS.map(k => WHAT)).size".replace("LOOKS", of)
-    assert tab.js(shown.replace("BASE", "0").replace("WHAT", "k.css + k.mark")) == 64
-    assert tab.js(shown.replace("BASE", "1").replace("WHAT", "k.css + k.dash")) == 4
-
-
 def test_no_script_complains(tab: browser.Page) -> None:
     assert tab.complaints() == []
-
-
-def test_hostile_names_are_text_and_no_elements(tmp_path: Path) -> None:
-    info, frame = example.info(), example.frame()
-    frame.loc[frame["learner"] == "cegb", "learner"] = example.HOSTILE + "\"'"
-    path = tmp_path / "hostile.html"
-    path.write_text(page(info, boards(info, frame), frame), encoding="utf-8")
-    with browser.opened(path, tmp_path / "profile") as tab:
-        tab.wait(READY)
-        slide(tab, 3)
-        assert tab.js("document.querySelectorAll('img').length") == 0
-        assert example.HOSTILE in tab.js("document.body.innerText")
-        assert tab.js("document.querySelectorAll('.legend button').length") == 3
-        assert tab.complaints() == []
 
 
 def test_without_scripts_tables_are_there_and_nothing_that_needs_one(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -10,19 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_reports.board_tables import (
+from bench_reports.terminal import (
     LINES,
     budget_table,
     curve_lines,
-    main_table,
-    plain_tables,
-    shortened,
-)
-from bench_reports.terminal import (
     failure_lines,
     legend,
+    main_table,
     mark_lines,
+    plain_tables,
     search_lines,
+    shortened,
     show_boards,
     text_boards,
 )
@@ -79,13 +76,6 @@ def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budge
         "yahoo-sim gbrt - - - - - - 0.7000 - - 0.7000 - - 0.8000 - -",
         "yahoo-sim cegb 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - -",
     ]
-
-
-def test_a_board_without_budgets_has_no_table_of_them() -> None:
-    board = of_example()[0]
-    assert len(list(plain_tables(board))) == 2
-    assert len(list(plain_tables(replace(board, budgets=())))) == 1
-    assert budget_table(replace(board, budgets=()), 80) is None
 
 
 def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
@@ -335,16 +325,3 @@ def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> Non
     assert line == "settings tried, and their training: miser 4 (1 different) in 32 s"
     baselines = tuple(replace(r, baseline=True) for r in rows)
     assert search_lines(replace(board, rows=baselines)) == []
-
-
-def test_baselines_are_dim_on_a_terminal() -> None:
-    to = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
-    info = example.info(baselines=("cegb",))
-    made = boards(info, example.frame())
-    show_boards(info, made, to)
-    assert isinstance(to.file, StringIO)
-    lines = to.file.getvalue().splitlines()
-    (baseline, _) = [line for line in lines if re.match(r"\x1b\[[0-9;]*mcegb", line)]
-    (other, *_) = [line for line in lines if re.match(r"\x1b\[[0-9;]*mmiser", line)]
-    assert baseline.startswith("\x1b[1;2m")
-    assert not other.startswith("\x1b[1;2m")

@@ -19,10 +19,9 @@ from bench_core.errors import InputError, one_line
 
 SECONDS = 30.0  # without an answer
 CHUNK = 1 << 18  # bytes
-AGAIN = 2
-"""How often a transfer that failed is tried again."""
+AGAIN = 2  # how often a transfer that failed is tried again
+# Called often, with the bytes done and in all (0: not known).
 Progress = Callable[[int, int], None]
-"""Called often, with the bytes done and in all (0: not known)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -21,34 +21,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
-from bench_core.arrays import BoolArray, Float32Array
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Python's strings, "" for a missing cell.
 TextArray = NDArray[np.object_]
-"""Python's strings, "" for a missing cell."""
 
 # words of pandas.api.types.infer_dtype
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
+# A column of more different texts is no category, nor one where fewer than two rows share a text,
+# unless there are at most so few.
 MOST_TEXTS, FEW_TEXTS = 100, 12
-"""A column of more different texts is no category, nor one where fewer than two rows share a text,
-unless there are at most so few."""
 SHOWN = 20  # columns whose fault is in one message
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class DataColumn:
     """A column of a table, or a list of labels, ids or splits (``name`` "" then).
 
     ``source`` is the table in messages, ``place`` turns a row number into "FILE, line N".
     ``typed``: cells have types, so text stays text even if it reads as a number.
     """
 
-    values: pd.Series[Any]
+    values: pd.Series[Any]  # (n,)
     name: str
     source: str
     place: Callable[[int], str]
@@ -180,15 +180,15 @@ def is_number(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class DataTable:
     """Columns by name. ``path`` is a file, or the name of an argument of Python."""
 
     path: Path
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # (n, columns)
     place: Callable[[int], str]
     typed: bool = True
+    # The remedy that leaves out columns.
     drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
-    """The remedy that leaves out columns."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -198,34 +198,43 @@ class Table:
         """The columns in file order."""
         return tuple(str(name) for name in self.frame.columns)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> DataColumn:
         """One column."""
-        return Column(self.frame[name], name, str(self.path), self.place, self.typed)
+        return DataColumn(self.frame[name], name, str(self.path), self.place, self.typed)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
-        """One column (n,) as numbers. Raises InputError as ``Column.numbers``."""
+        """One column (n,) as numbers. Raises InputError as ``DataColumn.numbers``."""
         return self.column(name).numbers(dtype, missing)
 
+    def codes(self, name: str, known: Collection[float]) -> FloatArray:
+        """A publisher's column (n,) of labels. Raises InputError for one that is not known."""
+        values: FloatArray = self.numbers(name, missing=False)
+        for row in np.flatnonzero(~np.isin(values, [*known])).tolist():
+            raise InputError(
+                f"{self.place(row)}: label {values[row]:g} is not one of {[*known]}; "
+                "get the file again"
+            )
+        return values
+
     def matrix(self, names: Sequence[str]) -> Float32Array:
-        """Several columns as float32 (n, d)."""
+        """Several columns as float32 (n, d). Raises InputError for one that is not there."""
+        if lost := [name for name in names if name not in self.names]:
+            raise InputError(f"{self.path}, line 1: no column {lost[0]!r}; get the file again")
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
-    def features(self, names: Sequence[str]) -> tuple[Float32Array, dict[str, TextArray]]:
-        """Several columns as float32 (n, d), NaN in those of text, and these by name.
+    def features(self, names: Sequence[str]) -> pd.DataFrame:
+        """Several columns as float32, or as text where they hold text.
 
         Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
         """
-        # filled column by column, so each is contiguous until all are there
-        out = np.full((len(names), len(self)), np.nan, dtype=np.float32)
-        texts: dict[str, TextArray] = {}
+        import pandas as pd
+
+        made: dict[str, Any] = {}
         faults: dict[str, str] = {}
-        for j, name in enumerate(names):
+        for name in names:
             column = self.column(name)
             try:
-                if column.is_text:
-                    texts[name] = column.categories()
-                else:
-                    out[j] = column.numbers(np.float32)
+                made[name] = column.categories() if column.is_text else column.numbers(np.float32)
             except InputError as error:
                 faults[name] = str(error)
         if faults:
@@ -234,10 +243,10 @@ class Table:
             others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
             all_faults = "; ".join([first, *others])
             raise InputError(f"{all_faults}; or leave them out: {self.drop([*faults])}")
-        return np.ascontiguousarray(out.T), texts
+        return pd.DataFrame(made)
 
 
-def read_table(path: str | Path, format: str = "") -> Table:
+def read_table(path: str | Path, format: str = "") -> DataTable:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
     ``format`` ("csv", "parquet") or else the suffix decides. A CSV file takes up to 20 times its
@@ -247,7 +256,7 @@ def read_table(path: str | Path, format: str = "") -> Table:
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         frame = _parquet(path)
         _refuse_header(path, list(frame.columns))
-        return Table(path, frame, lambda row: f"{path}, row {row + 1}")
+        return DataTable(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(path)
     line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
     first = line.decode("utf-8-sig", "replace")
@@ -272,32 +281,37 @@ def read_table(path: str | Path, format: str = "") -> Table:
                     f"{path}, line {number}: {cells} cells where the header has "
                     f"{len(names)}; complete the line"
                 )
-    return Table(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
+    return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
 
 
 def read_matrix(
     path: str | Path,
     columns: int,
     *,
+    rows: int = 0,
+    skip: int = 0,
     separator: str = ",",
     text: Sequence[int] = (),
     missing: bool = False,
-) -> Table:
-    """A file of ``columns`` cells a line without a header; columns are named "1", "2", ...
+) -> DataTable:
+    """A publisher's file of ``columns`` cells a line without a header, columns named "1", "2", ...
 
+    ``rows``: how many there are, where that is known; the first ``skip`` lines are none.
     ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
-    and with ``missing`` cells may be missing.
+    and with ``missing`` cells may be missing. Raises InputError where the file is another.
     """
     path = Path(path)
     raw = _unix_lines(path)
-    frame = _csv(path, raw, sep=separator or r"\s+", header=None)
-    if frame.shape[1] != columns:
-        raise InputError(
-            f"{path}: {frame.shape[1]} cells a line where the publisher's file has {columns}; "
-            "get the file again"
-        )
+    frame = _csv(path, raw, sep=separator or r"\s+", header=None, skiprows=skip)
+    shapes = ((frame.shape[1], columns, "cells a line"), (len(frame), rows or len(frame), "rows"))
+    for found, wanted, what in shapes:
+        if found != wanted:
+            raise InputError(
+                f"{path}: {found} {what} where the publisher's file has {wanted}; "
+                "get the file again"
+            )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = Table(path, frame, _lines_of_rows(path, raw, 0, ","), typed=False)
+    table = DataTable(path, frame, _lines_of_rows(path, raw, skip, ","), typed=False)
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)

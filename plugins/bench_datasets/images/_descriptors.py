@@ -20,7 +20,7 @@ Describe = Callable[[Pixels], Float32Array]
 GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
 GRID = 4  # cells in each direction that Gabor energies are averaged in
 FLAT = 0.02  # of the grey range: where no filter answers more there is no texton
-ANGLES = 8
+ANGLES = 8  # of edges
 
 
 def regions(side: int) -> dict[str, tuple[slice, slice]]:
@@ -174,6 +174,7 @@ def daisy_grid(pixels: Pixels, radius: int, rings: int, directions: int) -> Floa
     return np.asarray(found, dtype=np.float32).ravel()
 
 
+# Cheap to expensive within each family.
 DESCRIPTORS: dict[str, Describe] = {
     "tiny-4": partial(thumbnail, cells=4),
     "tiny-8": partial(thumbnail, cells=8),
@@ -199,4 +200,3 @@ DESCRIPTORS: dict[str, Describe] = {
     "daisy-2": partial(daisy_grid, radius=12, rings=2, directions=6),
     "daisy-3": partial(daisy_grid, radius=15, rings=3, directions=8),
 }
-"""Cheap to expensive within each family."""

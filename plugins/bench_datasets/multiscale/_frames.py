@@ -11,7 +11,6 @@ grey, or colours whose mean is taken; a label pixel that is not 0 belongs to an 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,8 @@ NOISE, SHOT = 4.0, 0.3  # standard deviation; variance per grey level
 class Picture:
     """Grey levels (height, width), and which pixels belong to an object."""
 
-    grey: NDArray[np.generic]
-    truth: BoolArray
+    grey: NDArray[np.generic]  # (height, width)
+    truth: BoolArray  # (height, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Stroke:
         """Its window in a frame, and its pixels there."""
         along = np.linspace(-1.0, 1.0, 65)
         ahead = self.length * along
-        aside = self.bend * (along**2 - 1 / 3)
+        aside = self.bend * (along**2 - 1 / 3)  # mean 0: the middle stays
         rows = self.row + ahead * np.sin(self.angle) + aside * np.cos(self.angle)
         columns = self.column + ahead * np.cos(self.angle) - aside * np.sin(self.angle)
         radius = self.radius * np.sqrt(1 - 0.7 * along**2) + wider
@@ -162,27 +161,26 @@ def _number(side: int, per_patch: int) -> int:
 
 def pairs(home: Path) -> tuple[Pair, ...]:
     """The frames of a folder in the order of their names, each with its labels."""
-    frames, labels = (_by_name(home / part) for part in ("frames", "labels"))
-    for one, other, lacking in ((frames, labels, "labels"), (labels, frames, "frames")):
-        for name, path in one.items():
-            if name not in other:
-                raise InputError(f"{path}: no {name}.* in {home / lacking}; put it there")
+    found: dict[str, dict[str, Path]] = {"frames": {}, "labels": {}}
+    for part, by_name in found.items():
+        if not (home / part).is_dir():
+            raise InputError(
+                f"{home / part}: no such folder; put images there ({', '.join(SUFFIXES)})"
+            )
+        for path in sorted((home / part).iterdir()):
+            if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
+                continue
+            if path.stem in by_name:
+                raise InputError(f"{path}: {by_name[path.stem].name} has the same name; keep one")
+            by_name[path.stem] = path
+    frames, labels = found.values()
+    for name in frames.keys() ^ labels.keys():
+        path = frames.get(name) or labels[name]
+        lacking = "labels" if name in frames else "frames"
+        raise InputError(f"{path}: no {name}.* in {home / lacking}; put it there")
     if len(frames) < 3:
         raise InputError(f"{home / 'frames'}: {len(frames)} images; at least 3 are needed")
     return tuple((frames[name], labels[name]) for name in sorted(frames))
-
-
-def _by_name(folder: Path) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; put images there ({', '.join(SUFFIXES)})")
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
-            continue
-        if path.stem in found:
-            raise InputError(f"{path}: {found[path.stem].name} has the same name; keep one")
-        found[path.stem] = path
-    return found
 
 
 def read(pair: Pair) -> Picture:
@@ -206,33 +204,29 @@ def parted(pictures: tuple[Pair, ...]) -> tuple[tuple[Pair, ...], ...]:
 
 def _grey(path: Path) -> NDArray[np.float64]:
     try:
-        image = np.asarray(_pixels(path))
-    except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path}: no readable image ({error}); save it anew") from error
-    if image.ndim == 3 and image.shape[2] in (2, 3, 4):
-        colours = 1 if image.shape[2] == 2 else 3  # what follows is transparency
-        image = image[:, :, :colours].mean(axis=2)
-    if image.ndim != 2 or image.size == 0 or image.dtype.kind not in "buif":
-        raise InputError(
-            f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture; "
-            "save one frame a file"
-        )
-    if not bool(np.isfinite(image).all()):
-        raise InputError(f"{path}: a pixel is not a finite number; replace it")
-    return image.astype(np.float64)
+        if path.suffix.lower() == ".npy":
+            image = np.load(path, allow_pickle=False)
+        else:
+            from PIL import Image
 
-
-def _pixels(path: Path) -> Any:
-    if path.suffix.lower() == ".npy":
-        return np.load(path, allow_pickle=False)
-    try:
-        from PIL import Image
+            with Image.open(path) as opened:
+                if (pages := getattr(opened, "n_frames", 1)) > 1:
+                    raise ValueError(f"{pages} pictures in one file")
+                image = np.asarray(opened.convert("RGB") if opened.mode == "P" else opened)
     except ImportError:
         raise UsageError(
             f"{path}: reading {path.suffix} needs Pillow; "
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
-    with Image.open(path) as image:
-        if (pages := getattr(image, "n_frames", 1)) > 1:
-            raise ValueError(f"{pages} pictures in one file")
-        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
+    except (OSError, ValueError, SyntaxError) as error:
+        raise InputError(f"{path}: no readable image ({error}); save it anew") from error
+    if image.ndim == 3 and image.shape[2] in (2, 3, 4):
+        colours = 1 if image.shape[2] == 2 else 3  # what follows is transparency
+        image = image[:, :, :colours].mean(axis=2)
+    numbers = image.dtype.kind in "buif"
+    if image.ndim != 2 or image.size == 0 or not numbers or not np.isfinite(image).all():
+        raise InputError(
+            f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture of finite "
+            "numbers; save one frame a file"
+        )
+    return np.asarray(image, dtype=np.float64)

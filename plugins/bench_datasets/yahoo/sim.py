@@ -33,7 +33,7 @@ FIDELITY = np.array([
     (110, 24, 72), (125, 28, 84), (150, 30, 96), (170, 32, 104), (190, 40, 120), (215, 40, 128),
     (225, 0, 0),
 ])  # fmt: skip
-SHAPES = ("uniform", "heavy", "count", "level", "flag")
+# shapes of values: uniform, heavy, count, level, flag
 SHAPE_OF_256 = np.array([115, 192, 223, 243])
 CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
 STRONG_CUTS = np.array([0, 0, 0, 1400])
@@ -45,10 +45,10 @@ class Pattern:
     most (in order of importance), from which end of a price group the strong ones are taken, and
     the four scores at which the grade rises."""
 
-    key: int
-    strong: tuple[int, ...]
+    key: int  # of the random stream
+    strong: tuple[int, ...]  # how many, by price group
     importance: tuple[int, ...]
-    from_end: bool
+    from_end: bool  # of the price group
     thresholds: tuple[int, int, int, int]
 
 
@@ -152,7 +152,7 @@ def tables() -> Float32Array:
     return np.array(rows, dtype=np.float32)
 
 
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 8192  # generated at a time
 
 # fmt: off
 SIZES = np.array([
@@ -197,20 +197,20 @@ def query_sizes(seed: int, split: int, rows: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Hidden:
     """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n), nuisances
     (64, n) and absences (64, n) by block."""
 
-    row: U64
-    query: U64
-    kind: Int32Array
-    shift: Int32Array
-    aspect: Int32Array
-    nuisance: Int32Array
-    absent: BoolArray
+    row: U64  # (n,)
+    query: U64  # (n,)
+    kind: Int32Array  # (n,) type of the query
+    shift: Int32Array  # (n,)
+    aspect: Int32Array  # (44, n)
+    nuisance: Int32Array  # (64, n)
+    absent: BoolArray  # (64, n)
 
 
-def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Block:
+def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hidden:
     """The hidden quantities of rows ``row`` (n,) that belong to queries ``query`` (n,)."""
     type_bits = draws(stream(seed, split, 2), query) >> np.uint64(56)
     kind = (type_bits >= 102).astype(np.int32) + (type_bits >= 192)
@@ -235,10 +235,10 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Blo
             chance = (draws(stream(seed, split, 7), counters) >> np.uint64(56)).astype(np.int32)
             doubled = np.where(kind == 2, 2 * limit, limit)
             absent[b] = chance + (aspect[shown[b]] >> 10) < doubled
-    return Block(row, query, kind, shift, aspect, nuisance, absent)
+    return Hidden(row, query, kind, shift, aspect, nuisance, absent)
 
 
-def relevance(pattern: Pattern, block: Block) -> IntArray:
+def relevance(pattern: Pattern, block: Hidden) -> IntArray:
     """The noiseless score of each row (n,), from which grades are cut."""
     aspect = block.aspect.astype(np.int64)
     factors = np.array(TYPE_FACTORS, dtype=np.int64)
@@ -258,7 +258,7 @@ def relevance(pattern: Pattern, block: Block) -> IntArray:
     return score
 
 
-def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
+def grades(pattern: Pattern, seed: int, split: int, block: Hidden) -> FloatArray:
     """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
     noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
     score = relevance(pattern, block) + NOISE_WEIGHT * noise
@@ -269,7 +269,7 @@ def grades(pattern: Pattern, seed: int, split: int, block: Block) -> FloatArray:
 
 
 def values(
-    columns: pd.DataFrame, shapes: Float32Array, seed: int, split: int, block: Block
+    columns: pd.DataFrame, shapes: Float32Array, seed: int, split: int, block: Hidden
 ) -> Float32Array:
     """The feature values of a block, feature-major float32 (519, n)."""
     query_source = (

@@ -290,13 +290,10 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
     ("ending", "changes"),
     [
         ("bench_core/datasets/publishers/download.py", set()),
-        ("bench_core/datasets/data_folder.py", set()),
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight.py", {"yahoo", "mine.csv"}),
-        ("bench_core/datasets/readers/tables.py", {"letters", "mine.csv"}),
-        ("bench_core/datasets/splitting.py", {"letters", "mine.csv"}),
-        ("bench_core/costs/cost_file.py", {"yahoo", "mine.csv"}),
-        ("bench_datasets/yahoo/_columns.py", {"yahoo"}),
+        ("bench_core/datasets/readers/tables.py", {"yahoo", "letters", "mine.csv"}),
+        ("bench_datasets/yahoo/sim.py", {"yahoo"}),
     ],
 )
 def test_prepared_data_depend_on_what_reads_them(

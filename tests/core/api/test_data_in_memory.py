@@ -394,7 +394,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "cap": (
         (X, Y),
         {"caps": "dear"},
-        "caps: budget 'dear' is not a cost: write numbers >= 0, as 10 or [5, 10, 20]",
+        "caps: budget 'dear' is not a cost: write numbers >= 0, as 10 or 5,10,20",
     ),
 }
 

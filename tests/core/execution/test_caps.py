@@ -134,17 +134,6 @@ def test_caps_are_as_followed_row_by_row(case: tuple[Drawn, Examples, list[float
         assert both == pytest.approx(np.average(capped.cost[k], weights=examples.weights))
 
 
-def test_the_path_itself_is_the_same_with_and_without_caps() -> None:
-    examples, costs = _examples(), _prices()
-    model = models.Scripted(models.honest)
-    plain = predict_split(model, examples, costs, 0)
-    capped = predict_split(model, examples, costs, 0, caps=Caps((5.0,), np.asarray(0.0)))
-    assert plain.capped is None
-    assert plain.points == capped.points
-    for name in ("scores", "cost", "bought", "feature_cost"):
-        assert np.array_equal(getattr(plain, name), getattr(capped, name))
-
-
 def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it() -> None:
     mask = np.array([[True, True], [True, True]])
     examples = Examples(np.zeros((2, 2), np.float32), np.zeros(2))
@@ -192,12 +181,6 @@ def test_before_the_first_point_the_best_constant_answers(
     labels = [0.0, 1.0, 0.0, 1.0] if task == Task.BINARY else [0.0, 1.0, 1.0, 3.0]
     train = Examples(np.zeros((4, 1), np.float32), np.array(labels))
     assert Caps.over((1.0,), train, task, classes).constant == pytest.approx(constant)
-
-
-def test_copies_count_in_the_constant() -> None:
-    train = Examples(np.zeros((2, 1), np.float32), np.array([0.0, 1.0]), None, np.array([1, 3]))
-    assert Caps.over((1.0,), train, Task.REGRESSION, 0).constant == 0.75
-    assert Caps.over((1.0,), train, Task.BINARY, 2).constant == pytest.approx(np.log(3))
 
 
 def test_a_models_point_may_not_be_named_as_caps_are() -> None:

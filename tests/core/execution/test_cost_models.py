@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -21,7 +20,7 @@ from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import Registry
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, state_path, states_folder
 
@@ -150,15 +149,6 @@ def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(h
     assert set(result.frame()["audit"]) == {"failed"}
 
 
-def test_a_cost_model_is_kept_once_and_specifications_name_it(home: Path) -> None:
-    result = run(suite=suite(home, '{model = "visit-fee", fee = 2}'), seeds=[0, 1])
-    specs = Store(result.store).specs(result.run)
-    (kept,) = (states_folder(result.store) / "costs").iterdir()
-    assert {spec.costs for spec in specs} == {kept.stem}
-    assert load_model(kept).fee == 2.0
-    assert max(len(json.dumps(asdict(spec))) for spec in specs) < 1500
-
-
 def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> None:
     (home / "mine.csv").write_text(
         "a,b,label\n" + "".join(f"{i},{-i},{i % 2}\n" for i in range(60))
@@ -249,8 +239,3 @@ def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
     bought = Acquired.pack(np.array([[True, False, False, True], [False] * 4]))
     assert again.feature_cost(bought, None).tolist() == [1 + 4 + 5, 0]
     assert again.evaluation_cost(1, 1, 2).tolist() == [0]
-
-
-def test_the_shipped_models_are_registered_like_a_third_partys() -> None:
-    registry = load_registry(TOYS)
-    assert {"sensor", "per-query", "parallel", "visit-fee"} == set(registry.cost_models)

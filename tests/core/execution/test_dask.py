@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -52,22 +53,6 @@ def on(cluster: Any, store: str, **more: Any) -> Any:
     where = f"dask={cluster.scheduler_address}"
     request = replace(TOYS, executor=where, **more)
     return bench_core.run(request=request, store=store, on_event=lambda event: None)
-
-
-def test_a_shard_survives_packing(tmp_path: Path) -> None:
-    dask.unpack(dask.pack(tmp_path / "none.db"), tmp_path)
-    assert not [*tmp_path.iterdir()]
-    (tmp_path / "1.db").write_bytes(b"rows")
-    (tmp_path / "1.fits" / "ab").mkdir(parents=True)
-    (tmp_path / "1.fits" / "ab" / "abc.npz").write_bytes(b"model")
-    given = dask.pack(tmp_path / "1.db")
-    (tmp_path / "1.fits" / "cd").mkdir()
-    (tmp_path / "1.fits" / "cd" / "cde.npz").write_bytes(b"new")
-    dask.unpack(dask.pack(tmp_path / "1.db", given), tmp_path / "back")
-    assert [path.name for path in (tmp_path / "back").rglob("*.npz")] == ["cde.npz"]
-    dask.unpack(dask.pack(tmp_path / "1.db"), tmp_path / "again")
-    assert (tmp_path / "again" / "1.db").read_bytes() == b"rows"
-    assert (tmp_path / "again" / "1.fits" / "ab" / "abc.npz").read_bytes() == b"model"
 
 
 @pytest.mark.parametrize(
@@ -180,3 +165,56 @@ def test_a_run_goes_to_a_cluster_that_a_module_of_the_current_folder_makes(home:
     request = replace(TOYS, executor="dask=my_own_cluster:cluster", **more)
     result = bench_core.run(request=request, on_event=lambda event: None)
     assert result.counts == {"ok": 1}
+
+
+MODULES = ("my_cluster", "my_package", "beside_it")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A current folder that is not on Python's path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
+        del sys.modules[name]
+
+
+def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes_one(
+    here: Path,
+) -> None:
+    (here / "beside_it.py").write_text("cores = 2")
+    (here / "my_cluster.py").write_text(
+        "import beside_it\ncluster = f'{beside_it.cores} cores'\ndef make(): return cluster"
+    )
+    before = [*sys.path]
+    assert dask.named("my_cluster:cluster") == "2 cores"
+    assert dask.named("my_cluster:make") == "2 cores"
+    assert sys.path == before
+
+
+def test_what_lies_in_the_current_folder_hides_no_library(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "colorsys.py").write_text("raise SystemExit('hidden')")
+    (here / "my_cluster.py").write_text("import colorsys\ncluster = colorsys.ONE_THIRD")
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    assert dask.named("my_cluster:cluster") == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import no_such_library", r"no cluster \(ModuleNotFoundError: No module"),
+        ("def cluster(: pass", r"no cluster \(SyntaxError: "),
+        ("clusters = 3", "no cluster .*has no attribute 'cluster'"),
+        ("def cluster(): raise OSError('no partition')", r"no cluster \(OSError: no partition\)"),
+        (None, r"no cluster \(ModuleNotFoundError: No module named 'my_cluster'\)"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_true_line(here: Path, text: str | None, line: str) -> None:
+    if text is not None:
+        (here / "my_cluster.py").write_text(text)
+    with pytest.raises(InputError, match=f"^--executor dask=my_cluster:cluster: .*{line}") as fault:
+        dask.named("my_cluster:cluster")
+    assert "\n" not in str(fault.value)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +19,15 @@ from hypothesis.extra import numpy as hnp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import bench_core
+from bench_core.api import plan
 from bench_core.errors import InputError
 from bench_core.execution.executors import Worker
 from bench_core.execution.failures import failure
-from bench_core.execution.messages import receive, send
+from bench_core.execution.fitting import run_fit
+from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
 from bench_core.execution.runner import run_jobs
-from bench_core.results.merge import merge
+from bench_core.execution.trial import run_trial
+from bench_core.results.differences import differences
 from bench_core.results.records import (
     MORE_THREADS,
     FitSpec,
@@ -32,6 +36,8 @@ from bench_core.results.records import (
     Status,
 )
 from bench_core.results.store import Store
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="limits on memory, and signals")
 
 FIT = FitSpec(
     key="", title="", learner={}, learner_name="x", dataset="d", data="", metric="", seed=0,
@@ -93,10 +99,6 @@ def test_no_more_jobs_run_than_there_are_slots() -> None:
     executor = Scripted(slots=2)
     assert len(list(run_jobs([job(str(i)) for i in range(7)], executor))) == 7
     assert executor.most == 2
-
-
-def test_a_need_that_is_not_among_the_jobs_is_taken_as_done() -> None:
-    assert [o.status for o in run_jobs([job("b", "a")], Scripted())] == [Status.OK]
 
 
 def test_what_stands_on_a_failure_is_skipped_with_the_reason() -> None:
@@ -180,6 +182,7 @@ def errors(result: Any) -> dict[str, tuple[str, str]]:
     return {title: (status, error) for title, status, error in result.failures}
 
 
+@linux
 def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Path) -> None:
     result = run(
         learners=["toy-broken", "toy-prefix"],
@@ -262,17 +265,6 @@ def test_a_learner_that_no_other_process_can_import_runs_inline(home: Path) -> N
     assert len(fits(home)) == 2
 
 
-def test_what_runs_inline_has_all_cores(home: Path) -> None:
-    from bench_core.api import plan
-    from bench_core.planning.request import RunRequest, cores_for
-
-    class Mine(Prefix):
-        name: ClassVar[str] = "mine"
-
-    p = plan(data="toy-rank", learners=[Mine(0.5), Mine(2.0)], plugins="helpers.toys")
-    assert (p.executor, p.workers, p.threads) == ("inline", *cores_for(RunRequest(), 1))
-
-
 def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path) -> None:
     class Leaving(Prefix):
         name: ClassVar[str] = "leaving"
@@ -283,14 +275,6 @@ def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path
     result = run(learners=[Leaving(0.5), Prefix(0.5)])
     assert result.counts == {"failed": 1, "ok": 1}
     assert "SystemExit: 3" in result.failures[0][2]
-
-
-def test_learner_objects_of_a_module_run_in_workers(home: Path) -> None:
-    seen: list[Any] = []
-    result = run(learners=[Prefix(0.25)], on_event=seen.append)
-    assert result.counts == {"ok": 1}
-    assert not any("inline" in e.message for e in seen)
-    assert fits(home) == ["toy-prefix 0.25"]
 
 
 def test_what_a_learner_prints_does_not_reach_the_pipe(
@@ -322,19 +306,6 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
         audit="off",
     )
     assert result.counts == {"ok": 2}
-
-
-def test_the_peak_of_memory_is_that_of_the_job_alone() -> None:
-    if not Path("/proc/self/clear_refs").exists():
-        pytest.skip("this system does not let a process reset its peak")
-    from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-
-    held = np.ones(200 << 17)
-    assert held[-1] == 1
-    high = peak_rss_mb()
-    del held
-    reset_peak_rss()
-    assert peak_rss_mb() < high - 100
 
 
 def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
@@ -426,15 +397,33 @@ def test_more_busy_threads_than_granted_are_a_mark(
     assert said == ["kept 3.0 threads busy, granted are 1"]
 
 
+@linux
 def test_memory_of_children_counts_and_what_holds_it_is_ended(home: Path) -> None:
     settings = ["toy-broken.how='children'", "toy-broken.megabytes=300"]
     result = run(learners="toy-broken", settings=settings, memory=600 << 20)
     assert errors(result).popitem()[1] == ("out-of-memory", "needed more than 600 MiB of memory")
 
 
-@pytest.mark.slow
-def test_a_mark_of_threads_is_no_other_result(home: Path) -> None:
-    more: dict[str, Any] = {"learners": "toy-threaded", "settings": "toy-threaded.tradeoff=0.5"}
-    run(store="a.db", threads=1, **more)
-    run(store="b.db", threads=4, **more)
-    merge(Path("a.db"), [Path("b.db")])
+def test_rows_say_how_they_ran(home: Path) -> None:
+    frame = bench_core.run(
+        data="toy-rank",
+        learners="toy-prefix",
+        settings="toy-prefix.tradeoff=0.1",
+        plugins="helpers.toys",
+        executor="inline",
+        threads=1,
+    ).frame()
+    assert set(zip(frame["threads"], frame["workers"], strict=True)) == {(1, 1)}
+    assert all(row["machine"].startswith(row["cpu"]) for _, row in frame.iterrows())
+    assert not frame["cpu"].str.contains("cores").any()
+
+
+def test_a_result_arrives_as_it_was_sent(home: Path) -> None:
+    made = plan(data="toy-binary", learners="toy-prefix", plugins="helpers.toys")
+    fit, trial = made.fits[0], made.trials[0]
+    result = run_fit(fit)
+    assert result_of_wire(Job("fit", fit), *result_to_wire(result)) == result
+    scored = run_trial(trial)
+    back = result_of_wire(Job("score", trial), *result_to_wire(scored))
+    assert not [*differences(scored, back)]
+    assert (back.marks, back.sensors, back.audit) == (scored.marks, scored.sensors, scored.audit)

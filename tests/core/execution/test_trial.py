@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import mmap
 import time
 from collections.abc import Iterator
@@ -40,7 +39,6 @@ from bench_core.execution.score import (
     points_to_keep,
     readable,
     score_split,
-    unit_costs,
 )
 from bench_core.execution.trial import run_trial
 from bench_core.metrics import parse_metric
@@ -49,7 +47,6 @@ from bench_core.results.store_files import (
     costs_path,
     load_model,
     save_model,
-    state_path,
 )
 
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
@@ -72,14 +69,8 @@ def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes: list[int], rows:
     joined = [b.features.queries.sizes.tolist() for b in made if b.features.queries]
     assert [size for part in joined for size in part] == sizes
     for b in made:
-        assert len(b.features) <= rows or b.queries.stop - b.queries.start == 1
+        assert len(b.features) <= rows or len(b.features.queries) == 1
         assert np.array_equal(b.features.X, examples.X[b.rows])
-
-
-def test_a_block_is_a_copy_so_that_no_model_can_spoil_the_data() -> None:
-    features = Features(np.zeros((5, 2), dtype=np.float32))
-    next(iter(blocks(features))).features.X[:] = 9
-    assert not features.X.any()
 
 
 def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
@@ -234,13 +225,6 @@ def test_no_accounting_bills_less_than_the_audited_path() -> None:
             predict_split(script(said), examples, PRICES, 0, "model")
 
 
-def test_values_per_query_carry_mean_cost_and_number_of_copies() -> None:
-    cost, copies = np.array([1.0, 3, 10]), np.array([1.0, 3, 2])
-    means, rows = unit_costs(cost, Queries(np.array([0, 2, 3])), copies, 2)
-    assert means.tolist() == [2.5, 10.0]
-    assert rows.tolist() == [4.0, 2.0]
-
-
 class HeightOfFirst:
     """A metric that needs pictures: the height of each."""
 
@@ -316,33 +300,6 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
         load_model(path)
-
-
-def beside(folder: Path, values: dict[str, Any], key: str, *needs: str) -> Path:
-    path = state_path(folder, key)
-    save_model(path, Kept(values), needs)
-    return path
-
-
-def test_large_arrays_of_the_fits_it_needs_are_not_written_again(tmp_path: Path) -> None:
-    large = np.random.default_rng(0).normal(size=(300, 7))
-    base = beside(tmp_path, {"x": large, "turned": np.asfortranarray(large)}, "ba5e")
-    middle = beside(tmp_path, {"f0.x": large, "own": 2 * large}, "a1", "ba5e")
-    top = {"f0.f0.x": large, "f0.own": 2 * large, "turned": np.asfortranarray(large), "n": 3}
-    stack = beside(tmp_path, top, "b2", "a1", "ba5e")
-    assert stack.stat().st_size < 3000 < large.nbytes < middle.stat().st_size
-    assert beside(tmp_path, top, "c3").stat().st_size > 3 * large.nbytes  # by itself it is whole
-    again = load_model(stack).values
-    assert again.keys() == top.keys()
-    for name in ("f0.f0.x", "f0.own", "turned"):
-        assert np.array_equal(again[name], top[name])
-        assert again[name].flags.c_contiguous == (name != "turned")
-    beside(tmp_path, {"x": large + 1}, "ba5e")
-    with pytest.raises(InputError, match=r"ba5e\.npz: not the model that a1\.npz was learned from"):
-        load_model(stack)
-    base.unlink()
-    with pytest.raises(InputError, match=r"ba5e\.npz: the fitted model is gone; run again --fresh"):
-        load_model(middle)
 
 
 def prepared(home: Path, **options: Any) -> Any:
@@ -441,16 +398,6 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
     assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
 
 
-def test_specifications_are_json(home: Path) -> None:
-    from bench_core.execution.messages import job_from_json, job_to_json
-    from bench_core.results.records import Job
-
-    p = prepared(home)
-    for job in (Job("fit", p.fits[0]), Job("score", p.trials[0])):
-        again = job_from_json(json.loads(json.dumps(job_to_json(job))))
-        assert again == replace(job, needs=())
-
-
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
     from helpers.toys import Prefix
 
@@ -477,17 +424,6 @@ def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path
     assert len(built) == 1
     with pytest.raises(ValueError, match="read-only"):
         arrays["codes"][0] = 5
-
-
-def test_a_failed_build_of_shared_arrays_leaves_nothing(tmp_path: Path) -> None:
-    from bench_core._io.large_arrays import shared_arrays
-
-    def build() -> dict[str, Any]:
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        shared_arrays(tmp_path / "codes", build)
-    assert not [p for p in tmp_path.iterdir() if not p.name.endswith(".lock")]
 
 
 def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -107,20 +106,6 @@ def test_a_draw_that_misses_the_quality_counts_as_no_saving() -> None:
     assert found.saved.wide.high >= high
 
 
-def test_within_a_tier_those_lead_that_surely_save_more() -> None:
-    board = made(lucky())
-    keeps = [one.saved for one in board.rows if one.saved and not one.saved.lost]
-    key = [(one.tier, -round(one.interval.low, 1)) for one in keeps]
-    assert key == sorted(key)
-
-
-def test_without_values_rows_keep_their_order_and_intervals_are_unknown() -> None:
-    run = lucky()
-    board = made(run, store=False)
-    assert all(one.saved is None for one in board.rows)
-    assert all(one.standing and math.isnan(one.standing.interval.low) for one in board.rows)
-
-
 def test_an_area_is_the_mean_quality_over_the_log_of_cost() -> None:
     """A step from .5 to .9 in the middle of a range of 100: between them."""
     run = ValuedRun()
@@ -197,12 +182,6 @@ def test_the_least_difference_of_ranks_is_that_of_published_tables() -> None:
     for learners, q in ((3, 2.343), (10, 3.164)):
         expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
         assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
-
-
-def test_two_data_sets_separate_nobody_and_one_has_no_ranks() -> None:
-    _, ranked = over_datasets(many(2, 0.01))
-    assert {one.tier for one in ranked} == {1}
-    assert over_datasets(many(1, 0.3)) == ((), ())
 
 
 def test_ranks_are_separated_as_by_a_peer() -> None:

@@ -48,12 +48,6 @@ def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_o
     assert math.isnan(within.rows[-1].quality)
 
 
-def test_the_best_tier_comes_first_then_the_better_quality() -> None:
-    (found,) = made(clear(np.random.default_rng(1)))
-    key = [(r.tier, -r.quality) for r in found.rows]
-    assert key == sorted(key)
-
-
 def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:
     """The interval of a learner by loops: draw, choose, read."""
     rng = np.random.default_rng(99)

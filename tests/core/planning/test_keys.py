@@ -13,7 +13,7 @@ from helpers.toys import Prefix
 
 from bench_core._io import machine
 from bench_core.api import plan
-from bench_core.planning import keys, specifications
+from bench_core.planning import keys, planner
 from bench_core.plugins import load_registry
 
 PLUGINS = ("helpers.toys",)
@@ -31,7 +31,7 @@ def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(
     rows = p.datasets[0].rows["train"]
     assert p.reference == "toy-stacked"
     for most, splits in ((rows, ("train", "valid", "test")), (rows - 1, ("valid", "test"))):
-        monkeypatch.setattr(specifications, "CHEAP_TRAINING_ROWS", most)
+        monkeypatch.setattr(planner, "CHEAP_TRAINING_ROWS", most)
         found = {t.learner: t.splits for t in made(**asked).trials}
         assert found == {"toy-stacked": splits, "toy-prefix": ("valid", "test")}
 

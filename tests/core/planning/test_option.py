@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import bench_core
 from bench_core import UsageError
-from bench_core.api.keywords import in_python, taking
+from bench_core.api.arguments import in_python, taking
 from bench_core.cli import options
 from bench_core.errors import option
 from bench_core.planning.invocation import command
@@ -24,7 +24,7 @@ from bench_core.planning.request import PROFILES, TASKS, RunRequest
 @dataclass(frozen=True, slots=True)
 class Patient(RunRequest):
     stop_after: int = declared(
-        0, "Rounds without progress, for {data:FILE}.", whole(1, 9), metavar="ROUNDS"
+        0, "Rounds without progress, for {data}.", whole(1, 9), metavar="ROUNDS"
     )
 
 
@@ -38,7 +38,7 @@ def test_one_field_is_all_that_an_option_needs() -> None:
 
     shown = CliRunner().invoke(run, ["--help"]).output
     assert "--stop-after ROUNDS" in shown
-    assert "Rounds without progress, for --data FILE." in " ".join(shown.split())
+    assert "Rounds without progress, for --data." in " ".join(shown.split())
     assert CliRunner().invoke(run, ["--stop-after", "4"]).exit_code == 0
     assert seen[0].stop_after == 4
     assert command({"suite": "letters", "stop_after": 4}, Patient) == (
@@ -54,7 +54,7 @@ def test_one_field_is_all_that_an_option_needs() -> None:
         return Patient(**given)
 
     assert signature(python).parameters["stop_after"].default == 0
-    assert "Rounds without progress, for data=FILE." in str(python.__doc__)
+    assert "Rounds without progress, for data." in str(python.__doc__)
     with pytest.raises(UsageError, match=r"^--stop-after: 40 is not"):
         python(stop_after=40)
     with in_python(Patient), pytest.raises(UsageError, match=r"^stop_after: 40 is not"):

@@ -159,14 +159,17 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "nowhere.csv"}, "data='nowhere.csv': no such file"),
         ({"data": "toy-rank", "learners": "toy-prefx"}, "did you mean toy-prefix"),
         ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
-        ({"data": "toy-rank", "settings": "nobody.x=1"}, "unknown learner or data set 'nobody'"),
+        (
+            {"data": "toy-rank", "settings": "nobody.x=1"},
+            "unknown learner or data set of this run 'nobody'",
+        ),
         (
             {"data": "toy-rank", "settings": "toy-stacked.x=1"},
-            "'toy-stacked' is not in this run (learners: toy-pre",
+            "unknown learner or data set of this run 'toy-stacked'",
         ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "is not in this run (learners: toy-stacked). Add it with learners",
+            "unknown learner or data set of this run 'toy-prefix'",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),

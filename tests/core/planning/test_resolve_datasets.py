@@ -13,7 +13,7 @@ from bench_core import Task, UsageError, param
 from bench_core.contracts import check
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.planning.request import RunRequest
-from bench_core.planning.resolve_datasets import ChosenDataset, check_fold, choose_datasets
+from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.suites import DatasetEntry, Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import CompleteDataset
@@ -115,16 +115,3 @@ def test_options_of_a_file_are_refused_with_a_suite(
     line = f"--{option} means nothing with a suite: it belongs to --data FILE"
     with pytest.raises(UsageError, match=re.escape(line)):
         chosen(registry, tmp_path, suite(), **{option: "binary"})
-
-
-@pytest.mark.parametrize(("folds", "has"), [(1, "only fold 0"), (2, "folds 0 to 1")])
-def test_folds_count_from_0(registry: Registry, folds: int, has: str) -> None:
-    class Folded(Drawn):
-        pass
-
-    Folded.folds = folds  # type: ignore[attr-defined]
-    for fold in range(folds):
-        check_fold(Folded(), "drawn", fold)
-    for fold in (-1, folds):
-        with pytest.raises(UsageError, match=f"data set drawn has {has}, not {fold}: choose by"):
-            check_fold(Folded(), "drawn", fold)

@@ -13,7 +13,7 @@ from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
-    described,
+    varied,
 )
 from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
@@ -191,4 +191,4 @@ def test_objects_of_one_name_are_one_learner(registry: Registry) -> None:
 def test_instances_are_told_apart_by_what_differs_within_their_grid(
     instances: list[Any], words: list[str]
 ) -> None:
-    assert described(instances) == words
+    assert varied(instances) == words

@@ -263,7 +263,6 @@ def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path: Path) 
             "unknown key 'on.letters.mser': did you mean on.letters.miser",
         ),
         (("miser = false", "miser = true"), "key 'on.letters.miser': True is not a table or false"),
-        (("miser = false", "gbrt = false"), "key 'on.letters.gbrt': it is the reference, which"),
         (("title", "stand_ins = 'no'\ntitle"), "key 'stand_ins': 'no' is not True or False"),
     ],
 )

@@ -91,11 +91,8 @@ def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(
 
 
 def test_a_job_takes_the_median_of_its_learner_on_its_data() -> None:
-    recorded = {
-        ("rows", "one", '{"trees": 1}'): [(1.0, 0.1, 5.0)],
-        ("rows", "one", '{"trees": 2}'): [(3.0, 0.3, 5.0), (8.0, 0.2, 5.0)],
-        ("boats", "one", "{}"): [(100.0, 100.0, 5.0)],
-    }
+    times = [("rows", 1.0, 0.1), ("rows", 3.0, 0.3), ("rows", 8.0, 0.2), ("boats", 100.0, 100.0)]
+    recorded = [(dataset, "one", *seconds) for dataset, *seconds in times]
     jobs = [fit("a"), fit("b", learner="other"), trial("c", "a"), trial("d", "b", "other")]
     assert expected_seconds(jobs, recorded) == {"a": 3.0, "c": 0.2}
 

@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench_core.errors import UsageError
-from bench_core.results.budgets import KINDS, Budget, as_budgets, default_budgets, parse_budgets
+from bench_core.results.budgets import KINDS, Budget, as_budgets, default_budgets
 
 
 def test_budgets_are_numbers_with_commas_each_once() -> None:
-    assert parse_budgets("10, 20,4e1,20.0") == (Budget(10), Budget(20), Budget(40))
-    assert parse_budgets("0.5", "cap") == (Budget(0.5, "cap"),)
-    assert parse_budgets("10,p95 20", "cap") == (Budget(10, "cap"), Budget(20, "p95"))
+    assert as_budgets("10, 20,4e1,20.0") == (Budget(10), Budget(20), Budget(40))
+    assert as_budgets("0.5", "cap") == (Budget(0.5, "cap"),)
+    assert as_budgets("10,p95 20", "cap") == (Budget(10, "cap"), Budget(20, "p95"))
     assert as_budgets([10, "cap 5", Budget(7, "p95")]) == (
         Budget(10),
         Budget(5, "cap"),
@@ -24,22 +24,22 @@ def test_budgets_are_numbers_with_commas_each_once() -> None:
 
 @given(st.floats(0, 1e9).map(lambda x: float(f"{x:.12g}")), st.sampled_from(KINDS))
 def test_a_budget_reads_as_it_is_shown(amount: float, kind: str) -> None:
-    assert parse_budgets(str(Budget(amount, kind))) == (Budget(amount, kind),)
+    assert as_budgets(str(Budget(amount, kind))) == (Budget(amount, kind),)
 
 
 @pytest.mark.parametrize("text", ["", "ten", "10,", "-1", "inf", "nan", "10;20", "10 ms"])
 def test_what_is_no_cost_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as told:
-        parse_budgets(text)
+        as_budgets(text)
     assert "\n" not in str(told.value)
     assert "budget" in str(told.value)
 
 
 def test_an_unknown_kind_is_refused_with_the_one_that_is_meant() -> None:
     with pytest.raises(UsageError, match="did you mean p95"):
-        parse_budgets("p90 10")
+        as_budgets("p90 10")
     with pytest.raises(UsageError, match="unknown kind 'average'"):
-        parse_budgets("10", "average")
+        as_budgets("10", "average")
 
 
 def test_words_say_what_the_bound_holds_for() -> None:

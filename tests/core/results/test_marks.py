@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench_core.results.marks import paths_of, repeated_paths, search_marks, with_choices
+from bench_core.results.marks import repeated_paths, search_marks, with_choices
 from bench_core.results.operating_points import best_points, operating_points
 
 
@@ -28,8 +28,8 @@ def rows(learner: str, path: dict[int, float], tradeoff: float = 0.1, seed: int 
 
 def marks(found: list[Any], ends: Any = None) -> tuple[str, ...]:
     points = operating_points(pd.DataFrame(found), "auc")
-    best, paths = best_points(points, higher=True), paths_of(points)
-    return search_marks(best, points, paths, {"a": ends or {}}, True)["a"]
+    best = best_points(points, higher=True)
+    return search_marks(best, points, {"a": ends or {}}, True)["a"]
 
 
 def test_a_best_point_with_all_trees_has_not_converged() -> None:
@@ -54,7 +54,7 @@ def test_settings_with_one_path_are_counted_once_per_repeat() -> None:
 
     def repeated(*found: list[Any]) -> float:
         points = operating_points(pd.DataFrame([*chain.from_iterable(found)]), "auc")
-        return repeated_paths(points, paths_of(points))["a"]
+        return repeated_paths(points)["a"]
 
     assert repeated(rows("a", path)) == 0
     alike = [rows("a", path, tradeoff=t) for t in (0.1, 0.2, 0.3)]

@@ -17,10 +17,6 @@ def test_a_job_is_known_by_its_kind_and_key_and_names_its_learner() -> None:
     assert [job.learner for job in jobs] == ["one", "two", "two"]
 
 
-def test_work_has_one_thread_unless_it_is_given_more() -> None:
-    assert (FIT.threads, TRIAL.threads) == (1, 1)
-
-
 def test_a_run_is_on_a_stand_in_where_one_of_its_data_sets_is() -> None:
     sim, forest = example.info().datasets
     assert (sim["stand_in"], forest["stand_in"]) == (True, False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import sqlite3
-import subprocess
-import sys
 import zlib
 from contextlib import closing
 from dataclasses import fields
@@ -20,47 +18,6 @@ from bench_core.results.differences import differences
 from bench_core.results.records import MEASURED, OperatingPoint, Status, StoredValues, Trial
 from bench_core.results.store import Store
 from bench_core.results.tables import columns_of, row_of
-
-ADDED = """
-import importlib.util, io, sys
-spec = importlib.util.find_spec("bench_core.results.records")
-text = open(spec.origin, encoding="utf-8").read()
-for after, line in (
-    ("    features_used: int\\n", "    joules: float = 2.5\\n"),
-    ('    created_at: str = ""\\n', '    mood: str = "calm"\\n'),
-):
-    before, found, rest = text.partition(after)
-    assert found
-    text = before + found + line + rest
-records = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = records
-exec(compile(text, spec.origin, "exec"), vars(records))
-
-from pathlib import Path
-from helpers.stores import filled, outcome
-from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
-from bench_core.results.records import Status
-from bench_core.results.store import Store
-
-pipe = io.BytesIO()
-ended = outcome("t", Status.OK)
-send(pipe, *result_to_wire(ended.result))
-pipe.seek(0)
-sent = result_of_wire(ended.job, *receive(pipe))
-assert (sent.mood, sent.points[0].joules) == ("calm", 2.5)
-filled(Path("new.db"), {"t": Status.OK})
-frame = Store("new.db").frame()
-assert set(frame["mood"]) == {"calm"} and set(frame["joules"]) == {2.5}
-"""
-
-
-def test_a_field_added_to_a_record_is_sent_stored_and_shown(tmp_path: Path) -> None:
-    tests = Path(__file__).parents[2]
-    env = {"PYTHONPATH": str(tests), "PATH": ""}
-    subprocess.run([sys.executable, "-c", ADDED], cwd=tmp_path, env=env, check=True)
-    with closing(sqlite3.connect(tmp_path / "new.db")) as db:
-        assert db.execute("SELECT mood FROM trial").fetchall() == [("calm",)]
-        assert db.execute("SELECT DISTINCT joules FROM point").fetchall() == [(2.5,)]
 
 
 def test_a_trial_comes_back_from_a_worker_and_from_a_store_as_it_was(tmp_path: Path) -> None:

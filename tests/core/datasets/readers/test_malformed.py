@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from bench_core.costs.cost_file import read_costs
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers import svmlight
 from bench_core.datasets.user_files import FileData
@@ -20,15 +19,6 @@ from bench_core.errors import InputError
 
 SVM = "2 qid:1 1:0.5 3:1\n0 qid:1 2:4\n# between\n1 qid:2 1:1 2:2 3:3\n0 qid:4 3:1\n"
 CSV = "query,a,b,label\n1,0.5,2,2\n1,,3,0\n2,1,4,1\n3,7,5,0\n"
-COSTS = "# prices\na,1\nb,2.5\nc,0\n"
-JSON = (
-    '{"costs": {"a": 3, "b": 2.5, "c": 1},\n'
-    ' "discounted": [{"members": ["a", "b"], "later": [2, 1.5]}],\n'
-    ' "derived": {"c": ["a", "b"]},\n'
-    ' "split": 0.25}\n'
-)
-FEATURES = ("a", "b", "c")
-
 Read = Callable[[Path], object]
 
 
@@ -37,10 +27,6 @@ def own(path: Path, **options: str) -> object:
     name = str(path)
     data = FileData(name, valid=name, test=name, **options)  # type: ignore[arg-type]
     return data.prepare(DataFolder("."), "quick", 0, 0)
-
-
-def costs(path: Path) -> object:
-    return read_costs(path, FEATURES)
 
 
 @dataclass(frozen=True)
@@ -67,40 +53,23 @@ def csv(name: str, old: str, new: str, place: str, remedy: str) -> Case:
     return Case(name, "rows.csv", own, CSV, CSV.replace(old, new, 1), place, remedy)
 
 
-def cost(name: str, old: str, new: str, place: str, remedy: str) -> Case:
-    assert old in COSTS
-    return Case(name, "costs.csv", costs, COSTS, COSTS.replace(old, new, 1), place, remedy)
-
-
-def tariff(name: str, old: str, new: str, place: str, remedy: str) -> Case:
-    assert old in JSON
-    return Case(name, "costs.json", costs, JSON, JSON.replace(old, new, 1), place, remedy)
-
-
 CASES = [
     svm("letters as a value", "2:4", "2:four", "line 2: feature 2: 'four'", "correct it"),
-    svm("half a number", "2:4", "2:4.5.6", "line 2: feature 2: '4.5.6'", "correct it"),
-    svm("hexadecimal value", "2:4", "2:0x4", "line 2: feature 2: '0x4'", "correct it"),
     svm("underscore in a number", "2:4", "2:4_0", "line 2: feature 2: '4_0'", "correct it"),
     svm("infinite value", "2:4", "2:inf", "line 2: feature 2: 'inf'", "correct it"),
     svm("value beyond float32", "2:4", "2:4e38", "line 2: feature 2: '4e38'", "correct it"),
-    svm("value beyond float64", "2:4", "2:4e999", "line 2: feature 2: '4e999'", "correct it"),
     svm("empty value", "2:4", "2:", "line 2: feature 2: ''", "correct it"),
-    svm("exponent without digits", "2:4", "2:4e", "line 2: feature 2: '4e'", "correct it"),
     svm("cell without a colon", "2:4", "24", "line 2: '24' is not index:value", "correct it"),
     svm("negative index", "2:4", "-2:4", "line 2: '-2:4' is not index:value", "correct it"),
-    svm("index of letters", "2:4", "b:4", "line 2: 'b:4' is not index:value", "correct it"),
     svm("index 0", "1:0.5", "0:0.5", "line 1: index 0", "--index-base 0"),
     svm("descending index", "1:1 2:2", "2:1 1:2", "line 4: index 1 after 2", "sort the line"),
     svm("repeated index", "1:1 2:2", "1:1 1:2", "line 4: index 1 comes twice", "remove one"),
     svm("enormous index", "2:4", "2000000000:4", "2000000000 features", "without gaps"),
     svm("text label", "2 qid:1", "two qid:1", "line 1: label 'two'", "correct it"),
     svm("NaN label", "2 qid:1", "nan qid:1", "line 1: label 'nan'", "correct it"),
-    svm("infinite label", "2 qid:1", "1e400 qid:1", "line 1: label '1e400'", "correct it"),
     svm("negative grade", "2 qid:1", "-2 qid:1", "line 1: label -2", "start at 0"),
     svm("split query", "qid:4", "qid:1", "line 5: query 1 is split", "put its lines together"),
     svm("query id with letters", "qid:2", "qid:b", "line 4: 'qid:b'", "correct it"),
-    svm("negative query id", "qid:2", "qid:-2", "line 4: 'qid:-2'", "correct it"),
     svm("a line without query", " qid:2", "", "line 4: no qid", "give every line"),
     svm("query id in the wrong place", "3:1\n", "3:1 qid:5\n", "line 1: 'qid:5'", "correct"),
     Case("empty file", "rows.svm", own, SVM, "", "empty", "name another"),
@@ -135,33 +104,6 @@ CASES = [
     ),
     Case("header and no rows", "rows.csv", own, CSV, "a,b,label\n", "no rows", "name another"),
     Case("Parquet that is none", "rows.parquet", own, "", b"PAR1 broken", "not a Parquet", "again"),
-    cost("negative cost", "b,2.5", "b,-2.5", "line 3: feature 'b'", "correct it"),
-    cost("infinite cost", "b,2.5", "b,inf", "line 3: feature 'b'", "correct it"),
-    cost("NaN cost", "b,2.5", "b,nan", "line 3: feature 'b'", "correct it"),
-    cost("text cost", "b,2.5", "b,cheap", "line 3: feature 'b' costs 'cheap'", "correct it"),
-    cost("missing feature", "b,2.5\n", "", "feature 'b' has no cost", "add a line"),
-    cost("surplus feature", "c,0\n", "c,0\nd,1\n", "line 5: feature 'd'", "remove the line"),
-    cost("repeated feature", "c,0\n", "c,0\na,1\n", "line 5: feature 'a'", "keep one line"),
-    cost("three cells", "b,2.5", "b,2,5", "line 3: 3 cells", "correct the line"),
-    Case("empty cost file", "costs.csv", costs, COSTS, "\n", "empty", "name another"),
-    Case("cost file of comments", "costs.csv", costs, COSTS, "# x\n", "no costs", "write one line"),
-    Case("too few lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n", "feature 'c'", "add a line"),
-    Case("too many lines", "costs.txt", costs, "1\n2\n3\n", "1\n2\n3\n4\n", "line 4", "surplus"),
-    Case("not name:cost", "costs.txt", costs, "a:1\nb:2\nc:3", "a:1\nb\nc:3", "line 2", "correct"),
-    Case("binary rubbish", "costs.txt", costs, "1\n2\n3\n", b"1\n\xff\xfe\n", "line 2", "UTF-8"),
-    tariff("broken JSON", '"b": 2.5,', '"b": 2.5', "line 1: not JSON", "correct it"),
-    tariff("negative JSON cost", '"b": 2.5', '"b": -2.5', "line 1: feature 'b'", "correct it"),
-    tariff("true as a cost", '"b": 2.5', '"b": true', "line 1: feature 'b'", "correct it"),
-    tariff("NaN in JSON", '"b": 2.5', '"b": NaN', "line 1: feature 'b'", "correct it"),
-    tariff("repeated JSON key", '"b": 2.5', '"a": 2.5', "line 1: feature 'a'", "keep one"),
-    tariff("unknown JSON key", '"split"', '"splits"', "line 4: unknown key 'splits'", "known:"),
-    tariff("discount too deep", "[2, 1.5]", "[4, 1.5]", "feature 'a'", "equal"),
-    tariff("unequal discount", "[2, 1.5]", "[2, 1]", "feature 'b'", "equal"),
-    tariff("discount of wrong length", "[2, 1.5]", "[2]", "line 2", "each of the 2 members"),
-    tariff("unknown member", '["a", "b"], "later"', '["a", "z"], "later"', "'z'", "remove"),
-    tariff("group member twice", '["a", "b"], "later"', '["a", "a"], "later"', "'a'", "keep one"),
-    tariff("derived from itself", '{"c": ["a", "b"]}', '{"c": ["c"]}', "'c'", "derived from"),
-    tariff("negative split price", "0.25", "-0.25", "line 4: feature 'split'", "correct it"),
 ]  # fmt: skip
 
 

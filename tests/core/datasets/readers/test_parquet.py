@@ -77,16 +77,6 @@ def test_an_index_that_pandas_kept_is_no_column(tmp_path: Path) -> None:
         assert read_table(tmp_path / f"{k}.parquet").names == names
 
 
-def test_a_long_text_in_many_rows_is_in_memory_once(tmp_path: Path) -> None:
-    """A million rows of 20000 characters: 20 GB, were each one written out."""
-    text = pa.DictionaryArray.from_arrays(
-        pa.array(np.arange(1_000_000) % 2, type=pa.int32()), pa.array(["a", "x" * 20_000])
-    )
-    columns = {"t": text, "y": pa.array(np.arange(1_000_000) % 251)}
-    table = read_table(written(tmp_path / "x.parquet", columns))
-    assert table.frame.memory_usage(deep=True).sum() < 200e6
-
-
 def test_without_pyarrow_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
