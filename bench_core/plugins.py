@@ -250,8 +250,10 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
     loaders: dict[PluginInfo, Callable[[], Any]] = {
         info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
     }
-    for module in set(modules) - {info.module for info in points}:
-        loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
+    known = {info.module for info in points}
+    for module in modules:
+        if module not in known:
+            loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
     found: dict[PluginInfo, Any] = {}
     for info, load in loaders.items():
         begun = perf_counter()

@@ -77,12 +77,12 @@ class Measured:
     """
 
     features: Mapping[str, tuple[str, ...]]
-    extract: Mapping[str, Timing]
-    outputs: Mapping[str, Timing]
+    extract: Mapping[str, Timing]  # by extractor
+    outputs: Mapping[str, Timing]  # by feature
     items: int
     repeats: int
     clock: Clock = "cpu"
-    step: float = 0.0
+    step: float = 0.0  # seconds
 
 
 def measure(
@@ -123,7 +123,7 @@ def measure(
                 f"feature {name!r} comes from the extractors {owners}; give it two names"
             )
     total, done = repeats * len(items) * len(extractors), count(1)
-    orders = np.random.default_rng(0)
+    orders = np.random.default_rng(0)  # of the extractors, drawn for each item
     with _undisturbed():
         for item in chain.from_iterable(repeat(items, repeats)):
             value = _loaded(item, load)

@@ -61,7 +61,9 @@ def at_budget(quality: FloatArray, cost: FloatArray, budget: float, higher: bool
     if not inside[0].any():
         return single(np.full(len(cost), -1))
     point = np.where(inside, quality if higher else -quality, -np.inf).argmax(axis=1)
-    return single(np.where(inside.any(axis=1), point, cost.argmin(axis=1)))
+    if not (any_inside := inside.any(axis=1)).all():
+        point = np.where(any_inside, point, cost.argmin(axis=1))
+    return single(point)
 
 
 def at_matched_cost(quality: FloatArray, cost: FloatArray, budget: float, higher: bool) -> Choice:

@@ -46,13 +46,12 @@ if TYPE_CHECKING:
 
 
 class Measure(NamedTuple):
-    """How many learners a measure compares at least, how its figure is written, whether more or
-    less of it is a merit ("": as the metric says, "=": neither), and the keys that it needs."""
+    """What a claim may state a figure of."""
 
-    learners: int
-    form: str
-    merit: str = ">"
-    needs: tuple[str, ...] = ()
+    learners: int  # that it compares at least
+    form: str  # of its figure
+    merit: str = ">"  # more or less of it; "": as the metric says, "=": neither
+    needs: tuple[str, ...] = ()  # keys of the claim
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -84,12 +83,11 @@ _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operato
 
 @dataclass(frozen=True)
 class Contender:
-    """A learner, or those of its settings that have the values in ``where``; where given, on
-    ``dataset``, another than the claim's with the same test rows."""
+    """A learner, or some of its settings."""
 
     learner: str
-    where: Mapping[str, Any]
-    dataset: str = ""
+    where: Mapping[str, Any]  # values of the settings
+    dataset: str = ""  # another than the claim's, with the same test rows
 
     @classmethod
     def of(cls, entry: Any) -> Contender:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
     from bench_core.arrays import FloatArray, IntArray
 
-CONSTANT = "constant"
-"""The baseline where every curve begins."""
-
+CONSTANT = "constant"  # the baseline where every curve begins
 NAN = float("nan")
 Kept = tuple[Mapping[str, Any], Purchases | None]
 """A setting and what is bought at its point; None where that is not kept."""

@@ -29,13 +29,12 @@ _ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
 
 
 class Purchases(NamedTuple):
-    """At one point of each sensor its ``price`` (s,) and the ``share`` (s,) of rows that buy it; of
-    each stage the share that ``reached`` it (k,) and the ``sensors`` (k,) of the way to its end."""
+    """What is bought at one operating point."""
 
-    price: FloatArray
-    share: FloatArray
-    reached: Sequence[float] = (1.0,)
-    sensors: Sequence[int] = ()
+    price: FloatArray  # (s,) of each sensor
+    share: FloatArray  # (s,) of rows that buy it
+    reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
+    sensors: Sequence[int] = ()  # (k,) number of sensors on the way to its end
 
     def of(self, prices: Sequence[float]) -> BoolArray:
         """The sensors (s,) of a group of prices [from, to]."""
@@ -58,7 +57,7 @@ def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) ->
     rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
     found: dict[tuple[str, str], Purchases] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
-        for one in store.bought(run, dataset=claim.dataset, learner=learner):
+        for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
             price, stages = np.array(one.trial.sensors.price), one.stages
             for k, setting in enumerate(one.settings):
                 way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,7 @@ WORDS = (HOLDS, FAILS, SMALL, GROWING, ABSENT, UNRUN, ELSEWHERE, UNMEASURED)
 
 PAPERS, SAMPLE, GENERATED = "the paper's data", "a sample", "generated"
 
-OF_POINT = "point."
-"""Begins a ``cost`` that is a number of the operating point: ``point.sent``."""
-
+OF_POINT = "point."  # begins a ``cost`` that is a number of the operating point: ``point.sent``
 _REPEAT = ["fold", "seed"]
 _OWN_METRICS = "the run was judged by metrics of its own: --metric"
 _IN_THE_STORE = "the store has what is bought: bench claims"
@@ -50,15 +48,14 @@ _IN_THE_STORE = "the store has what is bought: bench claims"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim, the word for it, the figure measured (NaN: none) as it is shown, how, and what data
-    it rests on (PAPERS, SAMPLE, GENERATED, "" where there is no figure)."""
+    """What a run says on a claim."""
 
     claim: Claim
-    word: str
-    measured: float = float("nan")
-    shown: str = "-"
-    how: str = ""
-    data: str = ""
+    word: str  # of WORDS
+    measured: float = float("nan")  # NaN: no figure
+    shown: str = "-"  # the figure
+    how: str = ""  # it was measured
+    data: str = ""  # PAPERS, SAMPLE or GENERATED; "" where there is no figure
 
     @property
     def rests(self) -> str:
@@ -105,31 +102,31 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
     """Test a claim on the rows of its data set."""
     import pandas as pd
 
+    baseline = [Contender(CONSTANT, {})] if claim.measure in CURVES else []
+    contenders = {one.label: one for one in (*claim.learners, *baseline)}
     real = frame[~frame["stand_in"]]
-    contenders = [*claim.learners, *([Contender(CONSTANT, {})] if claim.measure in CURVES else [])]
-    parts = {  # by label, as a learner may be named twice
-        one.label: one.rows(real[real["dataset"] == (one.dataset or claim.dataset)]).assign(
-            dataset=claim.dataset
-        )
-        for one in contenders
-    }
-    sound = [own[(own["status"] == "ok") & (own["audit"] != "failed")] for own in parts.values()]
-    if missing := [label for label, own in zip(parts, sound, strict=True) if own.empty]:
+    parts = [
+        one.rows(real[real["dataset"] == (one.dataset or claim.dataset)])
+        for one in contenders.values()
+    ]
+    every = pd.concat(parts, ignore_index=True).assign(dataset=claim.dataset)
+    sound = every[(every["status"] == "ok") & (every["audit"] != "failed")]
+    if missing := [label for label in contenders if label not in {*sound["learner"]}]:
         return Verdict(claim, UNRUN, how=f"no results of {', '.join(missing)}")
-    rows = _with_cost(pd.concat(sound, ignore_index=True), claim.cost)
     # only repeats in which every contender has results
-    rows = rows[rows.groupby(_REPEAT)["learner"].transform("nunique") == len(parts)]
+    rows = sound[sound.groupby(_REPEAT)["learner"].transform("nunique") == len(contenders)]
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
+    rows = _with_cost(rows, claim.cost)
     for column in (claim.cost,) if claim.measure in TIMES else (metric.name, claim.cost):
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
-    return _weighed(Results(claim, rows, metric), _lacking(rows, parts.values()))
+    return _weighed(Results(claim, rows, metric), every)
 
 
-def _weighed(results: Results, lacking: str) -> Verdict:
-    """The verdict on the rows of all contenders' shared repeats."""
+def _weighed(results: Results, every: pd.DataFrame) -> Verdict:
+    """The verdict on the rows of all contenders' shared repeats; ``every``: also of others."""
     claim = results.claim
     measured = FIGURES[claim.measure](results)
     helped, unknown = convergence(results)
@@ -142,7 +139,7 @@ def _weighed(results: Results, lacking: str) -> Verdict:
         why = short
     elif claim.met(measured):
         word, why = (GROWING, f"the last trees still help {helped}") if helped else (HOLDS, "")
-    how = _how(results) + lacking
+    how = _how(results) + _lacking(results.frame, every)
     how += f"; not known whether converged: {unknown}" if unknown else ""
     how += f"; {why}" if why else ""
     return Verdict(claim, word, measured, _shown(claim, measured), how)
@@ -163,14 +160,11 @@ def _lack(claim: Claim) -> str:
     return f"{lack} in at least one repeat"
 
 
-def _lacking(rows: pd.DataFrame, parts: Iterable[pd.DataFrame]) -> str:
+def _lacking(rows: pd.DataFrame, every: pd.DataFrame) -> str:
     """What the figure leaves out: repeats, and trials without a result."""
-    lost, trials = set(), 0
-    for own in parts:
-        lost |= {repeat for repeat, _ in own.groupby(_REPEAT)}
-        bad = ~own["status"].isin(["ok", "skipped"]) | (own["audit"] == "failed")
-        trials += len(own[bad].drop_duplicates([*_REPEAT, "params"]))
-    more = len(lost) - rows.groupby(_REPEAT).ngroups
+    more = every.groupby(_REPEAT).ngroups - rows.groupby(_REPEAT).ngroups
+    bad = every[~every["status"].isin(["ok", "skipped"]) | (every["audit"] == "failed")]
+    trials = len(bad.drop_duplicates(["learner", *_REPEAT, "params"]))
     lacking = f"; {more} more without results of all" if more else ""
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 

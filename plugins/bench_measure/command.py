@@ -263,5 +263,5 @@ def find_items(given: Sequence[Path], most: int) -> tuple[Path, ...]:
     if not found:
         raise InputError(f"{', '.join(map(str, given))}: no file in it; name files or their folder")
     items = tuple(found)
-    step = max(1.0, len(items) / most)
+    step = max(1.0, len(items) / most)  # evenly spaced
     return tuple(items[int(k * step)] for k in range(min(most, len(items))))

@@ -206,7 +206,7 @@ def binned(
 
     def build() -> Mapping[str, Any]:
         bins = find_bins(train.X, max_bins, train.multiplicity, context.threads)
-        return {**bins.to_state(), form: getattr(bins, form)(train.X, context.threads)}
+        return {**bins.state(), form: getattr(bins, form)(train.X, context.threads)}
 
     arrays = context.shared(f"{form}-{max_bins}", build)
     return Bins.from_state(arrays), arrays[form]

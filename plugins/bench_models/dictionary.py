@@ -16,22 +16,18 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.inference import Layout
 
-_CELLS = 250_000
-"""Pairs of a tree and a row walked at a time (8 bytes each, which caches hold)."""
-_TESTS = 4_000_000
-"""Pairs of a tree and a feature looked at a time."""
-_ROWS = 1024
-"""Fewer rows are not worth a call."""
+_CELLS = 250_000  # pairs of a tree and a row walked at a time: 8 bytes each, which caches hold
+_TESTS = 4_000_000  # pairs of a tree and a feature looked at a time
+_ROWS = 1024  # fewer are not worth a call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dictionary:
-    """``columns`` float32 (T, n): outputs of the trees, learning rate included. ``tree_cost``
-    (T,) in the prices' unit; ``needs`` (s, T), 1.0 where a tree tests a feature of the sensor."""
+    """Trees as columns."""
 
-    columns: Float32Array
-    tree_cost: FloatArray
-    needs: FloatArray
+    columns: Float32Array  # (T, n) their outputs, learning rate included
+    tree_cost: FloatArray  # (T,) in the prices' unit
+    needs: FloatArray  # (s, T) 1.0 where a tree tests a feature of the sensor
 
 
 def dictionary(

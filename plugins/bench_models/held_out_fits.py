@@ -19,49 +19,17 @@ from bench_models.path_of_models import Subsets, readable
 from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble, Loss, Settings
-    from bench_trees.losses import Gradients, Labels
-    from bench_trees.threads import Workers
-
-
-@dataclass(frozen=True, eq=False)
-class Continued:
-    """A loss whose scores count from ``start`` (K, n)."""
-
-    loss: Loss
-    start: FloatArray
-
-    @property
-    def outputs(self) -> int:
-        """Number of scores K per row."""
-        return self.loss.outputs
-
-    def base(self, labels: Labels) -> FloatArray:
-        """Nothing on top."""
-        return np.zeros(self.outputs)
-
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
-        """Those of the loss at start + scores."""
-        return self.loss.gradients(self.start + scores, labels, crew)
-
-
-class MeasuredContinued(Continued):
-    """The same of a loss with a value: boosting ends before it rises above that of the start."""
-
-    def mean(self, scores: FloatArray, labels: Labels) -> float:
-        """The mean loss at start + scores."""
-        return float(self.loss.mean(self.start + scores, labels))  # type: ignore[attr-defined]
+    from bench_trees import Ensemble, Settings
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutFit:
-    """Boosted trees so far, in parts, with the scores of the rows they were fitted to, ``own``
-    (K, n), and of those ``held`` out, ``far`` (K, m)."""
+    """Boosted trees so far, in parts, and their scores."""
 
     subsets: Subsets
-    held: Examples
-    own: FloatArray
-    far: FloatArray
+    held: Examples  # rows held out
+    own: FloatArray  # (K, n) scores of the rows that the trees were fitted to
+    far: FloatArray  # (K, m) scores of the rows held out
     parts: tuple[Ensemble, ...] = ()
 
     @classmethod
@@ -73,11 +41,7 @@ class HeldOutFit:
 
     def more(self, features: BoolArray, settings: Settings) -> HeldOutFit:
         """Continued by trees that test these features (d,) only."""
-        from bench_trees.losses import Measured
-
-        kind = MeasuredContinued if isinstance(self.subsets.loss, Measured) else Continued
-        loss = kind(self.subsets.loss, self.own)
-        part = self.subsets.boost(features, lambda *_: None, loss=loss, settings=settings)
+        part = self.subsets.boost(features, lambda *_: None, start=self.own, settings=settings)
         part = replace(part, diverged=False)
         own, far = (
             old + _scores(part, rows)
@@ -155,15 +119,11 @@ def converged(
 
 @dataclass(frozen=True)
 class Purchases:
-    """What can be bought next: k sets of sensors that some feature still lacks.
+    """What can be bought next: k sets of sensors that some feature still lacks."""
 
-    ``brings`` are the features that need just these, ``price`` (k,) what they add, and
-    ``explained`` (k,) what the best of the features alone explains of the residuals.
-    """
-
-    brings: Sequence[Sequence[int]]
-    price: FloatArray
-    explained: FloatArray
+    brings: Sequence[Sequence[int]]  # the features that need just these
+    price: FloatArray  # (k,)
+    explained: FloatArray  # (k,) of the residuals, by the best of the features alone
 
     @classmethod
     def of(cls, fits: Fits, bought: BoolArray) -> Self:

@@ -16,10 +16,8 @@ import numpy as np
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.problem import Problem
 
-NEGLIGIBLE = 1e-9
-"""A row that reaches a stage less surely than this is left out of it."""
-BLOCK = 4096
-"""Rows converted to float64 at a time."""
+NEGLIGIBLE = 1e-9  # a row that reaches a stage less surely than this is left out of it
+BLOCK = 4096  # rows converted to float64 at a time
 _PANEL = 256
 _JITTER = 1e-10
 
@@ -43,19 +41,14 @@ def _blas() -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
-    """Weighted least squares with the free constant eliminated.
+    """Weighted least squares with the free constant eliminated."""
 
-    ``gram`` (c, c) and ``moment`` (c,) are centred; ``trees`` (c,) are the columns that vary on
-    the rows at hand; ``mean`` (c,) and ``target`` give back the constant; ``spread`` is the loss of
-    the constant alone.
-    """
-
-    trees: IntArray
-    gram: FloatArray
-    moment: FloatArray
-    mean: FloatArray
-    target: float
-    spread: float
+    trees: IntArray  # (c,) the columns that vary on the rows at hand
+    gram: FloatArray  # (c, c) centred
+    moment: FloatArray  # (c,) centred
+    mean: FloatArray  # (c,) of the columns
+    target: float  # mean of the labels
+    spread: float  # loss of the constant alone
 
     def bias(self, weights: FloatArray) -> float:
         """The best constant beside weights (c,)."""
@@ -94,15 +87,9 @@ class Growing:
         self.seen = np.zeros(problem.trees, dtype=bool)
         self.constant = np.zeros(problem.trees, dtype=bool)
         target = float(self.omega @ self.y) / self.total if centred else 0.0
-        none = np.zeros(0)
-        self.normal = Normal(
-            trees=np.zeros(0, dtype=np.int64),
-            gram=np.zeros((0, 0)),
-            moment=none,
-            mean=none,
-            target=target,
-            spread=0.5 * float(self.omega @ (self.y - target) ** 2),
-        )
+        none, spread = np.zeros(0), 0.5 * float(self.omega @ (self.y - target) ** 2)
+        trees = np.zeros(0, dtype=np.int64)
+        self.normal = Normal(trees, np.zeros((0, 0)), none, none, target, spread)
 
     def grow(self, trees: IntArray) -> None:
         """Add those of ``trees`` that were not asked for before."""
@@ -137,8 +124,7 @@ class Growing:
         for i in range(0, len(self.rows) if self.centred else 0, BLOCK):
             part = slice(i, i + BLOCK)
             mean += self._columns(trees, part) @ self.omega[part]
-        result: FloatArray = mean / self.total
-        return result
+        return np.asarray(mean / self.total)
 
     def _varying(
         self, trees: IntArray, gram: FloatArray, moment: FloatArray, mean: FloatArray

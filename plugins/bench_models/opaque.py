@@ -30,13 +30,12 @@ _PROBED = 100  # training rows whose answers a fit that is made anew must give
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an estimator is made: its ``path``, ``arguments`` and ``seed``, and whether missing cells
-    are filled in and features scaled before it (``prepare``)."""
+    """How an estimator is made."""
 
-    path: str
+    path: str  # such as sklearn.svm.SVC
     arguments: Mapping[str, Any]
     seed: int
-    prepare: bool
+    prepare: bool  # fill in missing cells and scale features before it
 
     def unfitted(self) -> Any:
         """The estimator, seeded where it has a seed.
@@ -82,11 +81,11 @@ def _prepared(estimator: Any) -> Any:
 class EstimatorModel(Stored):
     """A fitted estimator as a path of one point that buys everything."""
 
-    recipe: Mapping[str, Any]
-    X: NDArray[Any]
+    recipe: Mapping[str, Any]  # the fields of a Recipe
+    X: NDArray[Any]  # the training rows (n, d)
     y: NDArray[Any]
-    probe: FloatArray
-    version: str
+    probe: FloatArray  # its answers for the first of them
+    version: str  # of scikit-learn
     task: str
     classes: int
     prices: Prices

@@ -22,7 +22,7 @@ from bench_models.states import Stored
 from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Loss, Settings
+    from bench_trees import Bins, Ensemble, Settings
 
     from bench_core.serving import Program
 
@@ -114,12 +114,12 @@ class Subsets:
         features: BoolArray,
         progress: Callable[[int, int], None],
         *,
-        loss: Loss | None = None,
+        start: FloatArray | None = None,
         settings: Settings | None = None,
     ) -> Ensemble:
         """Boosted trees that test these features (d,) only, numbered as in the data.
 
-        ``loss`` and ``settings`` stand in for the learner's own.
+        ``settings`` stand in for the learner's own; ``start`` as ``boost`` takes it.
         """
         from bench_trees import boost
 
@@ -129,7 +129,8 @@ class Subsets:
             words,
             bins,
             self.train.y,
-            loss=loss or self.loss,
+            loss=self.loss,
+            start=start,
             settings=settings if len(chosen) else replace(settings, trees=0),
             multiplicity=self.train.multiplicity,
             queries=None if self.train.queries is None else self.train.queries.boundaries,
@@ -143,12 +144,10 @@ class Subsets:
     def _of_features(self, features: BoolArray) -> tuple[IntArray, Any, Bins]:
         """Their numbers, packed codes and bins, kept until others are asked for."""
         from bench_trees.kernels.packed_codes import pack
-        from bench_trees.threads import workers
 
         if self._last is None or not np.array_equal(self._last[0], features):
             chosen = np.flatnonzero(features)
-            with workers(self.context.threads) as crew:
-                words = pack(np.ascontiguousarray(self.codes[chosen]), crew)
+            words = pack(self.codes[chosen])
             self._last = features.copy(), chosen, words, restricted(self.bins, chosen)
         return self._last[1:]
 

@@ -23,22 +23,16 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What a cascade is fitted to: n rows, T trees, s sensors.
+    """What a cascade is fitted to: n rows, T trees, the s sensors that any tree needs."""
 
-    ``columns`` (T, n) are the trees' outputs; ``y`` (n,) is +1 or -1; ``weight`` (n,) is m w / N,
-    what a row's loss counts; ``share`` (n,) is m / N, its part in every mean; ``tree_cost`` (T,)
-    and ``sensor_cost`` (s,) are prices; ``needs`` (s, T) is 1.0 where a tree needs a sensor, s
-    being the sensors that any tree needs (``needed``).
-    """
-
-    columns: Float32Array
-    y: FloatArray
-    weight: FloatArray
-    share: FloatArray
-    tree_cost: FloatArray
-    sensor_cost: FloatArray
-    needs: FloatArray
-    slope: float = 50.0
+    columns: Float32Array  # (T, n) outputs of the trees
+    y: FloatArray  # (n,) +1 or -1
+    weight: FloatArray  # (n,) m w / N, what a row's loss counts
+    share: FloatArray  # (n,) m / N, its part in every mean
+    tree_cost: FloatArray  # (T,) prices
+    sensor_cost: FloatArray  # (s,)
+    needs: FloatArray  # (s, T) 1.0 where a tree needs a sensor
+    slope: float = 50.0  # of gates
 
     @property
     def trees(self) -> int:

@@ -20,7 +20,7 @@ def unnest(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
 
 class Stored:
     """A dataclass whose state is its fields. One that has a state of its own is nested, as is each
-    of a sequence of such; where ``Any`` may stand there, its class is kept by name."""
+    of a sequence of such; where several classes may stand there, its own is kept by name."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Stored:
                     state |= nest(f"{name}.{k}", one.state())
             elif hasattr(value, "state"):
                 state |= nest(name, value.state())
-                if kinds[name] is Any:
+                if not isinstance(kinds[name], type):
                     state[f"{name}.class"] = remember_class(type(value))
             else:
                 state[name] = value
@@ -53,7 +53,8 @@ class Stored:
             elif name in state:
                 values[name] = state[name]
             else:
-                kind: Any = find_class(own["class"]) if kinds[name] is Any else kinds[name]
+                plain = isinstance(kinds[name], type)
+                kind: Any = kinds[name] if plain else find_class(own["class"])
                 values[name] = kind.from_state(own)
         return cls(**values)
 

@@ -77,11 +77,11 @@ def _curvature(loss: Loss, train: Examples) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossPrices:
-    """Prices of one row in loss units, ``sensor`` (s,) and ``split`` (d,): ``tau`` times cost."""
+    """Prices of one row in loss units."""
 
-    tau: float
-    sensor: FloatArray
-    split: FloatArray
+    tau: float  # price of a unit of cost
+    sensor: FloatArray  # (s,)
+    split: FloatArray  # (d,) of one split on each feature
 
     @classmethod
     def of(cls, prices: Prices, tradeoff: float, loss: float) -> LossPrices:

@@ -26,22 +26,20 @@ if TYPE_CHECKING:
 class TreeAverage(Stored):
     """Scores are link(base + sum over trees of a row of ``vectors``), the sum averaged if asked.
 
-    ``numbers`` has one stage per tree whose score is the row of ``vectors`` (m, K) that the tree's
-    leaf stands for; its bills are this model's. Every ``per_round`` trees end a round; rounds are
-    what is averaged over and what points count. A row pays for its paths through all trees so far.
-    ``counts`` (nodes, K): training rows of each class in every node, where a learner keeps them.
+    Rounds are what is averaged over and what points count. A row pays for its paths through all
+    trees so far.
     """
 
     independent_rows: ClassVar[bool] = True
 
-    numbers: StagedModel
-    vectors: FloatArray
-    base: FloatArray
+    numbers: StagedModel  # a stage per tree, whose score is its leaf's row of ``vectors``
+    vectors: FloatArray  # (m, K)
+    base: FloatArray  # (K,)
     average: bool
     link: str
-    per_round: int
+    per_round: int  # trees
     facts: Mapping[str, Any]
-    counts: FloatArray | None = None
+    counts: FloatArray | None = None  # (nodes, K) training rows by class, where a learner has them
 
     @classmethod
     def of(

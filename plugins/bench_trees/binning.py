@@ -77,13 +77,13 @@ class Bins:
             crew.run(piece, len(X), _ROWS)
         return out
 
-    def to_state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The arrays by name."""
         return {"edges": self.edges, "offset": self.offset}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``to_state``; ignores other entries."""
+        """The inverse of ``state``; ignores other entries."""
         return cls(np.asarray(state["edges"], np.float32), np.asarray(state["offset"], np.int64))
 
 

@@ -34,6 +34,7 @@ def boost(
     weights: Float64Array | None = None,
     queries: Int64Array | None = None,
     ledger: Ledger | None = None,
+    start: Float64Array | None = None,
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Ensemble:
@@ -46,10 +47,11 @@ def boost(
     ``multiplicity`` (n,) >= 1: copies a row stands for, in loss and cost. ``weights`` (n,) > 0:
     touch the loss, never the cost. ``queries``: row boundaries (q+1,), lambdarank only.
     ``ledger``: purchases so far (default none; updated in place, so that several calls may
-    share it). ``progress(done, total)`` is called after every iteration. Trees of one iteration
-    are K consecutive ones. The result has the same bits for any number of threads.
+    share it). ``start`` (K, n): scores that the trees are added to, in place of the best constant,
+    which is then 0. ``progress(done, total)`` is called after every iteration. Trees of one
+    iteration are K consecutive ones. The result has the same bits for any number of threads.
 
-    Where the mean training loss rises above the constant's, that iteration is dropped, boosting
+    Where the mean training loss rises above that at the start, that iteration is dropped, boosting
     ends and the ensemble is marked ``diverged``; losses that are not ``Measured`` are not watched.
     """
     settings = settings or Settings()
@@ -59,7 +61,7 @@ def boost(
     _check(codes, bins, data)
     if isinstance(loss, str):
         loss = named(loss, data.y)
-    base = loss.base(data)
+    base = loss.base(data) if start is None else 0 * loss.base(data)
     if penalty is None:
         penalty = ledger.penalty if ledger else Penalty.plain(bins.features)
     if penalty.features != bins.features:
@@ -70,9 +72,9 @@ def boost(
     trees: list[GrownTree] = []
     diverged = False
     with workers(threads) as crew:
-        words = pack(frozen(codes, np.uint8), crew) if codes.dtype == np.uint8 else codes
+        words = pack(frozen(codes, np.uint8)) if codes.dtype == np.uint8 else codes
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
-        iterate, diverges = _iterations(grower, loss, data, base)
+        iterate, diverges = _iterations(grower, loss, data, base, start)
         done = 0
         while done < settings.trees:
             grown = iterate(settings.trees - done)
@@ -90,27 +92,30 @@ def boost(
 
 
 def _iterations(
-    grower: Grower, loss: Loss, data: Labels, base: Float64Array
+    grower: Grower, loss: Loss, data: Labels, base: Float64Array, start: Float64Array | None
 ) -> tuple[Callable[[int], list[GrownTree]], Callable[[], bool]]:
     """Two functions. The first grows one tree per output for up to so many iterations, and none if
-    no root is split. The second tells if the training loss is then above the constant's; squared
+    no root is split. The second tells if the training loss is then above that at the start; squared
     loss at a learning rate up to 1 never is."""
-    exact = isinstance(loss, Squared) and loss.outputs == 1 and data.weights is None
+    plain = isinstance(loss, Squared) and loss.outputs == 1
+    exact = plain and data.weights is None and start is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
         return lambda most: grower.grow_on(residuals, most), lambda: False
-    descent = _Descent(grower, loss, data, base)
+    shape = loss.outputs, len(data.y)
+    begin = np.broadcast_to(base[:, None] if start is None else start, shape)
+    descent = _Descent(grower, loss, data, begin)
     return lambda _: descent.iterate(), descent.diverges
 
 
 class _Descent:
-    """Boosting by the gradients of any loss at scores (K, n), at first the constant ``base``."""
+    """Boosting by the gradients of any loss at scores (K, n), at first ``start``."""
 
-    def __init__(self, grower: Grower, loss: Loss, data: Labels, base: Float64Array) -> None:
-        self.grower, self.loss, self.data, self.base = grower, loss, data, base
+    def __init__(self, grower: Grower, loss: Loss, data: Labels, start: Float64Array) -> None:
+        self.grower, self.loss, self.data, self.start = grower, loss, data, start
         # asked once, since that is slow of protocols
         self.mean = loss.mean if isinstance(loss, Measured) else None
-        self.scores = np.repeat(base[:, None], len(data.y), axis=1)
+        self.scores = np.array(start, np.float64, order="C")
         self.slopes: Gradients | None = None
 
     def iterate(self) -> list[GrownTree]:
@@ -123,37 +128,36 @@ class _Descent:
         return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
-        """True if the mean loss is above the constant's, where that can be known.
+        """True if the mean loss is above that at the start, where that can be known.
 
-        A convex loss l has l(base) >= l(f) + <its gradient at f, base - f>: where the latter is
-        not negative, l(f) is not above l(base), and the next iteration needs that gradient anyway.
+        A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>: where the latter is
+        not negative, l(f) is not above l(start), and the next iteration needs that gradient anyway.
         """
         if self.mean is None:
             return False
         if getattr(self.loss, "convex", False):
             self.slopes = self._slopes()
-            if self._slope_from_base(self.slopes[0]) <= 0:
+            if self._slope_from_start(self.slopes[0]) <= 0:
                 return False
         return not self.mean(self.scores, self.data) <= self.limit
 
     @cached_property
     def limit(self) -> float:
-        """The mean loss of the constant, and what rounding may add."""
+        """The mean loss at the start, and what rounding may add."""
         assert self.mean is not None
-        constant = np.repeat(self.base[:, None], len(self.data.y), axis=1)
-        return self.mean(constant, self.data) * (1 + ROUNDING)
+        return self.mean(self.start, self.data) * (1 + ROUNDING)
 
     def _slopes(self) -> Gradients:
         return self.loss.gradients(self.scores, self.data, self.grower.crew)
 
-    def _slope_from_base(self, gradient: Float64Array) -> float:
-        """Directional derivative of the summed loss at the scores, from the base towards them."""
+    def _slope_from_start(self, gradient: Float64Array) -> float:
+        """Directional derivative of the summed loss at the scores, from the start towards them."""
         copies = self.data.multiplicity
         if copies is not None:
             gradient = gradient * copies
         # not @, whose threads would wait for work by spinning
-        along = np.einsum("kn,kn->k", gradient, self.scores) - self.base * gradient.sum(axis=1)
-        return float(along.sum())
+        along = np.einsum("kn,kn->", gradient, self.scores)
+        return float(along - np.einsum("kn,kn->", gradient, self.start))
 
 
 def _check(codes: UInt8Array | UInt64Array, bins: Bins, data: Labels) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -37,8 +37,9 @@ class Ensemble:
     diverged: bool = False  # boosting ended where the training loss rose above the constant's
 
     def __post_init__(self) -> None:
-        _check_shapes(self)
-        _check_nodes(self)
+        for fault, found in _faults(self):
+            if found:
+                raise ValueError(f"ensemble: {fault}")
 
     @property
     def trees(self) -> int:
@@ -54,11 +55,6 @@ class Ensemble:
     def outputs_count(self) -> int:
         """Number of outputs K."""
         return len(self.base)
-
-    def used_features(self, tree: int) -> Int32Array:
-        """The features that one tree tests, rising, each once."""
-        tested = self.feature[self.start[tree] : self.start[tree + 1]]
-        return np.unique(tested[tested != LEAF])
 
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
         """The trees of these numbers (m,), in that order."""
@@ -120,14 +116,14 @@ class Ensemble:
             features=features,
         )
 
-    def to_state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The arrays by name, ``features`` as int, and ``diverged`` where it is so."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {**arrays, "features": self.features} | ({"diverged": True} if self.diverged else {})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``to_state``; ignores other entries."""
+        """The inverse of ``state``; ignores other entries."""
         arrays: dict[str, Any] = {
             name: np.ascontiguousarray(state[name], t) for name, t in _ARRAYS.items()
         }
@@ -140,34 +136,28 @@ _NUMBERS = ("features", "diverged")
 _ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.name not in _NUMBERS}
 
 
-def _check_shapes(e: Ensemble) -> None:
+def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
+    """What may be wrong, and whether it is; a later fault can be told where no earlier one is."""
     for name, dtype in _ARRAYS.items():
         array = getattr(e, name)
-        if array.ndim != 1 or array.dtype != dtype:
-            raise ValueError(f"ensemble: {name} must be one-dimensional {np.dtype(dtype)}")
-    per_node = {len(a) for a in (e.feature, e.threshold, e.left, e.right, e.missing_left, e.value)}
-    if len(per_node) != 1 or len(e.start) != e.trees + 1:
-        raise ValueError("ensemble: arrays per node or per tree differ in length")
-    if e.start[0] != 0 or e.start[-1] != e.nodes or bool(np.any(np.diff(e.start) <= 0)):
-        raise ValueError("ensemble: start must rise strictly from 0 to the number of nodes")
-    if bool(np.any((e.output < 0) | (e.output >= e.outputs_count))):
-        raise ValueError("ensemble: output names an output that does not exist")
-
-
-def _check_nodes(e: Ensemble) -> None:
-    leaf = e.feature == LEAF
-    if bool(np.any((e.feature < LEAF) | (e.feature >= e.features))):
-        raise ValueError(f"ensemble: feature must be -1 or 0..{e.features - 1}")
-    if not bool(np.all(np.isfinite(e.value)) and np.all(np.isfinite(e.base))):
-        raise ValueError("ensemble: value or base is not finite")
-    if bool(np.any(np.isnan(e.threshold))):
-        raise ValueError("ensemble: a threshold is NaN")
-    own = np.arange(e.nodes)
-    end = np.repeat(e.start[1:], np.diff(e.start))
+        fault = f"{name} must be one-dimensional {np.dtype(dtype)}"
+        yield fault, array.ndim != 1 or array.dtype != dtype
+    lengths = {len(getattr(e, name)) for name in (*_PER_NODE, "left", "right")}
+    yield "arrays per node or per tree differ in length", len(lengths) != 1
+    yield "arrays per node or per tree differ in length", len(e.start) != e.trees + 1
+    rising = e.start[0] == 0 and e.start[-1] == e.nodes and np.all(np.diff(e.start) > 0)
+    yield "start must rise strictly from 0 to the number of nodes", not rising
+    outside = (e.output < 0) | (e.output >= e.outputs_count)
+    yield "output names an output that does not exist", np.any(outside)
+    outside = (e.feature < LEAF) | (e.feature >= e.features)
+    yield f"feature must be -1 or 0..{e.features - 1}", np.any(outside)
+    finite = np.isfinite(e.value).all() and np.isfinite(e.base).all()
+    yield "value or base is not finite", not finite
+    yield "a threshold is NaN", np.isnan(e.threshold).any()
+    leaf, own, end = e.feature == LEAF, np.arange(e.nodes), np.repeat(e.start[1:], np.diff(e.start))
     for child in (e.left, e.right):
-        inside = (child > own) & (child < end)
-        if not bool(np.all(np.where(leaf, child == LEAF, inside))):
-            raise ValueError("ensemble: a child is outside its tree or not after its parent")
+        right = np.where(leaf, child == LEAF, (child > own) & (child < end))
+        yield "a child is outside its tree or not after its parent", not right.all()
     children = np.concatenate([e.left[~leaf], e.right[~leaf], e.start[:-1]])
-    if not np.array_equal(np.sort(children), own):
-        raise ValueError("ensemble: every node but the roots must have exactly one parent")
+    once = np.array_equal(np.sort(children), own)
+    yield "every node but the roots must have exactly one parent", not once

@@ -33,7 +33,6 @@ plus the steps taken. A leaf value is rounded by half a unit.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,21 +40,6 @@ from bench_trees.arrays import Float64Array, Int64Array
 
 SUM_BITS = 52  # so that every sum converts to float64 exactly
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedPoint:
-    """Gradients of all rows in fixed point, and the units in which sums of them are read."""
-
-    values: Int64Array  # (n, 2) packed gradients and hessians; (n, 1) where every hessian is the
-    # multiplicity
-    count_bits: int
-    units: Float64Array  # (2,)
-
-    @property
-    def packed(self) -> Int64Array:
-        """Packed gradients (n,)."""
-        return self.values[:, 0]
 
 
 def bits_for(total: int) -> int:
@@ -93,7 +77,7 @@ class Residuals:
     @property
     def unit(self) -> float:
         """The unit of integer gradients."""
-        return float(self.fixed.units[0])
+        return float(self.units[0])
 
     @property
     def share(self) -> float:
@@ -159,10 +143,10 @@ class Residuals:
         g += 1
         if len(self.copies):
             g *= self.copies
-        units = np.array([2.0**-self.exponent, 1.0])
-        self.fixed = FixedPoint(g.reshape(-1, 1), self.count_bits, units)
+        self.values = g.reshape(-1, 1)
+        self.units = np.array([2.0**-self.exponent, 1.0])  # of gradients and hessians
 
     @property
     def packed(self) -> Int64Array:
-        """Gradients of all rows at the present scores."""
-        return self.fixed.packed
+        """Gradients of all rows (n,) at the present scores."""
+        return self.values[:, 0]

@@ -24,7 +24,7 @@ import numpy as np
 
 from bench_trees.arrays import BoolArray, Float64Array, Int64Array, UInt64Array, frozen, grown
 from bench_trees.binning import Bins
-from bench_trees.fixed_point import SUM_BITS, FixedPoint, Residuals, bits_for, room, sum_bits
+from bench_trees.fixed_point import SUM_BITS, Residuals, bits_for, room, sum_bits
 from bench_trees.kernels import growth
 from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.growth import (
@@ -99,7 +99,9 @@ class Grower:
         order, spare = np.empty((2, n), np.uint32)
         values = np.empty((n, 1), np.int64)
         self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
-        self.first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
+        first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
+        hist, count_bits = np.zeros((0, 1, int(first[-1])), np.int64), bits_for(self.total)
+        self.sums = Sums(hist, first, count_bits, np.ones(2))
         self.usable = self._usable(words, bins)
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
@@ -118,14 +120,12 @@ class Grower:
             steps=np.zeros(0, np.int64),
             values=np.zeros(0),
         )
-        self.hist = np.zeros((0, 1, int(self.first[-1])), np.int64)  # as ``Sums`` has it
         self.out = GrownTree.leaf(0)
         # of gradients and hessians: memory that was used before is several times as fast
         self.integers = np.empty(2 * n, np.int64)
         self.units = np.ones(2)
         self.scratch = np.zeros(SCRATCH, np.int64)
-        self.count_bits = bits_for(self.total)
-        bits = sum_bits(self.count_bits), SUM_BITS
+        bits = sum_bits(count_bits), SUM_BITS
         self.room = np.array([room(each, self.total) for each in bits])
 
     def _usable(self, words: UInt64Array, bins: Bins) -> UsableFeatures:
@@ -136,7 +136,7 @@ class Grower:
         word = features // CODES_PER_WORD
         groups = np.unique(word)
         begins = np.searchsorted(word, np.append(groups, len(words)))
-        few_rows = d >= FEATURES and n * d <= PER_BIN * int(self.first[-1])
+        few_rows = d >= FEATURES and n * d <= PER_BIN * int(self.sums.first[-1])
         # of a stored model they are read-only, which would compile another kernel
         edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         return UsableFeatures(groups, begins, features, bins.counts, edges, offset, few_rows)
@@ -163,14 +163,14 @@ class Grower:
         added = scores.reshape(-1, 1)
         channels = 1 if hessian is None else 2
         values = self.integers[: n * channels].reshape(n, channels)
-        fixed = FixedPoint(values, self.count_bits, self.units)
         descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
         trees: list[GrownTree] = []
         while len(trees) < outputs:
             at = n * len(trees)
             own = g[at:], h[at:] if len(h) > n else h, added[at:]
             newton = Newton(*own, self.room)
-            trees += self._grow(fixed, descent, newton, min(outputs - len(trees), self._at_once()))
+            most = min(outputs - len(trees), self._at_once())
+            trees += self._grow(values, self.units, descent, newton, most)
         return trees if any(len(tree.feature) > 1 for tree in trees) else []
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
@@ -184,7 +184,8 @@ class Grower:
             self.count_root()
         rate, squares = float(self.settings.learning_rate), np.array([residuals.squares])
         descent = Descent(rate, residuals.share, residuals.least, squares)
-        trees = self._grow(residuals.fixed, descent, SQUARED, min(most, self._at_once()))
+        most = min(most, self._at_once())
+        trees = self._grow(residuals.values, residuals.units, descent, SQUARED, most)
         residuals.squares = float(squares[0])
         return trees
 
@@ -200,29 +201,29 @@ class Grower:
         return max(1, CELLS // (len(self.rows.order) * max(1, len(self.usable.features))))
 
     def _grow(
-        self, fixed: FixedPoint, descent: Descent, newton: Newton, most: int
+        self, values: Int64Array, units: Float64Array, descent: Descent, newton: Newton, most: int
     ) -> list[GrownTree]:
-        """Up to so many trees."""
-        self.fixed = fixed
-        if self.hist.shape[1] != fixed.values.shape[1]:
-            self.hist = np.zeros((0, fixed.values.shape[1], self.hist.shape[2]), np.int64)
-            self.rows = self.rows._replace(in_order=np.empty(fixed.values.shape, np.int64))
-        self.rows = self.rows._replace(values=fixed.values)
+        """Up to so many trees; ``values`` (n, channels) are in these units."""
+        self.sums = self.sums._replace(units=units)
+        if self.sums.hist.shape[1] != values.shape[1]:
+            hist = np.zeros((0, values.shape[1], self.sums.hist.shape[2]), np.int64)
+            self.sums = self.sums._replace(hist=hist)
+            self.rows = self.rows._replace(in_order=np.empty(values.shape, np.int64))
+        self.rows = self.rows._replace(values=values)
         self.account.begin()
         self.tree.state[:] = 0
         nodes = max(2 * self.leaves - 1, len(self.tree.work))
         self.tree = self.tree._replace(sizes=np.empty(most, np.int64))
         self.out = GrownTree.leaf(most * (nodes + 1))
         self._reserve(nodes)
-        self.hist = grown(self.hist, 2 + self.leaves // 2)  # as many as pairs, a level at a time
+        self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
         alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
         extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone)
         rules = self._rules()
         while True:
-            owed, sums = self._owed(), self._sums()
-            buffers = self.tree, self.rows, self.usable, sums, rules, owed, self.carried, newton
-            self.buffers = Buffers(*buffers, self.out)
+            shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
+            self.buffers = Buffers(*shared, self.carried, newton, self.out)
             asked = int(grow(self.buffers, extent, descent, self.scratch))
             if asked == DONE:
                 break
@@ -238,7 +239,7 @@ class Grower:
                 self._score()
             else:
                 found = int(self.tree.state[FOUND])
-                self.hist = grown(self.hist, int(self.tree.state[SLOTS]) + found)
+                self._reserve_slots(int(self.tree.state[SLOTS]) + found)
                 self._reserve(self.count + 2 * found)
         if self.count == 1:
             self.count_root()
@@ -259,8 +260,8 @@ class Grower:
         tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         tree.state[[WAITING, FOUND]] = 0
 
-    def _sums(self) -> Sums:
-        return Sums(self.hist, self.first, self.fixed.count_bits, self.fixed.units)
+    def _reserve_slots(self, slots: int) -> None:
+        self.sums = self.sums._replace(hist=grown(self.sums.hist, slots))
 
     def _owed(self) -> Owed:
         account = self.account
@@ -355,9 +356,9 @@ class Grower:
         how = self._rules(), self._owed(), cuts
         if usable.few_rows:
             words = np.unique(features // CODES_PER_WORD)
-            search(self.rows, tree.nodes, pairs, words, self._sums(), *how)
+            search(self.rows, tree.nodes, pairs, words, self.sums, *how)
         else:
-            best_cuts(self._sums(), pairs, features, *how)
+            best_cuts(self.sums, pairs, features, *how)
 
     def _grown(self) -> list[GrownTree]:
         """The trees that are done; they buy what is free."""

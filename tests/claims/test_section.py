@@ -87,20 +87,3 @@ def test_the_page_shows_claim_published_measured_verdict_and_how(tab: browser.Pa
     assert how.startswith("saving of miser against gbrt, accuracy, keeping 99% on validation")
     assert how.endswith("profile quick; sample of 100000 rows")
     assert cells(tab, "licensed")[3] == "data absent"
-
-
-@pytest.mark.parametrize("width", [400, 1400])
-def test_the_claims_are_read_without_scrolling_sideways(tab: browser.Page, width: int) -> None:
-    """On a narrow screen each claim stands above its figures, which then bear their names."""
-    tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=width, height=900, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
-    area = "document.querySelector('section[aria-labelledby=claims] .scroll')"
-    assert tab.js(f"{area}.scrollWidth <= {area}.clientWidth + 1")
-    cell = "document.getElementById('claim-cheap-forest').cells[2]"
-    named = tab.js(f"getComputedStyle({cell}, '::before').content")
-    assert named == ('"measured: "' if width == 400 else "none")
-    below = tab.js(f"{cell}.offsetTop > {cell}.previousElementSibling.offsetTop")
-    assert below == (width == 400)
-    tab.call("Emulation.clearDeviceMetricsOverride")

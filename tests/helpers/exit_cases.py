@@ -10,7 +10,7 @@ from bench_models.boosting import prefix_chain
 from bench_models.staged.exits import ExitModel, ExitRule
 
 from bench_core import Features, Prices
-from helpers.random_trees import path, random_ensemble
+from helpers.random_trees import path, random_ensemble, used_features
 from helpers.staged_cases import D, random_prices
 
 
@@ -79,7 +79,7 @@ def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> No
     one.scores[int(ensemble.output[tree])] += value
     one.splits += sum(float(prices.multiplier[f]) for f in tested)
     one.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}
-    one.trees += bool(len(ensemble.used_features(tree)))
+    one.trees += bool(len(used_features(ensemble, tree)))
 
 
 def goes_on(rule: ExitRule, value: float, i: int, rivals: list[int], found: list[Document]) -> bool:

@@ -79,3 +79,9 @@ def path(ensemble: Ensemble, tree: int, row: NDArray[np.float32]) -> Path:
             left = cell <= float(ensemble.threshold[node])
         node = int(ensemble.left[node] if left else ensemble.right[node])
     return Path(features, float(ensemble.value[node]))
+
+
+def used_features(trees: Ensemble, tree: int) -> NDArray[np.int32]:
+    """The features that one tree tests, rising, each once."""
+    tested = trees.feature[trees.start[tree] : trees.start[tree + 1]]
+    return np.unique(tested[tested >= 0])

@@ -8,7 +8,7 @@ import numpy as np
 from bench_models.staged import END, Gate, Point, Stage, StagedModel
 
 from bench_core import DiscountGroup, Features, Prices, Queries, price_list
-from helpers.random_trees import path, random_ensemble, random_rows
+from helpers.random_trees import path, random_ensemble, random_rows, used_features
 
 D = 8
 
@@ -142,10 +142,10 @@ def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
             row.score[int(ensemble.output[entry])] += weight * value
             if entry not in row.trees:
                 row.splits += sum(float(prices.multiplier[f]) for f in tested)
-            if len(ensemble.used_features(entry)):
+            if len(used_features(ensemble, entry)):
                 row.trees.add(entry)
             row.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}
-            for f in ensemble.used_features(entry):
+            for f in used_features(ensemble, entry):
                 row.model_sensors |= set(prices.sensors_of(int(f)).tolist())
     for (entry, weight), output in zip(entries, stage.into.tolist(), strict=True):
         if entry >= ensemble.trees and weight != 0:

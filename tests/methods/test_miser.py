@@ -12,6 +12,7 @@ from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
+from helpers.random_trees import used_features
 from helpers.real_cases import thyroid
 
 from bench_core import DiscountGroup, Examples, Prices, Task, price_list
@@ -70,7 +71,7 @@ def test_all_classes_share_what_is_bought_of_a_discounted_group() -> None:
         trees = model.ensemble
         tested = {k: set[int]() for k in range(3)}
         for t in range(trees.trees):
-            tested[int(trees.output[t])] |= {int(f) for f in trees.used_features(t)}
+            tested[int(trees.output[t])] |= {int(f) for f in used_features(trees, t)}
         return tested, float(path(model, train)[-1].bills["model"].feature_cost(at, 200)[0])
 
     ten = np.array([10.0, 10.0])

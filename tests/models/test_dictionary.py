@@ -11,6 +11,7 @@ from bench_models.dictionary import dictionary, needs_of, sensor_bits
 from bench_trees import Ensemble
 from helpers.cronus_cases import forest
 from helpers.random_trees import path as walk
+from helpers.random_trees import used_features
 
 from bench_core import DiscountGroup, Prices, price_list
 
@@ -83,7 +84,7 @@ def test_needs_are_sensors_not_features(trees: Ensemble) -> None:
     found = needs_of(trees, prices)
     assert found.shape == (prices.sensors, trees.trees)
     for t in range(trees.trees):
-        sensors = {int(a) for j in trees.used_features(t) for a in prices.sensors_of(int(j))}
+        sensors = {int(a) for j in used_features(trees, t) for a in prices.sensors_of(int(j))}
         assert set(np.flatnonzero(found[:, t])) == sensors
 
 
@@ -125,5 +126,5 @@ def test_sensors_are_those_of_each_tree_however_many_are_looked_at_at_a_time(
     monkeypatch.setattr(module, "_TESTS", at_a_time)
     prices = Prices.additive(np.ones(D))
     bits = sensor_bits(trees, prices)
-    used = [set(trees.used_features(t).tolist()) for t in range(trees.trees)]
+    used = [set(used_features(trees, t).tolist()) for t in range(trees.trees)]
     assert [{j for j in range(D) if int(row[0]) >> j & 1} for row in bits] == used

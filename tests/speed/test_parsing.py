@@ -5,14 +5,12 @@
 Three kinds of file: 4 digits a value, 9 digits (all that a float32 needs), and 16 digits as
 scikit-learn's own writer gives them (the generator's values are binary fractions of a few digits,
 so these are divided by 3 as float64). Ours ends with a dense matrix; scikit-learn's time is given
-to its sparse matrix, and to a dense one. Also: reopening a prepared set, and a packed file. Never
-fails on a time.
+to its sparse matrix, and to a dense one. Also: reopening a prepared set. Never fails on a time.
 BENCH_SPEED_ROWS changes the number of rows (default 20000).
 """
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,27 +112,4 @@ def test_reopening_a_prepared_set(rows: Examples, benchmark: Any, tmp_path: Path
         bars={("ours", PEER): 0.005},
         rounds=ROUNDS,
         megabytes=path.stat().st_size / 1e6,
-    )
-
-
-@pytest.mark.benchmark(group="parsing")
-def test_reading_a_packed_file(rows: Examples, benchmark: Any, tmp_path: Path) -> None:
-    plain = tmp_path / "rows.svm"
-    assert rows.queries is not None
-    query = rows.queries.index() + 1
-    dump_svmlight_file(rows.X, rows.y, str(plain), zero_based=False, query_id=query)
-    packed = tmp_path / "rows.svm.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
-    sides = {
-        "ours": lambda: read_svmlight(packed),
-        "unpacking alone": lambda: gzip.decompress(packed.read_bytes()),
-        PEER: lambda: load_svmlight_file(str(packed), query_id=True, dtype=np.float32),
-    }
-    compare(
-        benchmark,
-        sides,
-        work=f"packed SVMlight file to matrix, {SHAPE}",
-        peers=[PEER],
-        rounds=ROUNDS,
-        megabytes=plain.stat().st_size / 1e6,
     )

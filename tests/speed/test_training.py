@@ -44,7 +44,6 @@ BARS = {"coupled": 0.30, "lazy": 0.11}
 TREES, ROUNDS = setting("TREES", 60, least=10), 3
 PEER = "LightGBM"
 TRADEOFF = 0.3  # from the middle of suites/yahoo.toml
-CURVE = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 
 PARAMS = {
     "objective": "regression",
@@ -205,30 +204,6 @@ def test_training_time(mode: str, case: Case, benchmark: Any) -> None:
         b += TRADEOFF * float(np.var(case.y)) * spent_peer
     if SCALE == 1:  # on few rows the two forms of penalty differ by more
         assert a <= b * (1 + 1e-3)
-
-
-@pytest.mark.benchmark(group="training")
-def test_time_of_a_curve(case: Case, benchmark: Any) -> None:
-    """Eight penalties, binning shared on both sides and counted once: one sample of their sum."""
-    pieces = alternate(benchmark, {"ours": case.bin, PEER: case.construct}, 1, warm=False)
-    for tradeoff in CURVE:
-        penalty, params = case.mode("coupled", tradeoff)
-        sides = {
-            "ours": partial(case.ours, TREES, penalty),
-            PEER: partial(case.theirs, TREES, params),
-        }
-        for side, times in alternate(benchmark, sides, 1, warm=False).items():
-            pieces[side] += times
-    report(
-        benchmark,
-        {side: [sum(times)] for side, times in pieces.items()},
-        work=case.work(f"a curve of {len(CURVE)} coupled penalties, {TREES} trees each"),
-        peers=[PEER],
-        bars={("ours", PEER): 0.33},
-        tradeoffs=CURVE,
-        threads=THREADS,
-        pieces=pieces,
-    )
 
 
 @pytest.mark.benchmark(group="training")

@@ -118,7 +118,7 @@ def test_the_last_bins_threshold_lets_every_number_pass() -> None:
 
 def test_state_round_trip() -> None:
     bins = find_bins(column(1, 2, 5))
-    again = Bins.from_state(bins.to_state())
+    again = Bins.from_state(bins.state())
     assert again.edges.tolist() == [1.5, 3.5]
     assert again.offset.tolist() == [0, 2]
 

@@ -105,7 +105,7 @@ def test_a_loss_that_has_no_value_is_not_watched() -> None:
 def test_the_mark_is_kept_in_files_and_by_parts_of_the_trees() -> None:
     e = diverging()[0]
     sound = trained(np.zeros((50, 10), np.float32), np.zeros(50), Softmax(CLASSES))
-    assert Ensemble.from_state(e.to_state()).diverged
+    assert Ensemble.from_state(e.state()).diverged
     assert e.select(np.arange(2)).diverged
     assert Ensemble.concat([sound, e]).diverged
-    assert not Ensemble.from_state(sound.to_state()).diverged
+    assert not Ensemble.from_state(sound.state()).diverged

@@ -29,12 +29,6 @@ def test_counts() -> None:
     assert (e.trees, e.nodes, e.outputs_count, e.features) == (2, 4, 1, 3)
 
 
-def test_used_features_names_each_tested_feature_once() -> None:
-    e = Ensemble(**arrays())
-    assert e.used_features(0).tolist() == [1]
-    assert e.used_features(1).tolist() == []
-
-
 def test_the_first_trees_may_be_selected_alone() -> None:
     e = Ensemble(**arrays()).select(np.arange(1))
     assert (e.trees, e.nodes, e.value.tolist()) == (1, 3, [0, 1, -1])
@@ -67,8 +61,8 @@ def test_the_trees_of_several_ensembles_are_joined() -> None:
 
 
 def test_state_round_trip() -> None:
-    state = Ensemble(**arrays()).to_state()
-    again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).to_state()
+    state = Ensemble(**arrays()).state()
+    again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).state()
     for name, value in arrays().items():
         np.testing.assert_array_equal(again[name], value)
 

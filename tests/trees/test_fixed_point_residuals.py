@@ -24,7 +24,6 @@ from helpers.walk import scores_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 NONE = np.empty(0, np.int64)
 
@@ -55,7 +54,7 @@ def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.
 
 def counted(grower: Grower, residuals: Residuals) -> list[int]:
     """The root's histogram by a plain count."""
-    first = grower.first
+    first = grower.sums.first
     sums = [0] * int(first[-1])
     for j in grower.usable.features:
         codes = codes_of(grower.rows.words, int(j))
@@ -66,22 +65,11 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
 
 def held(grower: Grower) -> list[int]:
     """The carried histogram, without columns that are never looked at."""
-    first, out = grower.first, [0] * int(grower.first[-1])
+    first, out = grower.sums.first, [0] * int(grower.sums.first[-1])
     for j in grower.usable.features:
         a, b = int(first[j]), int(first[j + 1])
-        out[a:b] = grower.hist[ROOT, 0, a:b].tolist()
+        out[a:b] = grower.sums.hist[ROOT, 0, a:b].tolist()
     return out
-
-
-def test_the_sum_of_squares_is_the_same_for_any_number_of_threads_of_blas() -> None:
-    rng = np.random.default_rng(0)
-    n = 100_000  # BLAS shares out the sums of so many among its threads
-    y, copies = rng.uniform(size=n), rng.integers(1, 5, n)
-    found = []
-    for threads in (1, 2, 3):
-        with threadpool_limits(threads, "blas"):
-            found.append(Residuals(y, 0.5, copies, int(copies.sum())).squares)
-    assert len(set(found)) == 1
 
 
 shapes = st.fixed_dictionaries(

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from bench_trees.binning import find_bins
-from bench_trees.fixed_point import FixedPoint
 from bench_trees.grower import Grower
 from bench_trees.kernels.histograms import (
     AHEAD,
@@ -16,6 +15,7 @@ from bench_trees.kernels.histograms import (
     add_counts,
 )
 from bench_trees.kernels.packed_codes import pack
+from bench_trees.kernels.splitting import Sums
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
@@ -30,7 +30,7 @@ def random_case(seed: int, n: int, d: int, hessians: bool) -> tuple[np.ndarray, 
 
 
 def words_of(codes: np.ndarray) -> np.ndarray:
-    words = pack(codes, Workers(1))
+    words = pack(codes)
     words.flags.writeable = False
     return words
 
@@ -142,8 +142,9 @@ def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> Non
 
 def in_fixed_point(
     gradient: np.ndarray, hessian: np.ndarray | None = None, copies: np.ndarray | None = None
-) -> FixedPoint:
-    """What growth sums: here of rows that are all alike, which nothing divides."""
+) -> tuple[np.ndarray, Sums]:
+    """What growth sums (n, channels), and in which units: here of rows that are all alike, which
+    nothing divides."""
     X = np.zeros((len(gradient), 1), np.float32)
     bins = find_bins(X)
     words = bins.words(X)
@@ -151,7 +152,7 @@ def in_fixed_point(
     ledger = Ledger(Penalty.plain(1), len(X), copies)
     grower = Grower(words, bins, Settings(min_rows=1), ledger, copies, Workers(1))
     assert not grower.grow(gradient[None], None if hessian is None else hessian[None])
-    return grower.fixed
+    return grower.rows.values, grower.sums
 
 
 def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
@@ -161,10 +162,10 @@ def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
 def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
     g = np.array([1 / 3, -1 / 7])
     copies = np.array([5, 2])
-    fixed = in_fixed_point(g, None, copies)
-    physical = in_fixed_point(np.repeat(g, copies))
-    assert fixed.packed.sum() == physical.packed.sum()
-    assert fixed.units.tolist() == physical.units.tolist()
+    values, sums = in_fixed_point(g, None, copies)
+    physical, units = in_fixed_point(np.repeat(g, copies))
+    assert values.sum() == physical.sum()
+    assert sums.units.tolist() == units.units.tolist()
 
 
 @given(
@@ -173,19 +174,19 @@ def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
 )
 def test_rounding_stays_within_the_stated_resolution(values: list[float], copies: int) -> None:
     g = np.array(values)
-    fixed = in_fixed_point(g, None, np.full(len(g), copies))
-    for value, packed in zip(values, fixed.packed, strict=True):
-        got, count = unpacked(int(packed), fixed.count_bits, fixed.units[0])
+    found, sums = in_fixed_point(g, None, np.full(len(g), copies))
+    for value, packed in zip(values, found[:, 0], strict=True):
+        got, count = unpacked(int(packed), sums.count_bits, sums.units[0])
         size = float(np.abs(g).sum()) * copies
         assert count == copies
-        bound = size * 2.0 ** (max(fixed.count_bits - 62, -52) + 1)
+        bound = size * 2.0 ** (max(sums.count_bits - 62, -52) + 1)
         assert abs(got / copies - value) <= bound + 1e-300
 
 
 def test_hessians_are_kept_to_52_bits() -> None:
     h = np.array([0.1, 0.2, 0.25])
-    fixed = in_fixed_point(np.zeros(3), h)
-    np.testing.assert_allclose(fixed.values[:, 1] * fixed.units[1], h, rtol=1e-14)
+    values, sums = in_fixed_point(np.zeros(3), h)
+    np.testing.assert_allclose(values[:, 1] * sums.units[1], h, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -199,7 +200,7 @@ def test_the_unit_is_the_finest_in_which_the_sum_has_room(copies: np.ndarray | N
     g = np.array([0.3, -1e-7, 12.5, -40.0, 0.01])
     times = np.ones(5, np.int64) if copies is None else copies
     total = int(times.sum())
-    fixed = in_fixed_point(g, None, copies)
-    room = 2.0 ** min(62 - fixed.count_bits, 52) - total
+    _, sums = in_fixed_point(g, None, copies)
+    room = 2.0 ** min(62 - sums.count_bits, 52) - total
     size = math.fsum(np.abs(g) * times)
-    assert size / fixed.units[0] <= room < 2 * size / fixed.units[0]
+    assert size / sums.units[0] <= room < 2 * size / sums.units[0]

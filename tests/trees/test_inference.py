@@ -237,13 +237,6 @@ def test_columns_are_added_in_order_and_missing_cells_add_nothing() -> None:
     assert scores.tolist() == [[2.5, 30.0], [0.25, 70.0]]
 
 
-def test_columns_that_are_not_chosen_are_not_read() -> None:
-    X = np.array([[1.0, np.nan]], dtype=np.float32)
-    scores = np.zeros((1, 1))
-    add_columns(scores, X, np.arange(1), np.array([0]), np.zeros(1, dtype=np.int64), np.ones(1))
-    assert scores.tolist() == [[1.0]]
-
-
 def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(10)

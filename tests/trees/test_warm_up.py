@@ -33,7 +33,7 @@ for loss in ("squared", "logistic", "softmax", "lambdarank"):
         for threads in (1, 2):
             boost(codes, bins, y, loss=loss, settings=settings, penalty=penalty, threads=threads,
                   multiplicity=copies, queries=np.array([0, 200, 600]))
-stored = bins.to_state()
+stored = bins.state()
 for array in stored.values():
     array.flags.writeable = False
 boost(codes, type(bins).from_state(stored), y, settings=settings)

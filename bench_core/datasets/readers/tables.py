@@ -48,7 +48,7 @@ class DataColumn:
     ``typed``: cells have types, so text stays text even if it reads as a number.
     """
 
-    values: pd.Series[Any]
+    values: pd.Series[Any]  # (n,)
     name: str
     source: str
     place: Callable[[int], str]
@@ -184,7 +184,7 @@ class DataTable:
     """Columns by name. ``path`` is a file, or the name of an argument of Python."""
 
     path: Path
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # (n, columns)
     place: Callable[[int], str]
     typed: bool = True
     # The remedy that leaves out columns.

@@ -77,7 +77,7 @@ class NestedBoosters:
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
         return {
-            **nest("trees", self.ensemble.to_state()),
+            **nest("trees", self.ensemble.state()),
             **nest("prices", self.prices.state()),
             "start": self.start,
             "members": self.members,

@@ -33,24 +33,18 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program
 
-INPUTS = 4
-"""Partial score, the same scaled to [0, 1] in the query, rank, size of the query."""
-
-
+INPUTS = 4  # partial score, the same scaled to [0, 1] in the query, rank, size of the query
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
 class ExitState:
-    """How n rows ended under each of P settings, filled while they leave.
-
-    ``on`` (P, n): still on their way. ``stage`` (P, n): the last one evaluated; ``scores``
-    (P, n, K), ``bits`` (P, n, w) and ``splits`` (P, n) of that stage.
-    """
+    """How n rows ended under each of P settings, filled while they leave."""
 
     def __init__(self, settings: int, rows: int, outputs: int, words: int) -> None:
         shape = (settings, rows)
-        self.on = np.ones(shape, dtype=bool)
-        self.stage = np.zeros(shape, dtype=np.int64)
+        self.on = np.ones(shape, dtype=bool)  # still on their way
+        self.stage = np.zeros(shape, dtype=np.int64)  # the last one evaluated
+        # of that stage
         self.scores = np.zeros((*shape, outputs))
         self.bits = np.zeros((*shape, words), dtype=np.uint64)
         self.splits = np.zeros(shape)
@@ -91,7 +85,7 @@ class ExitRule(Stored):
         """Which ``rows`` on their way go on, (P, n), by their ``scores`` (n, K)."""
         value = self.values[:, exit, None]
         if self.kind == "class":
-            return largest_probability(scores) <= value
+            return np.asarray(largest_probability(scores) <= value)
         own = scores[:, 0]
         if self.kind == "score":
             return own >= value
@@ -113,10 +107,10 @@ class ExitRule(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Sentinels:
-    """One classifier per sentinel, and the probabilities ``least`` (P,) that it must reach."""
+    """One classifier per sentinel."""
 
     classifiers: tuple[Ensemble, ...]
-    least: FloatArray
+    least: FloatArray  # (P,) probabilities that they must reach
 
     def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
@@ -168,7 +162,7 @@ class Sentinels:
         """Arrays and JSON."""
         parts: dict[str, Any] = {}
         for i, classifier in enumerate(self.classifiers):
-            parts |= nest(str(i), classifier.to_state())
+            parts |= nest(str(i), classifier.state())
         return {**parts, "least": self.least, "sentinels": len(self.classifiers)}
 
     @classmethod
@@ -224,7 +218,7 @@ def _among_seen(
 
 
 @dataclass(frozen=True, eq=False)
-class ExitModel:
+class ExitModel(Stored):
     """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
 
     The exits are all stages but the last. ``points`` name the settings of the rule; at the end
@@ -309,22 +303,6 @@ class ExitModel:
         bills = self.chain.bills(stage, ended.bits[p], ended.splits[p])
         own = self.rule.trees[np.minimum(stage + 1, len(self.chain.stages) - 1)]
         return {name: replace(bill, trees=bill.trees + own) for name, bill in bills.items()}
-
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        own = {
-            "points": [dict(p) for p in self.points],
-            "full": dict(self.full),
-            "combine": self.combine,
-        }
-        return {**self.chain.state(), **nest("rule", self.rule.state()), "exits": own}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``."""
-        rule = unnest("rule", state)
-        kind = Sentinels if "sentinels" in rule else ExitRule
-        return cls(StagedModel.from_state(state), kind.from_state(rule), **state["exits"])
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:

@@ -162,7 +162,7 @@ class StagedModel:
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
-        trees = {} if self.ensemble is None else self.ensemble.to_state()
+        trees = {} if self.ensemble is None else self.ensemble.state()
         return {
             **nest("trees", trees),
             **stages_state(self.stages),

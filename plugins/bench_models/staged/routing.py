@@ -145,10 +145,10 @@ def below(scores: FloatArray, rejected: BoolArray, last: IntArray, queries: Quer
 
 @dataclass(frozen=True, eq=False)
 class QueryGroups:
-    """The queries of n rows: ``starts`` and ``sizes`` (q,), and each row's query ``of`` (n,)."""
+    """The queries of n rows."""
 
-    starts: IntArray
-    sizes: IntArray
+    starts: IntArray  # (q,)
+    sizes: IntArray  # (q,)
 
     @classmethod
     def over(cls, rows: int, queries: Queries | None) -> QueryGroups:
@@ -164,7 +164,7 @@ class QueryGroups:
 
     @cached_property
     def of(self) -> IntArray:
-        """Each row's query."""
+        """Each row's query (n,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 

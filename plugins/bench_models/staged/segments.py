@@ -21,10 +21,8 @@ _LONGEST = 34  # stages; bounds the buffers of a walk: 34 points of 8000 rows ar
 
 
 class StageTerms:
-    """What one stage evaluates: its entries of non-zero weight over a dictionary of T trees.
-
-    ``trees`` and ``columns`` are numbered apart, each with weights; columns also with outputs.
-    """
+    """What one stage evaluates: its entries of non-zero weight over a dictionary of T trees, trees
+    and columns numbered apart."""
 
     def __init__(self, stage: Stage, trees: int) -> None:
         entries = np.asarray(stage.entries, dtype=np.int64)
@@ -37,12 +35,7 @@ class StageTerms:
 
 
 class StageCosts:
-    """Costs of the way to each of S stages; all count the stages before it too.
-
-    ``bits`` (S, w): the sensors of every tree and column on the way. ``trees`` (S,): the trees
-    with a split. ``splits`` (S,): the sum over trees of their longest path. ``fresh``: for each
-    stage and tree of it whether the tree was not evaluated before on the way.
-    """
+    """Costs of the way to each of S stages; all count the stages before it too."""
 
     def __init__(
         self,
@@ -51,9 +44,13 @@ class StageCosts:
         ensemble: Ensemble,
         prices: Prices,
     ) -> None:
+        from bench_trees.inference import lay_out
+
         tree_bits = sensor_bits(ensemble, prices)
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
+        # (S, w) sensors of every tree and column on the way
         self.bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
+        # by stage, for each of its trees: not evaluated before on the way
         self.fresh: list[BoolArray] = []
         for k, parent in enumerate(parents(stages)):
             if parent >= 0:
@@ -65,17 +62,10 @@ class StageCosts:
             seen[k, trees] = True
             self.bits[k] |= np.bitwise_or.reduce(tree_bits[trees], axis=0, initial=0)
             self.bits[k] |= prices.acquired(uses[k].columns).bits[0]
+        # (S,) trees with a split, and the sum over trees of multipliers on their longest paths
         self.trees = (seen & (np.diff(ensemble.start) > 1)).sum(axis=1).astype(float)
-        self.splits: FloatArray = (seen * _longest_paths(ensemble, prices)).sum(axis=1)
-
-
-def _longest_paths(ensemble: Ensemble, prices: Prices) -> FloatArray:
-    """The largest sum of multipliers on a path of each tree, (T,)."""
-    from bench_trees.inference import lay_out
-
-    if ensemble.trees == 0:
-        return np.zeros(0)
-    return lay_out(ensemble, _needs(prices)).paths()[1]
+        paths = lay_out(ensemble, _needs(prices)).paths()[1] if ensemble.trees else np.zeros(0)
+        self.splits: FloatArray = (seen * paths).sum(axis=1)
 
 
 def _needs(prices: Prices) -> Needs:

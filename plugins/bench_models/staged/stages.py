@@ -8,11 +8,8 @@ import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
 
-END = -1
-"""As ``then`` or ``otherwise``: the row's way ends here."""
-
+END = -1  # as ``then`` or ``otherwise``: the row's way ends here
 MOST_POINTS = 100
-
 GATES = ("always", "score", "rank")
 
 Rejected = Literal["score", "below"] | float
@@ -41,18 +38,17 @@ class Stage:
 
     With T trees, entry e < T is tree e and entry e >= T is raw column e - T. Trees are summed
     first, then columns, each in the order given; a missing raw cell adds nothing. Entries of
-    zero weight cost nothing. ``bias`` is (K,). A tree adds to its own output; ``outputs`` (m,)
-    says which output a column adds to (default 0).
+    zero weight cost nothing. A tree adds to its own output.
     """
 
-    entries: IntArray
-    weights: FloatArray
-    bias: FloatArray
-    carry: bool = False
+    entries: IntArray  # (m,)
+    weights: FloatArray  # (m,)
+    bias: FloatArray  # (K,)
+    carry: bool = False  # on top of the score of the stage before
     gate: Gate = Gate()
-    then: int = END
+    then: int = END  # the stage of rows that pass
     otherwise: int = END
-    outputs: IntArray | None = None
+    outputs: IntArray | None = None  # (m,) what a column adds to; None: output 0
 
     @property
     def into(self) -> IntArray:
@@ -67,13 +63,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """An operating point: stages ``0..stage`` are evaluated, and rows end where they then are.
+    """An operating point: stages ``0..stage`` are evaluated, and rows end where they then are."""
 
-    The gate of that last stage is not applied. ``values`` becomes ``Prediction.point``.
-    """
-
-    stage: int
-    values: Mapping[str, int | float]
+    stage: int  # whose gate is not applied
+    values: Mapping[str, int | float]  # ``Prediction.point``
 
 
 def parents(stages: Sequence[Stage]) -> IntArray:

@@ -22,6 +22,9 @@ take as long to compile as a short function."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being vectorised."""
+inner_summing = _njit(**_HIDDEN, **_COUNTING, fastmath={"reassoc", "nsz"})
+"""The same for sums of floats, which the compiler may split into several that do not wait for one
+another."""
 
 
 @cache

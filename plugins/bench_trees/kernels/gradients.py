@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
-from bench_trees.kernels.compiling import inner
+from bench_trees.kernels.compiling import inner, inner_summing
 
 FINEST = 1000  # exponent of a unit
 NEAR = 1 << 15  # rows whose numbers stay in the second cache
@@ -42,43 +42,22 @@ def _write_integers(
         out[i, channel] *= copies[i]
 
 
-@inner
+@inner_summing
 def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
-    """The sum of |values| times copies, if there are any, in four chains that need not wait for one
-    another."""
-    a = b = c = d = 0.0
-    if len(copies) > 0:
-        for i in range(len(values)):
-            a += abs(values[i]) * copies[i]
-        return a
-    even = len(values) // 4 * 4
-    for i in range(0, even, 4):
-        a += abs(values[i])
-        b += abs(values[i + 1])
-        c += abs(values[i + 2])
-        d += abs(values[i + 3])
-    for i in range(even, len(values)):
-        a += abs(values[i])
-    return (a + b) + (c + d)
+    """The sum of |values| times copies, if there are any."""
+    total = 0.0
+    for i in range(len(values)):
+        total += abs(values[i]) * (copies[i] if len(copies) > 0 else 1)
+    return total
 
 
-@inner
+@inner_summing
 def _sum(values: Float64Array, copies: Int64Array, rows: UInt32Array) -> float:
-    """The sum over rows, in four chains that need not wait for one another."""
-    a = b = c = d = 0.0
-    if len(copies) > 0:
-        for r in rows:
-            a += values[r] * copies[r]
-        return a
-    even = len(rows) // 4 * 4
-    for i in range(0, even, 4):
-        a += values[rows[i]]
-        b += values[rows[i + 1]]
-        c += values[rows[i + 2]]
-        d += values[rows[i + 3]]
-    for i in range(even, len(rows)):
-        a += values[rows[i]]
-    return (a + b) + (c + d)
+    """The sum over rows, times copies, if there are any."""
+    total = 0.0
+    for r in rows:
+        total += values[r] * (copies[r] if len(copies) > 0 else 1)
+    return total
 
 
 @inner

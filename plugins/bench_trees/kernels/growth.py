@@ -61,7 +61,7 @@ class Rows(NamedTuple):
     words: UInt64Array
     order: UInt32Array
     spare: UInt32Array
-    values: Int64Array  # (n, channels), of ``FixedPoint``
+    values: Int64Array  # (n, channels) packed gradients, and hessians where these differ
     in_order: Int64Array  # the same of smaller children, in leaf order
     copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
 

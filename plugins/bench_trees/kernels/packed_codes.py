@@ -12,10 +12,8 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array
-from bench_trees.threads import Workers
 
 CODES_PER_WORD = 8
-_NEAR = 1 << 15  # words that are packed together
 _ROWS = 64  # of one column, encoded while its edges are in the nearest cache
 
 
@@ -24,21 +22,13 @@ def count_words(features: int) -> int:
     return -(-features // CODES_PER_WORD)
 
 
-def pack(codes: UInt8Array, crew: Workers) -> UInt64Array:
+def pack(codes: UInt8Array) -> UInt64Array:
     """Words of codes (d, n)."""
-    d, n = codes.shape
-    lowest_first = np.zeros((count_words(d), n, CODES_PER_WORD), np.uint8)
-    near = max(1, _NEAR // max(1, n))
-
-    def piece(start: int, stop: int) -> None:
-        for begin in range(start, stop, near):
-            some = codes[CODES_PER_WORD * begin : CODES_PER_WORD * min(begin + near, stop)]
-            for k in range(CODES_PER_WORD):
-                own = some[k::CODES_PER_WORD]
-                lowest_first[begin : begin + len(own), :, k] = own
-
-    crew.run(piece, len(lowest_first), near)
-    return lowest_first.view("<u8")[:, :, 0].astype(np.uint64, copy=False)
+    words = np.zeros((count_words(len(codes)), codes.shape[1]), np.uint64)
+    for j, own in enumerate(codes):
+        shift = np.uint64(8 * (j % CODES_PER_WORD))
+        words[j // CODES_PER_WORD] |= own.astype(np.uint64) << shift
+    return words
 
 
 def unpack(words: UInt64Array, features: int) -> UInt8Array:

@@ -16,7 +16,7 @@ from helpers.cronus_cases import Fixed
 from helpers.exit_cases import Document, check_scores, climb
 from helpers.fakes import FakeContext
 from helpers.random_trees import path as way
-from helpers.random_trees import random_ensemble
+from helpers.random_trees import random_ensemble, used_features
 from helpers.staged_cases import D, random_features, random_prices
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,7 +72,7 @@ def walk_documents(model: ExitModel, features: Features, setting: int | None) ->
                 tested, value = way(judge, tree, inputs_of(i, query, standing))
                 score += value
                 found[i].splits += len(tested)
-                found[i].trees += bool(len(judge.used_features(tree)))
+                found[i].trees += bool(len(used_features(judge, tree)))
             found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.least[setting]
     return found
 

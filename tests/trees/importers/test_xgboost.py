@@ -99,8 +99,8 @@ def test_ubj_is_read_like_json() -> None:
     X, y = rows_and_labels(3)
     booster = trained(X, y)
     one, two = imported(booster), read_model(bytes(booster.save_raw("ubj")))
-    for name, values in one.ensemble.to_state().items():
-        assert np.array_equal(values, two.ensemble.to_state()[name]), name
+    for name, values in one.ensemble.state().items():
+        assert np.array_equal(values, two.ensemble.state()[name]), name
 
 
 def test_names_are_kept() -> None:

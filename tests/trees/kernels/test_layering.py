@@ -11,7 +11,7 @@ from pathlib import Path
 import bench_trees
 
 ENGINE = Path(bench_trees.__path__[0])
-UNCACHED = {"inner", "inner_dividing", "njit(inline='always')"}
+UNCACHED = {"inner", "inner_dividing", "inner_summing", "njit(inline='always')"}
 
 
 def compiled(tree: ast.Module) -> set[str]:
