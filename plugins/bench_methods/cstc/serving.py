@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from bench_models.least_squares import normal_equations, solve_positive
 from bench_models.problem import Problem
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 
 from bench_core import Examples, FitContext, Prices, Task
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
@@ -183,8 +183,7 @@ def staged(
             above = np.nextafter(factor * tree.threshold[k], np.inf)  # strictly above passes
             then, otherwise = (number[shape.after(k, up), False] for up in (True, False))
             router = Predictor(tree.weights[k], float(tree.bias[k]))
-            gate = Gate("score", float(above))
-            stages.append(stage(router, gate=gate, then=then, otherwise=otherwise))
+            stages.append(stage(router, bar=float(above), then=then, otherwise=otherwise))
         else:
             then = number.get((place, True), END)
             stages.append(stage(model.predictors[place], then=then))
