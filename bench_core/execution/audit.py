@@ -93,15 +93,13 @@ def replay(
 
 
 class _Answer(NamedTuple):
-    """A model's answer at one point, for each of n rows: ``scores`` (n,) or (n, K), sets of
-    sensors ``bits`` (n, w), ``splits`` and ``trees`` (n,), and ``order`` (n, s) where its bill
-    declares one."""
+    """A model's answer at one point, for each of n rows."""
 
-    scores: FloatArray
-    bits: NDArray[np.uint64]
-    splits: FloatArray
-    trees: FloatArray
-    order: IntArray | None
+    scores: FloatArray  # (n,) or (n, K)
+    bits: NDArray[np.uint64]  # (n, w), sets of sensors
+    splits: FloatArray  # (n,)
+    trees: FloatArray  # (n,)
+    order: IntArray | None  # (n, s), where its bill declares one
 
     @classmethod
     def of(cls, prediction: Prediction, n: int) -> _Answer:
@@ -132,14 +130,13 @@ Judged = Sequence[tuple[int, IntArray]]
 
 
 class _Block(NamedTuple):
-    """Gathered queries (or rows): ``rows`` (n,) of the split, the place ``own`` (n,) of each one's
-    query among the ``chosen``, and what the model answered at each point."""
+    """Gathered queries (or rows), and what the model answered."""
 
     features: Features
-    rows: IntArray
-    own: IntArray
-    chosen: IntArray
-    answers: list[_Answer]
+    rows: IntArray  # (n,) of the split
+    own: IntArray  # (n,) the place of each one's query in ``chosen``
+    chosen: IntArray  # (q,) queries of the split
+    answers: list[_Answer]  # by point
 
     def require(self, same: BoolArray, rows: IntArray, point: Any, what: str) -> None:
         """Refuse the first of these rows where something is not the ``same`` (its length)."""
@@ -151,8 +148,7 @@ class _Block(NamedTuple):
 
 @dataclass(eq=False)
 class _Audit:
-    """``priced``: whether the costs and purchases of ``path`` are those of the audited bill.
-    ``unproven`` are the points at which costs are only declared."""
+    """The audit of one model on one split."""
 
     model: Any
     fresh: Callable[[], Any]
@@ -160,9 +156,9 @@ class _Audit:
     costs: CostModel
     classes: int
     path: PredictedPath
-    priced: bool
+    priced: bool  # whether costs and purchases of ``path`` are those of the audited bill
     rng: np.random.Generator
-    unproven: set[int] = field(default_factory=set)
+    unproven: set[int] = field(default_factory=set)  # points where costs are only declared
 
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
@@ -222,7 +218,7 @@ class _Audit:
         self, model: Any, features: Features, doing: str, finite: bool = False
     ) -> list[_Answer]:
         """The model's answers at all points on a copy of a block."""
-        own = Features(features.X.copy(), features.queries)
+        own = Features(features.X.copy(), features.queries)  # to see whether it was changed
         points, found = [], []
         try:
             for prediction in predictions(model, own, self.costs, self.classes, finite=finite):
@@ -266,6 +262,7 @@ class _Audit:
                 self._ask(block, p, rows, program)
                 continue
             hidden.append((p, rows))
+            # what all rows buy, or none, tells nothing
             alike = np.isin(self._bought[p], (0.0, 1.0)).all()
             if not alike and block.answers[p].order is None:
                 self.unproven.add(p)
@@ -327,6 +324,7 @@ class _Audit:
         steps = np.zeros(len(block.rows), dtype=np.int64)
         for p, rows in judged:
             order = np.asarray(block.answers[p].order)[rows]
+            # one step for all rows of a query, from 0 to after its last purchase
             last = np.zeros(len(block.chosen), dtype=np.int64)
             np.maximum.at(last, block.own[rows], order.max(axis=1) + 1)
             steps[rows] = self.rng.integers(0, last + 1)[block.own[rows]]

@@ -49,7 +49,7 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
     boundaries, first = units(features), 0
     while first < len(boundaries) - 1:
         last = int(np.searchsorted(boundaries, boundaries[first] + rows, side="right")) - 1
-        last = max(last, first + 1)
+        last = max(last, first + 1)  # a query of more rows than that is a block by itself
         start, stop = int(boundaries[first]), int(boundaries[last])
         X = np.array(features.X[start:stop], dtype=np.float32, order="C")
         inside = None if features.queries is None else features.queries.select(first, last)
@@ -72,6 +72,7 @@ def gather(
     row the place of its query in ``chosen``. With ``rng`` a query's rows are in random order."""
     boundaries = units(features)
     sizes = np.diff(boundaries)[chosen]
+    # queries of 2, 1 and 3 rows, chosen [2, 0]: own 0 0 0 1 1, rows 3 4 5 0 1
     own = np.repeat(np.arange(len(sizes)), sizes)
     first = np.cumsum(sizes) - sizes
     rows = np.arange(len(own)) - first[own] + boundaries[chosen][own]
@@ -84,20 +85,17 @@ def gather(
 
 @dataclass(slots=True, eq=False)
 class PredictedPath:
-    """A model's whole path on one split: ``scores`` (p, n) or (p, n, K), ``cost`` (p, n) total
-    per row, mean feature and evaluation costs (p,), the share of rows that bought each sensor
-    (p, s) and of those that ``ended`` at each stage (p, S), where the model has a ``stage_tree``
-    (else S is 0). ``capped`` is the same with a point for each cap, where there are any."""
+    """A model's whole path of p points on one split of n rows."""
 
     points: Points
-    scores: FloatArray
-    cost: FloatArray
-    feature_cost: FloatArray
-    evaluation_cost: FloatArray
-    bought: FloatArray
-    ended: FloatArray
+    scores: FloatArray  # (p, n) or (p, n, K)
+    cost: FloatArray  # (p, n), features and evaluations
+    feature_cost: FloatArray  # (p,), mean over the copies of rows
+    evaluation_cost: FloatArray  # (p,)
+    bought: FloatArray  # (p, s), the share of rows that bought each sensor
+    ended: FloatArray  # (p, S), and that ended at each stage; S is 0 without a ``stage_tree``
     seconds: float = 0.0
-    capped: PredictedPath | None = None
+    capped: PredictedPath | None = None  # the same with a point for each cap
 
     @property
     def places(self) -> list[tuple[PredictedPath, int]]:
@@ -171,7 +169,7 @@ def predict_split(
     seconds = 0.0
     for block, found, parts, capped, took in in_order(follow, blocks(examples.features), crew):
         points = points or _distinct(found)
-        if found != points:
+        if found != points:  # a path is the same on every block
             raise ContractError(_other_points(points, found))
         sums[: len(points)] += parts
         if limits:

@@ -74,17 +74,15 @@ class Labels:
 class Ranked(NamedTuple):
     """Queries in rank order, perhaps no deeper than the metrics look.
 
-    ``bounds`` (q+1,) row boundaries of the queries; ``order`` (n,) the rows of query j by
-    descending score in ``order[bounds[j]:stop[j]]``, equal scores in row order; ``tied`` (n,)
-    whether ``order[i]`` ties with ``order[i-1]`` of the same query; ``copies`` (n,) how many
-    documents each row (not place) stands for.
+    ``order[bounds[j]:stop[j]]`` are the rows of query j by descending score, equal ones in row
+    order.
     """
 
-    bounds: IntArray
-    order: IntArray
-    stop: IntArray
-    tied: BoolArray
-    copies: IntArray
+    bounds: IntArray  # (q + 1,) row boundaries of the queries
+    order: IntArray  # (n,) rows
+    stop: IntArray  # (q,)
+    tied: BoolArray  # (n,) whether order[i] ties with order[i - 1] of the same query
+    copies: IntArray  # (n,) documents that each row (not place) stands for
 
 
 def unwritable(array: NDArray[Number]) -> NDArray[Number]:

@@ -41,18 +41,17 @@ MANY = 32
 
 @dataclass(slots=True, eq=False)
 class Answers:
-    """Those of n rows: ``scores`` (n,) or (n, K), ``spent`` (n,), ``bought`` (n, s) by sensor,
-    ``step`` (n,) and ``capped`` (n,)."""
+    """Those of n rows."""
 
-    scores: FloatArray
-    spent: FloatArray
+    scores: FloatArray  # (n,) or (n, K)
+    spent: FloatArray  # (n,)
     acquired: Acquired
-    step: IntArray
-    capped: BoolArray
+    step: IntArray  # (n,)
+    capped: BoolArray  # (n,)
 
     @property
     def bought(self) -> BoolArray:
-        """Unpacked from bits."""
+        """The sensors that rows bought (n, s)."""
         return self.acquired.unpack()
 
 
@@ -168,8 +167,12 @@ class Predictor:
             rounds = self._rounds(stop - start, queries is not None, cap)
             found += _answered(rounds, lambda i, numbers, start=start: cells[start + i, numbers])  # type: ignore[misc]
         mask = np.zeros((len(found), self.costs.sensors), dtype=bool)
+        single, sensors = self._needs.single, self._needs.sensors
         for own, answer in zip(mask, found, strict=True):
-            own[[s for f in answer.bought.tolist() for s in self._needs.sensors[f]]] = True
+            if single is None:
+                own[[s for f in answer.bought.tolist() for s in sensors[f]]] = True
+            else:
+                own[single[answer.bought]] = True
         shape = (-1,) if self.program.outputs == 1 else (-1, self.program.outputs)
         return Answers(
             scores=np.array([answer.score for answer in found], dtype=np.float64).reshape(shape),

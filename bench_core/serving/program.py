@@ -54,20 +54,16 @@ class Exportable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """T trees: nodes ``start[t]:start[t + 1]``, the root first; children have absolute numbers.
+    """T trees of N nodes together, those of tree t in ``start[t]:start[t + 1]``, the root first."""
 
-    A node with ``feature`` -1 is a leaf and says ``value``. Cells <= ``threshold`` (float32) go
-    left, missing ones where ``missing_left`` says. ``output`` (T,) is what a tree adds to.
-    """
-
-    start: Int32Array
-    feature: Int32Array
-    threshold: Float32Array
-    left: Int32Array
-    right: Int32Array
-    missing_left: BoolArray
-    value: FloatArray
-    output: Int32Array
+    start: Int32Array  # (T + 1,)
+    feature: Int32Array  # (N,), -1 at a leaf
+    threshold: Float32Array  # (N,), cells up to it go left
+    left: Int32Array  # (N,), absolute numbers
+    right: Int32Array  # (N,)
+    missing_left: BoolArray  # (N,), where missing cells go
+    value: FloatArray  # (N,) of leaves
+    output: Int32Array  # (T,), what a tree adds to
 
     @classmethod
     def none(cls) -> Self:
@@ -132,18 +128,14 @@ _TREE_TYPES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """``weight`` (c,) times cells of ``feature`` (c,), each added to its ``output`` (c,).
+    """Weighted cells of c features, each added to an output. A missing raw cell adds nothing."""
 
-    A missing raw cell adds nothing. One that is ``scaled`` counts (cell - mean) * factor, 0 where
-    the cell is missing or infinite.
-    """
-
-    feature: IntArray
-    output: IntArray
-    weight: FloatArray
-    scaled: BoolArray
-    mean: FloatArray
-    factor: FloatArray
+    feature: IntArray  # (c,)
+    output: IntArray  # (c,)
+    weight: FloatArray  # (c,)
+    scaled: BoolArray  # (c,), those count (cell - mean) * factor, 0 if missing or infinite
+    mean: FloatArray  # (c,)
+    factor: FloatArray  # (c,)
 
     @classmethod
     def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
@@ -160,21 +152,17 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """Sums over S vectors of ``coefficients`` (K, S) times the sum of G Gaussian kernels.
+    """Sums over S vectors of coefficients times the sum of G Gaussian kernels; the step's bias is
+    added last. Kernel g looks at the places ``start[g]:start[g + 1]`` of the vectors."""
 
-    Kernel g looks at the places ``start[g]:start[g + 1]`` of ``vectors`` (c, S), whose cells are
-    those of ``features`` (c,), scaled as ``Columns``. ``tile`` vectors are summed at a time. The
-    step's bias is added last.
-    """
-
-    features: IntArray
-    mean: FloatArray
-    factor: FloatArray
-    start: IntArray
-    gamma: FloatArray
-    vectors: FloatArray
-    coefficients: FloatArray
-    tile: int
+    features: IntArray  # (c,), scaled as ``Columns``
+    mean: FloatArray  # (c,)
+    factor: FloatArray  # (c,)
+    start: IntArray  # (G + 1,)
+    gamma: FloatArray  # (G,)
+    vectors: FloatArray  # (c, S)
+    coefficients: FloatArray  # (K, S)
+    tile: int  # vectors that are summed at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,17 +191,16 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One stage: ``trees`` (m,) of the program with ``weights`` (m,), ``columns``, a ``bias`` (K,).
+    """One stage: weighted trees and columns, a gate, and where it leads.
 
-    ``fresh`` (m,) marks trees that no step before it on the way evaluates: they are billed.
     ``sentinel``: the classifier of a ``sentinel`` gate, over the partial score, the same scaled to
     [0, 1] within the query, rank, and size of the query; its constant is ``sentinel_base``.
     """
 
-    trees: IntArray
-    weights: FloatArray
-    fresh: BoolArray
-    bias: FloatArray
+    trees: IntArray  # (m,) of the program
+    weights: FloatArray  # (m,)
+    fresh: BoolArray  # (m,), those that no step before it on the way evaluates: they are billed
+    bias: FloatArray  # (K,)
     columns: Columns = field(default_factory=Columns.none)
     carry: bool = False
     combine: str = "last"
@@ -249,23 +236,20 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A model at one operating point.
+    """A model at one operating point. Raises ValueError for what is none.
 
-    ``outputs`` K; ``multiplier`` (d,): what a split on each feature counts; ``vectors`` (m, K): the
-    leaves of trees of output ``VECTOR``. ``rejected`` is what a row answers that a gate ended:
-    ``"score"`` its own; ``"below"`` below all rows of the query that no gate ended, by step and
-    score; or a number. ``nothing`` (K,) is the answer where a cap allows nothing, None where there
-    is none. Raises ValueError for what is none.
+    ``rejected`` is what a row answers that a gate ended: ``"score"`` its own; ``"below"`` below all
+    rows of the query that no gate ended, by step and score; or a number.
     """
 
-    outputs: int
+    outputs: int  # K
     steps: Sequence[Step]
     trees: Trees
-    multiplier: FloatArray
+    multiplier: FloatArray  # (d,), what a split on each feature counts
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
-    vectors: FloatArray | None = None
-    nothing: FloatArray | None = None
+    vectors: FloatArray | None = None  # (m, K), the leaves of trees of output ``VECTOR``
+    nothing: FloatArray | None = None  # (K,), the answer where a cap allows nothing
 
     def __post_init__(self) -> None:
         count, trees = len(self.steps), np.arange(len(self.trees))

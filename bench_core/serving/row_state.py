@@ -42,14 +42,14 @@ Rounds = Generator[list[tuple[int, IntArray]], Sequence[Float32Array], list[Answ
 
 
 class Rows:
-    """n rows: sums of the present step ``own`` (n, K), ``score`` (n, K), what was evaluated for
-    them, the ``next`` and the ``last`` step (n,), and the last stop that they passed."""
+    """n rows on their way."""
 
     def __init__(self, program: Program, n: int) -> None:
+        # (n, K): sums of the present step, the score, the score at the last stop that was passed
         self.own, self.score, self.stop_score = np.zeros((3, n, program.outputs))
-        self.splits, self.trees = np.zeros((2, n))
-        self.next, self.how = np.zeros((2, n), dtype=np.int64)
-        self.last, self.stop = np.full((2, n), END)
+        self.splits, self.trees = np.zeros((2, n))  # what was evaluated
+        self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, how a way ended
+        self.last, self.stop = np.full((2, n), END)  # the last step, and the last stop
         self.stops = [stop.step for stop in program.stops]
 
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
@@ -85,9 +85,7 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
 
 
 class FeatureNeeds:
-    """What the features of a program need: for each its sensors as a set of bits (``bits``), and
-    the features that can be read once one of these sensors is bought (``mates``). ``single`` (d,)
-    are the features' sensors where each has one to itself, else None."""
+    """What the features of a program need."""
 
     def __init__(self, program: Program, costs: CostModel) -> None:
         self.costs, self.prices = costs, prices_of(costs)
@@ -96,16 +94,19 @@ class FeatureNeeds:
         self.price_of = (
             [0.0] * costs.sensors if self.prices is None else self.prices.sensor.tolist()
         )
+        # the sensors of each feature as a set of bits
         self.bits = {f: sum(1 << s for s in set(own)) for f, own in self.sensors.items()}
         by_sensor: dict[int, list[int]] = {}
         for f, own in self.sensors.items():
             for s in own:
                 by_sensor.setdefault(s, []).append(f)
         free = {f for f in self.features if not self.bits[f]}
+        # the features that can be read once one of its sensors is bought
         self.mates = {
             f: {m for s in own for m in by_sensor[s]} if own else free
             for f, own in self.sensors.items()
         }
+        # (d,) the features' sensors where each has one to itself
         self.single: IntArray | None = None
         if all(len(own) == len(self.mates[f]) == 1 for f, own in self.sensors.items()):
             self.single = np.zeros(costs.features, dtype=np.int64)
@@ -130,13 +131,12 @@ def bill(
 
 @dataclass(slots=True, eq=False)
 class Purchases:
-    """What one row has bought, within a ``cap`` if there is one: ``bits``, a set of sensors, and
-    ``features``, the keys of a dictionary, in the order asked for."""
+    """What one row has bought, within a ``cap`` if there is one."""
 
     needs: FeatureNeeds
     cap: float | None = None
-    bits: int = 0
-    features: dict[int, None] = field(default_factory=dict)
+    bits: int = 0  # a set of sensors
+    features: dict[int, None] = field(default_factory=dict)  # keys, in the order asked for
     prices: list[float] = field(default_factory=list)
     price: float = 0.0  # their sum, rounded once: the order of purchases does not matter
 
