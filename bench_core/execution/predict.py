@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bench_core._io.large_arrays import zeros
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
@@ -257,3 +257,15 @@ def _other_points(first: Points, here: Points) -> str:
         return f"its path has {len(first)} points on one block and {len(here)} on another"
     p = next(i for i, (a, b) in enumerate(zip(first, here, strict=True)) if a != b)
     return f"point {p} of its path is {first[p]} on one block and {here[p]} on another"
+
+
+def readable(mask: BoolArray, costs: CostModel) -> BoolArray:
+    """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
+
+    A feature that needs no sensor is always readable.
+    """
+    start, needed = needs_of(costs)
+    missing = np.zeros((len(mask), len(start)), dtype=np.int64)
+    lacking = np.cumsum(~mask[:, needed], axis=1)
+    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, start[1:]]
+    return np.asarray(np.diff(missing, axis=1) == 0)
