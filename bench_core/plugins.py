@@ -133,6 +133,7 @@ class Registry:
             raise UsageError(
                 f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
             )
+        # "budget-bench:constant" is what "constant" is
         package, _, bare = name.partition(":")
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
@@ -250,8 +251,10 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
     loaders: dict[PluginInfo, Callable[[], Any]] = {
         info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
     }
-    for module in set(modules) - {info.module for info in points}:
-        loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
+    known = {info.module for info in points}
+    for module in modules:
+        if module not in known:
+            loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
     found: dict[PluginInfo, Any] = {}
     for info, load in loaders.items():
         begun = perf_counter()
@@ -283,6 +286,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     """Register the hooks of a module; an error is noted."""
+    # the hooks of ``hookspecs``
     known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
     hooks = ModuleType("hooks")  # without all else, as pluggy is slow on each name
     try:

@@ -35,8 +35,8 @@ def remove_command(
       bench remove 3 --fits             its fitted models alone; results stay
       bench remove --cache              all prepared data; they are made again when needed
 
-    What another run needs is kept: trials that it has too, models that it was scored with, and
-    models that these refer to. 'bench list runs' shows runs.
+    What another run needs is kept: trials that it has too, and models that it was scored with.
+    'bench list runs' shows runs.
     """
     from rich.filesize import decimal
 

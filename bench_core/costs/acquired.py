@@ -18,7 +18,7 @@ class Acquired:
     ``bits`` is uint64 (n, w), or (1, w) when every row pays alike.
     """
 
-    bits: NDArray[np.uint64]
+    bits: NDArray[np.uint64]  # (n, w) or (1, w)
     sensors: int
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class Acquired:
         n, s = mask.shape
         padded = np.zeros((n, words(s) * 64), dtype=bool)
         padded[:, :s] = mask
-        packed = np.packbits(padded, axis=1, bitorder="little")
+        packed = np.packbits(padded, axis=1, bitorder="little")  # sensor 0 is bit 0
         return cls(packed.view("<u8").astype(np.uint64, copy=False), s)
 
     @classmethod

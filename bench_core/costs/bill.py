@@ -32,9 +32,9 @@ class Bill:
     """
 
     acquired: Acquired
-    splits: Counts = 0
+    splits: Counts = 0  # summed multipliers
     trees: Counts = 0
-    order: IntArray | None = None
+    order: IntArray | None = None  # (n, s) or (1, s)
 
     @classmethod
     def for_features(
@@ -68,7 +68,7 @@ class Bill:
         ):
             return _feature_cost(costs, self.acquired, queries, rows)
         counts = np.maximum(copies.astype(np.int64), 1)
-        every = np.repeat(np.arange(rows), counts)
+        every = np.repeat(np.arange(rows), counts)  # the row of each physical copy
         physical = Acquired(self.acquired.rows(rows).bits[every], self.acquired.sensors)
         sizes = np.add.reduceat(counts, queries.boundaries[:-1])
         cost = _feature_cost(costs, physical, Queries.from_sizes(sizes), len(every))
@@ -106,9 +106,9 @@ class Prediction:
     """
 
     point: Mapping[str, int | float]
-    scores: FloatArray
+    scores: FloatArray  # (n,) or (n, K)
     bills: Mapping[str, Bill]
-    stage: IntArray | None = None
+    stage: IntArray | None = None  # (n,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines 
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
 """
 
-import csv
 import json
 import math
 import re
@@ -61,7 +60,7 @@ class CostFile:
 
     path: Path
     text: str
-    table: Mapping[str, Any] | None = None
+    table: Mapping[str, Any] | None = None  # of a suite
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """The lines that say something, each after its place."""
@@ -118,7 +117,7 @@ def cost_model(
     InputError as ``read_costs``, also for an unknown model and for what its options lack.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names)
-    made_of = [columns.number[name] for name in origins]
+    made_of = [columns.number[name] for name in origins]  # the column of each feature
     document = _document(file)
     full = isinstance(document, Mapping) and (
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
@@ -208,27 +207,17 @@ def _entries(file: CostFile, document: Any) -> list[_Entry]:
 
 
 def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
-    """The form of the first line holds for all: cells, ``name:cost`` or a bare cost."""
-    first = next((line for _, line in file.lines()), "")
-    table = file.path.suffix.lower() in (".csv", ".tsv") or "," in first or "\t" in first
+    """Lines ``name,cost``, ``name:cost``, with a tab, or a bare cost; a header is left out."""
+    named = None
     for position, (place, line) in enumerate(file.lines(), start=1):
-        if table:
-            cells = next(csv.reader([line], delimiter="\t" if "\t" in line else ","))
-            if len(cells) != 2:
-                raise InputError(
-                    f"{place}: {len(cells)} cells instead of name,cost; correct the line"
-                )
-            name, cost = (cell.strip() for cell in cells)
-            header = position == 1 and name.lower() in HEADERS and math.isnan(_number(cost))
-            if not header:
-                yield place, name, cost
-        elif ":" in first:
-            name, colon, cost = line.rpartition(":")
-            if not colon:
-                raise InputError(f"{place}: {line!r} is not name:cost; correct the line")
-            yield place, name.strip(), cost.strip()
-        else:
-            yield place, None, line
+        at = max(map(line.rfind, ",:\t"))
+        name, cost = line[:at].strip().strip('"') if at >= 0 else None, line[at + 1 :].strip()
+        if position == 1 and name and name.lower() in HEADERS and math.isnan(_number(cost)):
+            continue
+        named = bool(name) if named is None else named
+        if named != bool(name):
+            raise InputError(f"{place}: {line!r} is not name,cost like the others; correct it")
+        yield place, name, cost.strip('"')
 
 
 def _number(value: Any) -> float:
@@ -281,7 +270,7 @@ class _Columns:
 
     def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
         """Costs in column order; ``optional`` columns may have none (0 then)."""
-        cost = np.full(len(self.names), np.nan)
+        cost = np.full(len(self.names), np.nan)  # NaN until there is one
         for position, (place, name, value) in enumerate(entries, start=1):
             price = _cost(place, name or str(position), value)
             j = position - 1 if name is None else self.find(name, place)

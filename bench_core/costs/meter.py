@@ -24,8 +24,8 @@ class Meter:
         self._copies = np.array(copies, dtype=np.float64)
         self._price = np.zeros(64 * width)
         self._price[: len(price)] = price
-        self._known = np.zeros((len(copies), width), np.uint64)
-        self._total = np.zeros(len(copies))
+        self._known = np.zeros((len(copies), width), np.uint64)  # bought at the point before
+        self._total = np.zeros(len(copies))  # its price
         self._buyers = np.zeros(64 * width)
         self._sensors = len(price)
 
@@ -43,10 +43,10 @@ def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: 
         returned = False
         for w in range(bits.shape[1]):
             word = bits[i, w]
-            changed = word ^ known[i, w]
+            changed = word ^ known[i, w]  # bought or given back since
             known[i, w] = word
             while changed:
-                last = changed & (~changed + np.uint64(1))
+                last = changed & (~changed + np.uint64(1))  # the lowest bit that is set
                 sensor = 64 * w + _place(last)
                 if word & last:
                     total[i] += price[sensor]

@@ -117,11 +117,11 @@ class SensorPrices:
     name: ClassVar[str] = "sensor"
     options: ClassVar[tuple[str, ...]] = ()
 
-    start: Int32Array
-    needed: Int32Array
-    sensor: FloatArray
-    multiplier: FloatArray
-    split: float = 0.0
+    start: Int32Array  # (d + 1,)
+    needed: Int32Array  # (all needs,)
+    sensor: FloatArray  # (s,)
+    multiplier: FloatArray  # (d,), eps_m
+    split: float = 0.0  # alpha
     tree: float = 0.0
     unit: str = "cost"
 
@@ -249,8 +249,8 @@ class DiscountGroup:
     all members (it is what they share). Raises ValueError unless each member has one.
     """
 
-    members: tuple[int, ...]
-    later: tuple[float, ...]
+    members: tuple[int, ...]  # features
+    later: tuple[float, ...]  # price of each after another one
 
     def __post_init__(self) -> None:
         if not self.members or len(self.members) != len(self.later):
@@ -377,7 +377,7 @@ def costs_key(costs: CostModel) -> str:
     h = hashlib.sha256(costs.name.encode())
     cls = type(costs)
     if not cls.__module__.startswith("bench_core."):
-        h.update(code_key(cls).encode())
+        h.update(code_key(cls).encode())  # a plugin's bill depends on its code
     for name, value in sorted(costs.state().items()):
         if isinstance(value, np.ndarray):
             h.update(f"|{name}|{value.dtype}|{value.shape}|".encode() + value.tobytes())

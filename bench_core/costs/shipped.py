@@ -58,7 +58,7 @@ class PerQueryPrices(_OnSensors):
     queries, are paid by each row.
     """
 
-    per_query: BoolArray
+    per_query: BoolArray  # (s,)
 
     name: ClassVar[str] = "per-query"
     options: ClassVar[tuple[str, ...]] = ("per_query",)
@@ -69,7 +69,7 @@ class PerQueryPrices(_OnSensors):
         if queries is None:
             return acquired.cost(sensor)
         own = acquired.cost(np.where(self.per_query, 0.0, sensor))
-        bits = acquired.rows(queries.rows).bits
+        bits = acquired.rows(queries.rows).bits  # (n, w)
         union = np.bitwise_or.reduceat(bits, queries.boundaries[:-1], axis=0)
         bill = Acquired(union, self.sensors).cost(np.where(self.per_query, sensor, 0.0))
         return own + np.repeat(bill / queries.sizes, queries.sizes)
@@ -100,7 +100,7 @@ class ParallelPrices(_OnSensors):
     costs the largest price of the sensors bought from it; services add up.
     """
 
-    service: IntArray
+    service: IntArray  # (s,), -1: by itself
 
     name: ClassVar[str] = "parallel"
     options: ClassVar[tuple[str, ...]] = ("services",)

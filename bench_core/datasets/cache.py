@@ -94,7 +94,7 @@ def prepare(
 def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
     """What a data set prepares, complete and checked. Raises InputError naming the data set."""
     with charging(f"data set {dataset.name}: its prepare"):
-        made = dataset.prepare(source, size, fold, seed)
+        made = dataset.prepare(source, size, fold, seed)  # a plugin's code
     wrong = shapes_fault(made)
     if not wrong:
         task = dataset_of(dataset).task

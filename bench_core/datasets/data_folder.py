@@ -1,16 +1,14 @@
 """Find a data set's files: the publisher's relative paths under one folder."""
 
+import glob
 import os
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url
 from bench_core.datasets.remote import fetched, is_there, mirror, mirrored
 from bench_core.errors import InputError
-
-DEPTH = 2  # levels of subfolders that are looked into
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
@@ -52,10 +50,9 @@ class DataFolder:
         here = at_home(name)
         if here.is_dir():
             return here.resolve()
-        within = () if here.is_absolute() else self._folders
-        found = {(p / name).resolve() for p in within if (p / name).is_dir()}
+        found = [] if here.is_absolute() else self._below(name, Path.is_dir)
         absent = f"{name}: no such folder, neither here nor in {self.folder}; check the name"
-        return _the_one(sorted(found), name, absent)
+        return _the_one(found, name, absent)
 
     def find(self, *names: str) -> Path:
         """The one file that has one of these relative paths, packed (``.gz``) or not.
@@ -89,30 +86,24 @@ class DataFolder:
         for name in names:
             places = [Path(name)]  # a user's own file is exactly this one
             if not places[0].is_absolute():
-                places = [f / spelling for f in self._folders for spelling in _spellings(name)]
+                places = [p for spelt in _spellings(name) for p in self._below(spelt, Path.is_file)]
             found |= {p.resolve(): p for p in places if p.is_file()}
         return sorted(found.values())
 
-    @cached_property
-    def _folders(self) -> list[Path]:
-        """Where to look, listed once. Hidden folders hold what is not finished."""
-        found = level = [self.folder]
-        for _ in range(DEPTH):
-            level = [inner for folder in level for inner in _subfolders(folder)]
-            found = [*found, *level]
-        return found
+    def _below(self, name: str, wanted: Callable[[Path], bool]) -> list[Path]:
+        """What has this path in the folder or up to two levels below, but in hidden folders."""
+        found = []
+        for above in ("", "*/", "*/*/"):
+            for path in self.folder.glob(above + glob.escape(name)):
+                parts = path.relative_to(self.folder).parts
+                if wanted(path) and not any(part.startswith(".") for part in parts):
+                    found.append(path)
+        return sorted(found)
 
 
 def _spellings(name: str) -> tuple[str, str]:
     plain = name.removesuffix(".gz")
     return plain, f"{plain}.gz"
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    except OSError:  # not there, or not ours to read
-        return []
 
 
 def _the_one(found: list[Path], name: str, absent: str) -> Path:

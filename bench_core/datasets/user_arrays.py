@@ -93,7 +93,7 @@ def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str]
 ) -> Part:
     """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = _frame(X, name)
+    frame, named = _frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}

@@ -68,11 +68,11 @@ class Part:
 
     path: Path
     frame: pd.DataFrame
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # (n,)
     queries: Queries | None
-    unit: NDArray[np.uint64]
-    split: NDArray[Any] | None
-    place: Callable[[int], str]
+    unit: NDArray[np.uint64]  # (q,), or (n,) without queries
+    split: NDArray[Any] | None  # (n,) words
+    place: Callable[[int], str]  # row -> "FILE, line N"
     numbered: bool = False  # columns are known by number, and those beyond the last are 0
     notes: tuple[str, ...] = ()
 
@@ -196,7 +196,7 @@ def _by_column(parts: dict[str, Part], names: NDArray[Any], column: str) -> dict
             "write train, valid or test"
         )
     queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
-    of_unit = known[queries.boundaries[:-1]]
+    of_unit = known[queries.boundaries[:-1]]  # the split of each query
     apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
     if len(apart):
         raise InputError(
@@ -318,7 +318,7 @@ def _numbered(
 ) -> tuple[dict[str, FloatArray], int]:
     """Labels as numbers by split, and the number of classes (0: no classes)."""
     train = parts["train"]
-    values = np.unique(train.labels)
+    values = np.unique(train.labels)  # the classes, in order
     text = train.labels.dtype.kind != "f"
     if len(values) == 1:
         raise InputError(

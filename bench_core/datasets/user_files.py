@@ -26,7 +26,6 @@ QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
-FORMATS = ("svmlight", "csv", "parquet")
 _OTHER_FORMATS = {
     b"ARROW1": "an Arrow or Feather file",
     b"PK\x03\x04": "a zip archive, as .xlsx and .npz files are",
@@ -50,13 +49,13 @@ class FileData:
     query: str = ""
     split: str = ""
     task: str = ""
-    index_base: int = 1
+    index_base: int = 1  # number of the first feature in SVMlight
     format: str = ""
     costs: str = ""
-    shares: tuple[float, ...] = ()
-    folds: int = 1
-    drop: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()  # of train, valid and test
+    folds: int = 1  # of cross-validation
+    drop: tuple[str, ...] = ()  # columns
+    groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
 
     @property
     def depends_on(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
         started = time.perf_counter()
         model = learner.fit(splits.train, splits.valid, splits.prices, context)
         seconds = time.perf_counter() - started
-    save_model(state_path(spec.states, spec.key), model, spec.needs.values())
+    save_model(state_path(spec.states, spec.key), model)
     return FitResult(max(0.0, seconds - sum(compiling)), peak_rss_mb())
 
 

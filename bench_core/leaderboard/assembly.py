@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
@@ -76,18 +74,19 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     budgets = budgets_of(use, rows)
     rows = within_each(frame, metric, rows, budgets)
-    stand_in = has_any(trials, "stand_in")
+    first = trials.iloc[0]  # what data and costs decide is the same for all
+    stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
-        "trained on surrogate prices": has_any(trials, "surrogate"),
+        "trained on surrogate prices": bool(first.get("surrogate", False)),
     }
     return Board(
         dataset=name,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
-        accounting=values_of(trials, "accounting") or info.accounting,
-        unit=values_of(trials, "unit") or "cost units",
+        accounting=str(first["accounting"]) or info.accounting,
+        unit=str(first["unit"]) or "cost units",
         reference=info.reference if any(row.reference for row in rows) else "",
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
@@ -213,10 +212,9 @@ def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
 
 def _effort(own: pd.DataFrame) -> dict[str, Any]:
     """Number of settings tried and seconds of training, means over repeats."""
-    first = own.drop_duplicates(["params", "fold", "seed"])
-    repeats = len(first[["fold", "seed"]].drop_duplicates())
-    seconds = float(np.nansum(first["fit_seconds"].to_numpy(dtype=np.float64)))
-    return {"fits": round(len(first) / repeats), "seconds": seconds / repeats}
+    repeats = len(own[["fold", "seed"]].drop_duplicates())
+    seconds = float(own["fit_seconds"].astype("float64").sum())
+    return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
 def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
@@ -248,17 +246,14 @@ def audit_mark(own: pd.DataFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A learner within a budget: what to expect on test, and what it was chosen by.
-
-    ``repeats`` of ``of`` repeats could afford anything.
-    """
+    """A learner within a budget: what to expect on test, and what it was chosen by."""
 
     learner: str
     pick: Pick
     valid_quality: float
     valid_cost: float
     audit: str
-    repeats: int
+    repeats: int  # that could afford anything, of so many
     of: int
 
 
@@ -299,11 +294,6 @@ def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> fl
     return float(cost.min()) if len(points) else math.nan
 
 
-def has_any(frame: pd.DataFrame, flag: str) -> bool:
-    """True if the flag is set in any row."""
-    return flag in frame and bool(frame[flag].fillna(False).astype(bool).any())
-
-
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """A note where seeds repeat the training, but on the same rows."""
     seeds = {use["seed"] for use in uses}
@@ -318,15 +308,8 @@ def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
     """Trials without a place in the ranking, those that ended alike together."""
     refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
-    lost = trials[(trials["status"] != "ok") | refused].drop_duplicates(
-        ["learner", "params", "fold", "seed"]
-    )
-    if lost.empty:
-        return ()
-    lost = lost.assign(
-        status=lost["status"].astype(object).where(lost["status"] != "ok", "audit failed"),
-        error=lost["error"].astype(object).fillna("").astype(str),
-    )
+    lost = trials.assign(status=trials["status"].astype(object).mask(refused, "audit failed"))
+    lost = lost[lost["status"] != "ok"].astype({"error": object}).fillna({"error": ""})
     return tuple(
         Failure(
             learner=str(learner),
@@ -362,11 +345,6 @@ def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
     if use.get("price_of_everything"):
         facts.append(f"all of them cost {use['price_of_everything']:.6g}")
     return tuple(fact for fact in facts if fact)
-
-
-def values_of(frame: pd.DataFrame, column: str) -> str:
-    """A column's values, of which there should be one."""
-    return ", ".join(sorted({*map(str, frame[column].dropna().unique())} - {""}))
 
 
 def varied_parameters(own: pd.DataFrame) -> frozenset[str]:

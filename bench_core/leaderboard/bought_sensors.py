@@ -58,7 +58,7 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     """
     first = chosen.iloc[0]
     of, learner = str(first["dataset"]), str(first["learner"])
-    kept = [*store.bought(run, dataset=of, learner=learner)]
+    kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
     total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
         params, point = (json.loads(str(row[key])) for key in ("params", "point"))
@@ -93,7 +93,7 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     columns = ["dataset", "fold", "seed", "learner", "params", "trial", "point"]
     parts = [pd.DataFrame(columns=[*columns, "sensor", "price", "share"])]
     for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
-        for one in store.bought(info.run, dataset=name):
+        for one in store.values(info.run, dataset=name, capped=True):
             of = one.trial
             params = json.dumps(of.params, sort_keys=True)
             about = name, of.fold, of.seed, of.learner, params, of.short

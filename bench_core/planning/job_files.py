@@ -149,11 +149,7 @@ class Cutter:
         trials = [spec for spec in specs if isinstance(spec, TrialSpec)]
         own = {fit.key for fit in fits}
         below = {t.fit for t in trials} | {key for fit in fits for key in fit.needs.values()}
-        ready: set[str] = set()  # with those whose arrays they may share
-        for fit in reversed(self._plan.fits):
-            if fit.key in below and fit.key in finished:
-                ready.add(fit.key)
-                below.update(fit.needs.values())
+        ready = below & finished
         kept = tuple(fit for fit in self._plan.fits if fit.key in own | ready)
         return JobFile(
             **self._same,

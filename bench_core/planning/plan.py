@@ -151,9 +151,6 @@ def expected_seconds(
 
 
 def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """The finished fits whose model is there, as are those of the fits that they stand on."""
-    kept: set[str] = set()  # a file of a fit may refer to those of the fits before it
-    for fit in fits:
-        if fit.key in fitted and kept.issuperset(fit.needs.values()):
-            kept |= {fit.key} if state_path(states, fit.key).is_file() else set()
-    return frozenset(kept)
+    """The finished fits whose model is there."""
+    known = (fit.key for fit in fits if fit.key in fitted)
+    return frozenset(key for key in known if state_path(states, key).is_file())

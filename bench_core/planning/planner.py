@@ -104,7 +104,7 @@ class _Planner:
         datasets, absent = choose_datasets(request, suite, registry, source, settings, self.note)
         names = [name for d in datasets for name in (d.replaces, d.dataset.name) if name]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in suite.on}
-        check_owners(settings, [*names, *(learner.name for learner in learners)])
+        check_owners(settings, [*names, *(learner.name for learner in learners)], registry)
         with blaming(option("metric")):  # before any data is read
             self.metrics(request.metrics)
         with blaming(f"{suite.place}, key 'metrics'"):

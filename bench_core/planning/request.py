@@ -80,7 +80,7 @@ CAPS = Form(
     many=True,
 )
 SHARES = Form(
-    "the parts of validation and test as 0.2,0.2, in all below 1",
+    "a comma-separated list of fractions, as 0.2,0.2",
     "VALID,TEST",
     lambda text: tuple(map(float, text.split(","))),
     lambda value: isinstance(value, int | float) and 0 < value < 1,

@@ -12,7 +12,7 @@ from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import SHARES, RunRequest
+from bench_core.planning.request import RunRequest
 from bench_core.planning.settings import Setting
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
@@ -165,7 +165,8 @@ def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
         return {"folds": request.cv, "shares": (1 - 2 / request.cv, *[1 / request.cv] * 2)}
     held = request.share * 2 if len(request.share) == 1 else request.share
     if len(held) != 2 or sum(held) >= 1:
-        raise UsageError(f"{option('share')}: give {SHARES.wanted}")
+        parts = "the parts of validation and test as 0.2,0.2, in all below 1"
+        raise UsageError(f"{option('share')}: give {parts}")
     return {"shares": (1 - sum(held), *held)}
 
 

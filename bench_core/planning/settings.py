@@ -65,10 +65,13 @@ def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...
     return tuple(Setting(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
 
 
-def check_owners(settings: Iterable[Setting], names: Collection[str]) -> None:
+def check_owners(settings: Iterable[Setting], names: Collection[str], registry: Registry) -> None:
     """Refuse a setting for a learner or data set that is not in the run, which has these."""
+    known = {*registry.learners, *registry.datasets, *names}
     for setting in settings:
+        if setting.owner not in known:
+            what = unknown("learner or data set", setting.owner, known)
+            raise UsageError(f"{setting.given}: {what}")
         if setting.owner not in names:
-            what = unknown("learner or data set of this run", setting.owner, names)
             remedy = f"add it with {option('learners')} or set the parameter that holds it"
-            raise UsageError(f"{setting.given}: {what}; {remedy}")
+            raise UsageError(f"{setting.given}: {setting.owner!r} is not in this run; {remedy}")

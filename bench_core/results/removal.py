@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_core.results.store import Store
-from bench_core.results.store_files import shared_with, state_path, states_folder
+from bench_core.results.store_files import state_path, states_folder
 from bench_core.results.writer import open_writer
 
 
@@ -29,22 +29,18 @@ class Removal:
 def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
     """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
 
-    A model stays if a trial of another run was made with it, or if such a model shares arrays with
-    it. Raises InputError for a damaged store.
+    A model stays if a trial of another run was made with it. Raises InputError for a damaged store.
     """
     names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
     others = [info.run for info in store.runs() if info.run not in names]
-    left = {spec.key: spec.fit for run in others for spec in store.trials(run)}
-    own = {spec.key: spec.fit for run in names for spec in store.trials(run)}
+    left, own = (
+        {trial.key: trial.fit for run in some for trial in store.trials(run)}
+        for some in (others, names)
+    )
     # what models stand on may have no trial of its own
     trained = {one.key for run in names for one in store.attempts(run) if one.kind == "fit"}
-    folder, needed, due = states_folder(store.path), set[str](), [*left.values()]
-    while due:
-        if (key := due.pop()) not in needed:
-            needed.add(key)
-            due += shared_with(state_path(folder, key))
-    fits = sorted({*own.values(), *trained} - needed)
-    paths = (state_path(folder, key) for key in fits)
+    fits = {*own.values(), *trained} - {*left.values()}
+    paths = (state_path(states_folder(store.path), key) for key in sorted(fits))
     gone = () if fits_alone else sorted(own.keys() - left.keys())
     return Removal(names, tuple(gone), tuple(path for path in paths if path.is_file()))
 

@@ -38,7 +38,7 @@ from bench_core.results.store_files import (
     damaged,
     store_path,
 )
-from bench_core.results.tables import record_of, select
+from bench_core.results.tables import json_value, record_of, select
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -165,36 +165,26 @@ class Store:
         dataset: str = "",
         learner: str = "",
         within: Budget | None = None,
+        capped: bool = False,
     ) -> Iterator[TrialValues]:
-        """Stored values per query or row, by trial in order, without those under caps; read one at
-        a time, since those of a large run do not fit into memory together.
+        """Stored values per query or row, by trial in order; read one at a time, since those of a
+        large run do not fit into memory together.
 
-        ``within`` a cap there are only those under it; within a cost for 95% of rows only the
-        points whose rows keep to it on validation. Trials without such points are left out.
+        Points under caps are left out unless they are asked for too (``capped``); ``within`` a cap
+        there are only those under it. Within a cost for 95% of rows there are the points whose
+        rows keep to it on validation. Trials without such points are left out.
         """
-        where, limits = "cap IS NULL", []
+        where, limits = "TRUE" if capped else "cap IS NULL", []
         if within is not None and within.kind != "mean":
             column = "cap =" if within.kind == CAP else "cap IS NULL AND cost_p95 <="
             where, limits = f"{column} ?", [within.amount]
-        return self._values(run, split, dataset, learner, where, limits)
-
-    def bought(
-        self, run: str = "last", *, dataset: str, learner: str = ""
-    ) -> Iterator[TrialValues]:
-        """The values of each trial on test at all its kept operating points, those under caps too:
-        what is ``bought`` there of the trial's ``sensors``."""
-        return self._values(run, "test", dataset, learner, "TRUE", [])
-
-    def _values(
-        self, run: str, split: str, dataset: str, learner: str, where: str, limits: list[float]
-    ) -> Iterator[TrialValues]:
         query = "SELECT number, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid' AND "
         sensors: dict[str, Sensors] = {}
         run = self.resolve(run)
         with self._read() as db:
             for row in select(db, _VALUES, run, split, dataset, learner):
                 found = db.execute(query + where, [row["key"], *limits])
-                inside = {number: (json.loads(point), p95) for number, point, p95 in found}
+                inside = {number: (point, p95) for number, point, p95 in found}
                 stored = _stored_values(row)
                 kept = [k for k, number in enumerate(stored.points) if number in inside]
                 if not kept:
@@ -211,7 +201,7 @@ class Store:
                     rows=stored.rows,
                     bought=stored.bought[kept],
                     trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
-                    settings=tuple(inside[number][0] for number in numbers),
+                    settings=tuple(json_value(inside[number][0]) for number in numbers),
                     p95=np.array([inside[number][1] for number in numbers], dtype=np.float64),
                 )
 

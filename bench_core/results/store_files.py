@@ -1,15 +1,12 @@
 """The files of a results store: the database, its lock, and fitted models.
 
-A model's state is one file of arrays and JSON, no pickle, never half written. Arrays that it has in
-common with the fits it was learned from lie in their files alone.
+A model's state is one file of arrays and JSON, no pickle, never half written.
 """
 
-import hashlib
 import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +27,6 @@ DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecode
 
 _JSON = "json"
 _ARRAY = "array."
-_LARGE = 1024  # bytes from which on an array is worth a reference
 
 
 def store_path(path: str | Path = "") -> Path:
@@ -115,30 +111,24 @@ def models_in(store: Path) -> list[Path]:
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
 
 
-def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
-    """Write a model's state, or nothing on error. Raises StateError.
-
-    A large array that the state of one of the fits ``needs``, next to this one, holds too is not
-    written again; the file says which it is. Without ``needs`` the file is complete.
-    """
-    arrays, values = _sort(model.state())
-    known = {
-        _digest(array): (key, name)
-        for key in needs
-        for name, array in _read(state_path(path.parents[1], key))[1].items()
-        if array.nbytes >= _LARGE
-    }
-    shared = {}  # name: key of the fit, its name there, digest
-    for name, array in arrays.items() if known else ():
-        if (digest := _digest(array)) in known:
-            shared[name] = (*known[digest], digest)
+def save_model(path: Path, model: Any) -> None:
+    """Write a model's state, or nothing on error. Raises StateError."""
+    state: State = model.state()
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
         raise StateError(f"{cls.__qualname__} has no from_state")
-    header = {"model": remember_class(cls), "values": values, "shared": shared}
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    own = {_ARRAY + name: array for name, array in arrays.items() if name not in shared}
-    members: dict[str, Any] = {_JSON: text, **own}
+    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise StateError(f"state()[{name!r}] is an array of Python objects")
+    values = {name: value for name, value in state.items() if name not in arrays}
+    try:
+        header = json.dumps({"model": remember_class(cls), "values": values})
+    except (TypeError, ValueError) as error:
+        fault = "state() holds something that is neither array nor JSON"
+        raise StateError(f"{fault}: {error}") from None
+    members: dict[str, Any] = {_ARRAY + name: array for name, array in arrays.items()}
+    members[_JSON] = np.frombuffer(header.encode(), dtype=np.uint8)
     with atomic_file(path) as new, new.open("wb") as file:
         np.savez(file, **members)
 
@@ -146,68 +136,17 @@ def save_model(path: Path, model: Any, needs: Iterable[str] = ()) -> None:
 def load_model(path: Path) -> Any:
     """The model whose state a file holds, rebuilt by its class's ``from_state``.
 
-    Raises InputError where the file, or one that it shares arrays with, is gone or is none.
+    Raises InputError where the file is gone or is none.
     """
-    header, arrays = _read(path)
-    model: Any = find_class(header["model"])
-    return model.from_state({**header["values"], **arrays})
-
-
-def shared_with(path: Path) -> set[str]:
-    """The keys of the fits whose arrays a state's file refers to; none of a file that is gone or
-    cannot be read."""
-    try:
-        return {key for key, _, _ in _own(path)[0]["shared"].values()}
-    except InputError:
-        return set()
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays of a state, also those that lie in the files of other fits."""
-    header, arrays = _own(path)
-    shared = header["shared"]
-    bases = {key: state_path(path.parents[1], key) for key, _, _ in shared.values()}
-    others = {key: _read(base)[1] for key, base in bases.items()}
-    for name, (key, there, digest) in shared.items():
-        array = others[key].get(there)
-        if array is None or _digest(array) != digest:
-            fault = f"not the model that {path.name} was learned from"
-            raise InputError(f"{bases[key]}: {fault}; run again --fresh")
-        arrays[name] = array
-    return header, arrays
-
-
-def _own(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Header and arrays that lie in a state's own file."""
     try:  # numpy leaves a damaged file open that it opened itself
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header: dict[str, Any] = json.loads(file[_JSON].tobytes())
-            return header, {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
+            header = json.loads(file[_JSON].tobytes())
+            arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
         raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # numpy and zipfile raise anything for a damaged file
         raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
-
-
-def _digest(array: np.ndarray[Any, Any]) -> str:
-    """Of its values, type, shape and order in memory."""
-    order = "F" if array.flags.fnc else "C"
-    found = hashlib.blake2b(f"{array.dtype.str}{array.shape}{order}".encode(), digest_size=16)
-    found.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return found.hexdigest()
-
-
-def _sort(state: State) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-    for name, array in arrays.items():
-        if array.dtype.hasobject:
-            raise StateError(f"state()[{name!r}] is an array of Python objects")
-    values = {name: value for name, value in state.items() if name not in arrays}
-    try:
-        json.dumps(values)
-    except (TypeError, ValueError) as error:
-        fault = "state() holds something that is neither array nor JSON"
-        raise StateError(f"{fault}: {error}") from None
-    return arrays, values
+    model: Any = find_class(header["model"])
+    return model.from_state({**header["values"], **arrays})

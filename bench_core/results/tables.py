@@ -21,7 +21,7 @@ import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -33,6 +33,10 @@ SCHEMA = 8  # rises with each change of columns: older stores are refused, never
 
 _Record = TypeVar("_Record")
 _SQL = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", np.ndarray: "BLOB"}
+
+
+json_value = lru_cache(4096)(json.loads)
+"""A value from JSON, not to be changed; many trials of a run have the same."""
 
 
 class Column(NamedTuple):
@@ -74,7 +78,7 @@ class Column(NamedTuple):
             return bool(cell)
         if self.kind in _SQL:
             return cell
-        found = json.loads(cell)
+        found = json_value(cell)
         return tuple(found) if isinstance(found, list) else found
 
 

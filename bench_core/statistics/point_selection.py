@@ -17,12 +17,11 @@ _ROUNDING = 1e-6  # of sums in 32 bits
 
 
 class Choice(NamedTuple):
-    """By draw the chosen point, -1 for none. The share ``part`` of the units is served by the point
-    ``other`` instead."""
+    """A choice by draw."""
 
-    point: IntArray
-    other: IntArray
-    part: FloatArray
+    point: IntArray  # (draws,) -1 for none
+    other: IntArray  # the point that serves a part of the units
+    part: FloatArray  # the share of that part
 
     def at(self, where: Any) -> Choice:
         """The choices at an index."""
@@ -61,7 +60,9 @@ def at_budget(quality: FloatArray, cost: FloatArray, budget: float, higher: bool
     if not inside[0].any():
         return single(np.full(len(cost), -1))
     point = np.where(inside, quality if higher else -quality, -np.inf).argmax(axis=1)
-    return single(np.where(inside.any(axis=1), point, cost.argmin(axis=1)))
+    if not (any_inside := inside.any(axis=1)).all():
+        point = np.where(any_inside, point, cost.argmin(axis=1))
+    return single(point)
 
 
 def at_matched_cost(quality: FloatArray, cost: FloatArray, budget: float, higher: bool) -> Choice:

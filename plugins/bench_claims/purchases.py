@@ -57,7 +57,7 @@ def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) ->
     rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
     found: dict[tuple[str, str], Purchases] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
-        for one in store.bought(run, dataset=claim.dataset, learner=learner):
+        for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
             price, stages = np.array(one.trial.sensors.price), one.stages
             for k, setting in enumerate(one.settings):
                 way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()

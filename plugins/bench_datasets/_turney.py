@@ -11,7 +11,7 @@ import numpy as np
 
 from bench_core import DiscountGroup, Prices, price_list
 
-DRAWING_BLOOD = 2.10
+DRAWING_BLOOD = 2.10  # dollars
 
 
 # What the tests of a group share, in dollars, and their names.

@@ -87,7 +87,7 @@ def border(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _waves(rows: int, rng: np.random.Generator) -> Examples:
-    straight = 2 * rows // 5
+    straight = 2 * rows // 5  # left of where the border bends
     x = np.concatenate([rng.uniform(-1, CURVED, straight), rng.uniform(CURVED, 1, rows - straight)])
     x = rng.permutation(x)
     height = border(x)

@@ -37,7 +37,7 @@ from bench_core.datasets.splitting import drawn
 
 BATCHES = tuple(f"data_batch_{k}.bin" for k in range(1, 6))
 TEST = "test_batch.bin"
-RECORD = 1 + 3 * 32 * 32
+RECORD = 1 + 3 * 32 * 32  # bytes: kind, red, green, blue
 CENTROIDS = 100
 ROWS = {"quick": (4000, 1500, 2000), "standard": (8000, 3000, 4000), "paper": (19761, 8468, 10000)}
 
@@ -111,9 +111,9 @@ def _images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 class Coder:
     """``mean`` (p,), ``whiten`` (p, p) and ``centroids`` (k, p), p = 6 * 6 * channels."""
 
-    mean: Float32Array
-    whiten: Float32Array
-    centroids: Float32Array
+    mean: Float32Array  # (p,)
+    whiten: Float32Array  # (p, p)
+    centroids: Float32Array  # (k, p)
 
     @classmethod
     def learn(cls, images: NDArray[np.uint8], k: int, seed: int) -> Coder:
@@ -153,7 +153,7 @@ class Coder:
         squared = (white**2).sum(axis=1)[:, None] + (self.centroids**2).sum(axis=1)
         distance = np.sqrt(np.maximum(squared - 2 * white @ self.centroids.T, 0))
         code = np.maximum(distance.mean(axis=1, keepdims=True) - distance, 0)
-        code = code.reshape(n, height, width, -1)
+        code = code.reshape(n, height, width, -1)  # (n, rows, columns, k)
         halves = (round(height / 2), round(width / 2))
         quadrants = [
             code[:, rows, columns].sum(axis=(1, 2))

@@ -47,9 +47,9 @@ def generate(rng: np.random.Generator, rows: int) -> Examples:
     # labels are exact in float32, so that the expert feature equals them bit for bit
     y = (MEANS[quadrant] + rng.normal(size=rows)).astype(np.float32)
     X = np.empty((rows, len(NAMES)), dtype=np.float32)
-    X[:, :2] = SIGNS[quadrant]
+    X[:, :2] = SIGNS[quadrant]  # the two signs give the quadrant away
     X[:, 2:] = rng.normal(size=(rows, 4))
-    X[np.arange(rows), 2 + quadrant] = y
+    X[np.arange(rows), 2 + quadrant] = y  # the own expert knows the label
     return Examples(X, y.astype(np.float64))
 
 

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Facts, Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
-PARTS = ("train.txt", "vali.txt", "test.txt")
+PARTS = ("train.txt", "vali.txt", "test.txt")  # of a fold
 
 
 def _mslr_files(name: str) -> tuple[str, ...]:
@@ -93,8 +93,6 @@ def _splits(
     for split, name in enumerate(names):
         path = source.find(name)
         rows = read_svmlight(path, features=prices.features, huge_is_missing=huge_is_missing)
-        if rows.queries is None:
-            raise InputError(f"{path}, line 1: no qid; get the publisher's file")
         part = rows.examples()
         limit = ROWS.get(size, (len(part),) * 3)[split]
         if len(part) > limit:

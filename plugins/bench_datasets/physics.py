@@ -21,11 +21,11 @@ from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take
 
 QUICK = (12000, 4000, 8000)
-SENTINEL = -999.0
+SENTINEL = -999.0  # stands for a missing value
 MINIBOONE_FILE, MINIBOONE_FEATURES = "MiniBooNE_PID.txt", 50
 MINIBOONE_ROWS = (45523, 19510, 65031)
-HEPMASS_ROWS = (7_000_000, 3_500_000)
-CHUNK = 500_000
+HEPMASS_ROWS = (7_000_000, 3_500_000)  # of the two files
+CHUNK = 500_000  # rows
 
 
 class MiniBooNE:

@@ -521,7 +521,7 @@ def purchases(
 
     Of learners that are not in ``whole`` only the last step is shown.
     """
-    kept = [*store.bought(run, dataset=dataset)]
+    kept = [*store.values(run, dataset=dataset, capped=True)]
     if not kept or not kept[0].trial.sensors.price:
         return None
     sensors = kept[0].trial.sensors

@@ -196,7 +196,7 @@ def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade
 class MadeStore:
     """Has two points of one trial: everything bought in one stage, then by a cascade of two."""
 
-    def bought(self, run: str, *, dataset: str, learner: str) -> list[TrialValues]:
+    def values(self, run: str, *, dataset: str, learner: str, capped: bool) -> list[TrialValues]:
         if learner != "first":
             return []
         share = np.stack([np.ones(30), cascade((1.0, (10,)), (0.5, (0, 10))).share])

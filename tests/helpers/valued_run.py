@@ -102,15 +102,18 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def bought(self, run: str, *, dataset: str) -> Iterator[TrialValues]:
-        """As ``Store.bought``: three sensors, of which points buy more and more."""
-        return self.values(run, split="test", dataset=dataset)
-
     def values(
-        self, run: str, *, split: str, dataset: str, learner: str = "", within: Budget | None = None
+        self,
+        run: str,
+        *,
+        split: str = "test",
+        dataset: str,
+        learner: str = "",
+        within: Budget | None = None,
+        capped: bool = False,
     ) -> Iterator[TrialValues]:
-        """As ``Store.values``, without caps; of a cost for 95% of rows the points that keep to
-        it."""
+        """As ``Store.values``, without caps, of three sensors; of a cost for 95% of rows the points
+        that keep to it."""
         for one in self.kept:
             amount = np.inf if within is None else within.amount
             k = np.flatnonzero(one.p95 <= amount)

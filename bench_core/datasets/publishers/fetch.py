@@ -1,18 +1,18 @@
 """A data set's files: fetched from its publisher, taken from the user's copy, verified.
 
-Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside it, by one process at
-a time, read by the data set's own loader, compared with its facts, and only then moved.
+Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside it, read by the data
+set's own loader, compared with its facts, and only then moved.
 """
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from bench_core._io.files import locked
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
@@ -21,7 +21,7 @@ from bench_core.protocols import CompleteDataset, Dataset, Source
 from bench_core.splits import Splits
 
 Say = Callable[[str], None]
-WORK = ".fetching"  # the hidden folder of what is not finished
+WORK = ".fetching-"  # begins the name of the hidden folder of what is not finished
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
@@ -34,7 +34,7 @@ class Facts:
     bound all cells that are not missing.
     """
 
-    rows: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()  # of train, valid, test
     features: int = 0
     labels: Mapping[float, int] = field(default_factory=dict)
     low: float = -np.inf
@@ -226,36 +226,25 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[
                 f"{source.find(name)}: already there; remove it first, or say "
                 f"'bench data verify {dataset.name}'"
             )
-    work = source.folder / WORK
-    stage = work / f"{home_of(dataset)}.new"
-    made = stage / home_of(dataset)
-    with ExitStack() as held:
-        try:
-            work.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(stage.with_suffix(".lock")))
-            shutil.rmtree(stage, ignore_errors=True)  # of a process that was killed
+    try:
+        source.folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=WORK, dir=source.folder) as stage:
+            made = Path(stage, home_of(dataset))
             made.mkdir(parents=True)
-        except OSError as error:
-            raise InputError(
-                f"{source.folder}: cannot be written ({error.strerror}); "
-                "name another with --data-dir"
-            ) from error
-        held.callback(shutil.rmtree, stage, ignore_errors=True)
-        yield made
-        _verify(dataset, DataFolder(stage), say)
-        for path in sorted(p for p in made.rglob("*") if p.is_file()):
-            to = home / path.relative_to(made)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(to)
+            yield made
+            _verify(dataset, DataFolder(stage), say)
+            for path in sorted(p for p in made.rglob("*") if p.is_file()):
+                to = home / path.relative_to(made)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(to)
+    except OSError as error:
+        raise InputError(
+            f"{source.folder}: cannot be written ({error}); name another with --data-dir"
+        ) from error
 
 
 def _copy(path: Path, to: Path) -> None:
     """Copy a file, which stays packed or not."""
     to = to.with_name(to.name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""))
     to.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        shutil.copyfile(path, to)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be copied ({error.strerror}); check file and disk"
-        ) from error
+    shutil.copyfile(path, to)

@@ -7,8 +7,8 @@ are 0; the value ``nan`` is a missing one. Query groups come from ``qid`` or fro
 sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to the float64
 nearest to the decimal number, labels float64.
 
-pandas reads the cells as a table of two columns, index and value. Where that table is not sound,
-``parse_line`` reads the lines one by one, which is slow, and refuses the first that is wrong.
+pandas reads the cells as a table of two columns, index and value. Where that table breaks a rule,
+``check_line`` finds the first line that does.
 """
 
 import csv
@@ -34,7 +34,8 @@ SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
 CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
 
-NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(?i:nan)")
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|NaN|NAN|Nan)")
+NANS = [sign + word for sign in ("", "+", "-") for word in ("nan", "NaN", "NAN", "Nan")]
 WHOLE = re.compile(rb"\d{1,18}")
 # The largest number that float32 rounds to a finite one.
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
@@ -47,19 +48,17 @@ LABEL, QUERY = -2_000_000_002, -2_000_000_001
 class SvmRows:
     """What a file holds: X float32 (n, d), y float64 (n,), queries and their ids, if any."""
 
-    X: Float32Array
-    y: FloatArray
+    X: Float32Array  # (n, d)
+    y: FloatArray  # (n,)
     queries: Queries | None
     qids: IntArray | None  # (q,), None where groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
 
     def examples(self) -> Examples:
-        """The rows as examples."""
+        """The rows as examples of a publisher's ranking. Raises InputError without queries."""
+        if self.queries is None:
+            raise InputError(f"{self.place(0)}: no qid; get the publisher's file")
         return Examples(self.X, self.y, self.queries)
-
-
-# Labels (n,), query ids (n,), -1 for none, and of each cell its row, index from 0 and value.
-Cells = tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray]
 
 
 def read_svmlight(
@@ -91,18 +90,20 @@ def read_svmlight(
     lines = width = 0
     with opened(path) as file:
         while text := file.read(CHUNK) + file.readline():
-            cells = _table(text, index_base, features, huge_is_missing)
-            if cells is None:
-                cells = _line_by_line(path, text, lines, index_base, features, huge_is_missing)
-            y, qid, row, index, value = cells
-            width = max(width, features or int(index.max(initial=-1)) + 1)
-            X = _zeros(path, len(y), width)
-            X[row, index] = value
-            parts.append((X if columns is None else X[:, columns], y, qid))
+            plain = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
+            if plain.strip():
+                cells = _cells(plain, index_base, features, huge_is_missing)
+                if cells is None:
+                    raise _fault(path, text, lines, index_base, features, huge_is_missing)
+                y, qid, row, index, value = cells
+                width = max(width, features or int(index.max(initial=-1)) + 1)
+                X = _zeros(path, len(y), width)
+                X[row, index] = value
+                parts.append((X if columns is None else X[:, columns], y, qid))
             lines += text.count(b"\n")
     rows = sum(len(y) for _, y, _ in parts)
     for size, what in (
-        (len(parts), "the file is empty"),
+        (lines + rows, "the file is empty"),
         (rows, "no rows in this file"),
         (width, "no features in this file"),
     ):
@@ -130,93 +131,79 @@ def _zeros(path: Path, rows: int, features: int) -> Float32Array:
         ) from error
 
 
-def _table(
+def _cells(
     text: bytes, index_base: int, features: int | None, huge_is_missing: bool
-) -> Cells | None:
-    """The rows of whole lines, or None where one of them needs a closer look."""
+) -> tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray] | None:
+    """Labels (n,) and query ids (n,) of whole lines, and of each cell its row, index and value.
+
+    None where a line breaks a rule.
+    """
     import pandas as pd
 
-    text = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
     # each number on its own line: "2 qid:7 3:0.5" -> "LABEL:2", "QUERY:7", "3:0.5"
-    text = re.sub(rb"\n\s*", b"\n%d:" % LABEL, b"\n" + text.strip())
-    text = text.replace(b"qid:", b"%d:" % QUERY)
-    text = text.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
+    table = re.sub(rb"\n\s*", b"\n%d:" % LABEL, b"\n" + text.strip())
+    table = table.replace(b"qid:", b"%d:" % QUERY)
+    table = table.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
     try:
-        table = pd.read_csv(
-            BytesIO(text),
+        frame = pd.read_csv(
+            BytesIO(table),
             sep=":",
             header=None,
             dtype={0: np.int64, 1: np.float64},
             keep_default_na=False,
-            na_values=["nan", "NaN", "NAN"],
+            na_values=NANS,
             quoting=csv.QUOTE_NONE,
             **exact_floats(),
         )
+        index, value = (frame[k].to_numpy() for k in frame)
     except (ValueError, OverflowError, pd.errors.ParserError):
         return None
-    if table.shape[1] != 2:
-        return None
-    index, value = (table[k].to_numpy() for k in (0, 1))
     label, query = index == LABEL, index == QUERY
     cell = ~(label | query)
-    rising = label[1:] | (np.diff(index) > 0)
-    y, qids, values = value[label], value[query], value[cell]
-    at, large = index[cell] - index_base, np.abs(values) > LARGEST
+    row = np.cumsum(label) - 1  # a row begins with its label
+    at, y, ids, values = index[cell] - index_base, value[label], value[query], value[cell]
+    huge = np.abs(values) > LARGEST
+    rising = label[1:] | (np.diff(index) > 0)  # LABEL < QUERY < all others
+    whole = (ids >= 0) & (ids < 1e18) & (ids % 1 == 0)
     if (
-        not rising.all()
-        or not np.isfinite(y).all()
-        or not ((qids >= 0) & (qids < 2**53) & (qids % 1 == 0)).all()
+        not (rising.all() and whole.all() and np.isfinite(y).all())
         or at.min(initial=0) < 0
         or (features is not None and at.max(initial=-1) >= features)
-        or (large.any() and not huge_is_missing)
+        or (huge.any() and not huge_is_missing)
     ):
         return None
-    row = np.cumsum(label) - 1
+    values[huge] = np.nan
     qid = np.full(len(y), -1, dtype=np.int64)
-    qid[row[query]] = qids
-    values[large] = np.nan
+    # read as whole numbers: float64 would lose their last digits
+    qid[row[query]] = np.array(re.findall(rb"qid:0*(\d+)", text), dtype=np.int64)
     return y, qid, row[cell], at, values
 
 
-def _line_by_line(
+def _fault(
     path: Path, text: bytes, before: int, index_base: int, features: int | None, huge: bool
-) -> Cells:
-    """The same by ``parse_line``; ``before`` lines stand before the text."""
-    read = []
+) -> InputError:
+    """The error for the first wrong line; ``before`` lines stand before the text."""
     for number, line in enumerate(text.split(b"\n"), start=before + 1):
         try:
-            parsed = parse_line(line, index_base, features, huge)
+            check_line(line, index_base, features, huge)
         except InputError as fault:
-            raise InputError(f"{path}, line {number}: {fault}") from None
-        read += [] if parsed is None else [parsed]
-    row = np.repeat(np.arange(len(read)), [len(indices) for _, _, indices, _ in read])
-    index = np.array([j for _, _, indices, _ in read for j in indices], dtype=np.int64)
-    value = np.array([v for _, _, _, values in read for v in values])
-    labels, qid = (np.array([line[k] for line in read]) for k in (0, 1))
-    return labels, qid.astype(np.int64), row, index, value
+            return InputError(f"{path}, line {number}: {fault}")
+    return InputError(f"{path}, below line {before}: not SVMlight; write it again")
 
 
-def parse_line(
-    text: bytes, index_base: int, features: int | None, huge_is_missing: bool
-) -> tuple[float, int, list[int], list[float]] | None:
-    """Label, query id (-1 for none), indices from 0 and values; None for a blank or comment line.
-
-    Raises InputError, also for an index beyond ``features`` if that is given. A value beyond
-    float32 is NaN if ``huge_is_missing``, else an error.
-    """
+def check_line(text: bytes, index_base: int, features: int | None, huge_is_missing: bool) -> None:
+    """Raise InputError, without its place, for a line that breaks the rules."""
     tokens = text.partition(b"#")[0].split()
     if not tokens:
-        return None
-    label = _number(tokens[0], "label")
-    if not math.isfinite(label):
-        raise InputError(f"label {_shown(tokens[0])} is not finite; correct it or remove the line")
-    qid, cells = -1, tokens[1:]
+        return
+    label, *cells = tokens
+    if not math.isfinite(_number(label, "label")):
+        raise InputError(f"label {_shown(label)} is not finite; correct it or remove the line")
     if cells and cells[0].startswith(b"qid:"):
         if not WHOLE.fullmatch(cells[0][4:]):
             raise InputError(f"{_shown(cells[0])}: a query id is a whole number >= 0; correct it")
-        qid, cells = int(cells[0][4:]), cells[1:]
-    indices: list[int] = []
-    values: list[float] = []
+        cells = cells[1:]
+    last = index_base - 1
     for cell in cells:
         written, colon, number = cell.partition(b":")
         if written == b"qid":
@@ -224,26 +211,20 @@ def parse_line(
         if not colon or not WHOLE.fullmatch(written):
             raise InputError(f"{_shown(cell)} is not index:value; correct it")
         index = int(written)
-        value = _number(number, f"feature {index}:")
-        if abs(value) > LARGEST:
-            if not huge_is_missing:
-                raise InputError(f"feature {index}: {_shown(number)} is too large; correct it")
-            value = math.nan
-        at, last = index - index_base, indices[-1] if indices else -1
-        if at < 0:
+        if abs(_number(number, f"feature {index}:")) > LARGEST and not huge_is_missing:
+            raise InputError(f"feature {index}: {_shown(number)} is too large; correct it")
+        if index < index_base:
             raise InputError(
                 f"index {index} in a file counted from {index_base}; "
                 f"say {option('index-base', 0)} if its first feature is 0"
             )
-        if at == last:
+        if index == last:
             raise InputError(f"index {index} comes twice; remove one of the two")
-        if at < last:
-            raise InputError(f"index {index} after {last + index_base}; sort the line by index")
-        if features is not None and at >= features:
+        if index < last:
+            raise InputError(f"index {index} after {last}; sort the line by index")
+        if features is not None and index - index_base >= features:
             raise InputError(f"index {index} in a file of {features} features; correct it")
-        indices.append(at)
-        values.append(value)
-    return label, qid, indices, values
+        last = index
 
 
 def _number(token: bytes, what: str) -> float:
@@ -299,17 +280,16 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
 
     Raises InputError, with the ``place`` of the row, where a query comes a second time.
     """
-    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    import pandas as pd
+
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))  # of the queries
     names = ids[starts]
-    # equal names stand next to each other in order; the second of two is a query that came before
-    order = np.argsort(names, kind="stable")
-    again = order[1:][names[order[1:]] == names[order[:-1]]]
-    if len(again):
-        group = int(again.min())
-        name = names[group : group + 1].tolist()[0]
+    again = pd.Series(names).duplicated().to_numpy()
+    if again.any():
+        group = int(np.argmax(again))
         raise InputError(
-            f"{place(int(starts[group]))}: query {name!r} is split: it came before, with "
-            "other queries between; put its lines together"
+            f"{place(int(starts[group]))}: query {names.tolist()[group]!r} is split: "
+            "it came before, with other queries between; put its lines together"
         )
     return Queries(np.append(starts, len(ids)).astype(np.int64)), names
 

@@ -71,8 +71,8 @@ from bench_datasets.images._machines import (
     measured_costs,
 )
 
-SUPPORT = 0.3
-LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}
+SUPPORT = 0.3  # of the training pictures build the SVMs
+LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}  # train, valid, test of a class
 MODULES = tuple(
     f"bench_datasets.images.{name}" for name in ("_image_folder", "_descriptors", "_machines")
 )

@@ -20,7 +20,7 @@ Describe = Callable[[Pixels], Float32Array]
 GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
 GRID = 4  # cells in each direction that Gabor energies are averaged in
 FLAT = 0.02  # of the grey range: where no filter answers more there is no texton
-ANGLES = 8
+ANGLES = 8  # of edges
 
 
 def regions(side: int) -> dict[str, tuple[slice, slice]]:

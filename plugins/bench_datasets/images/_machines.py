@@ -19,7 +19,7 @@ from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels
 
 COST = 10.0  # of a picture on the wrong side
-ITEMS, REPEATS = 12, 5
+ITEMS, REPEATS = 12, 5  # pictures, timings of each
 SECONDS = 5.0  # between two lines of progress
 
 
@@ -28,11 +28,11 @@ class Machines:
     """``known`` (m, p) are the roots of the pictures learned from; class k's output for a picture
     with kernel row (m,) is ``dual[k]`` (m,) times the row plus ``bias[k]``."""
 
-    known: Float32Array
-    squared: Float32Array
+    known: Float32Array  # (m, p)
+    squared: Float32Array  # (m,)
     gamma: float
-    dual: FloatArray
-    bias: FloatArray
+    dual: FloatArray  # (classes, m)
+    bias: FloatArray  # (classes,)
 
     @classmethod
     def learn(cls, descriptors: Float32Array, label: IntArray, classes: int) -> Machines:

@@ -44,8 +44,8 @@ NOISE, SHOT = 4.0, 0.3  # standard deviation; variance per grey level
 class Picture:
     """Grey levels (height, width), and which pixels belong to an object."""
 
-    grey: NDArray[np.generic]
-    truth: BoolArray
+    grey: NDArray[np.generic]  # (height, width)
+    truth: BoolArray  # (height, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Stroke:
         """Its window in a frame, and its pixels there."""
         along = np.linspace(-1.0, 1.0, 65)
         ahead = self.length * along
-        aside = self.bend * (along**2 - 1 / 3)
+        aside = self.bend * (along**2 - 1 / 3)  # mean 0: the middle stays
         rows = self.row + ahead * np.sin(self.angle) + aside * np.cos(self.angle)
         columns = self.column + ahead * np.cos(self.angle) - aside * np.sin(self.angle)
         radius = self.radius * np.sqrt(1 - 0.7 * along**2) + wider

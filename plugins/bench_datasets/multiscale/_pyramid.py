@@ -75,7 +75,7 @@ def _answers(picture: FloatArray) -> Iterator[FloatArray]:
     yield derived(0, 0)
     yield np.hypot(derived(0, 1), derived(1, 0))
     across, down, mixed = derived(0, 2), derived(2, 0), derived(1, 1)
-    half = (across + down) / 2
+    half = (across + down) / 2  # half the trace of the Hessian
     swing = np.hypot((across - down) / 2, mixed)
     yield 2 * half
     yield half + swing

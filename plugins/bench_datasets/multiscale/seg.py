@@ -68,7 +68,7 @@ def jaccards(called: BoolArray, truth: BoolArray) -> FloatArray:
         reference[inside].astype(np.int64) * len(area) + found[inside], return_counts=True
     )
     r, s = np.divmod(pair, len(area))
-    match = (s > 0) & (2 * overlap > size[r])
+    match = (s > 0) & (2 * overlap > size[r])  # more than half of R
     r, s, overlap = r[match], s[match], overlap[match]
     scores = np.zeros(len(size) - 1)
     scores[r - 1] = overlap / (size[r] + area[s] - overlap)

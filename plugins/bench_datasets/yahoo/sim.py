@@ -33,7 +33,7 @@ FIDELITY = np.array([
     (110, 24, 72), (125, 28, 84), (150, 30, 96), (170, 32, 104), (190, 40, 120), (215, 40, 128),
     (225, 0, 0),
 ])  # fmt: skip
-SHAPES = ("uniform", "heavy", "count", "level", "flag")
+# shapes of values: uniform, heavy, count, level, flag
 SHAPE_OF_256 = np.array([115, 192, 223, 243])
 CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
 STRONG_CUTS = np.array([0, 0, 0, 1400])
@@ -45,10 +45,10 @@ class Pattern:
     most (in order of importance), from which end of a price group the strong ones are taken, and
     the four scores at which the grade rises."""
 
-    key: int
-    strong: tuple[int, ...]
+    key: int  # of the random stream
+    strong: tuple[int, ...]  # how many, by price group
     importance: tuple[int, ...]
-    from_end: bool
+    from_end: bool  # of the price group
     thresholds: tuple[int, int, int, int]
 
 
@@ -152,7 +152,7 @@ def tables() -> Float32Array:
     return np.array(rows, dtype=np.float32)
 
 
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 8192  # generated at a time
 
 # fmt: off
 SIZES = np.array([
@@ -201,13 +201,13 @@ class Hidden:
     """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n), nuisances
     (64, n) and absences (64, n) by block."""
 
-    row: U64
-    query: U64
-    kind: Int32Array
-    shift: Int32Array
-    aspect: Int32Array
-    nuisance: Int32Array
-    absent: BoolArray
+    row: U64  # (n,)
+    query: U64  # (n,)
+    kind: Int32Array  # (n,) type of the query
+    shift: Int32Array  # (n,)
+    aspect: Int32Array  # (44, n)
+    nuisance: Int32Array  # (64, n)
+    absent: BoolArray  # (64, n)
 
 
 def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hidden:

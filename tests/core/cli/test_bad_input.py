@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -110,20 +111,15 @@ def test_an_option_that_names_nothing_is_refused(flag: str, bench: Run, place: P
     assert contents(place) == before
 
 
-def not_a_database(store: Path) -> None:
-    store.write_text("run,learner,ndcg\n" * 20)
+def altered(statement: str) -> Callable[[Path], object]:
+    """A change of the database, which is made if it is not there."""
 
+    def alter(store: Path) -> None:
+        with closing(sqlite3.connect(store)) as db, db:
+            db.execute("PRAGMA journal_mode = DELETE")
+            db.execute(statement)
 
-def of_another_program(store: Path) -> None:
-    store.unlink()
-    with closing(sqlite3.connect(store)) as db, db:
-        db.execute("CREATE TABLE mails (text TEXT)")
-
-
-def of_a_newer_version(store: Path) -> None:
-    with closing(sqlite3.connect(store)) as db, db:
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA user_version = 99")
+    return alter
 
 
 def a_folder(store: Path) -> None:
@@ -131,16 +127,26 @@ def a_folder(store: Path) -> None:
     store.mkdir()
 
 
-def cut_short(store: Path) -> None:
-    store.write_bytes(store.read_bytes()[:5000])
+def of_another_program(store: Path) -> None:
+    store.unlink()
+    altered("CREATE TABLE mails (text TEXT)")(store)
 
 
-STORES = {
-    "no database": (not_a_database, "not a results store; name another"),
+STORES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no database": (
+        lambda store: store.write_text("run,learner,ndcg\n" * 20),
+        "not a results store; name another",
+    ),
     "of another program": (of_another_program, "another program; name another"),
-    "of a newer version": (of_a_newer_version, "newer version (schema 99, this one knows"),
-    "a folder": (a_folder, "is a folder, not a results store"),
-    "cut short": (cut_short, "name another with --store"),
+    "of a newer version": (
+        altered("PRAGMA user_version = 99"),
+        "newer version (schema 99, this one knows",
+    ),
+    "a folder": (a_folder, "is a folder"),
+    "cut short": (
+        lambda store: store.write_bytes(store.read_bytes()[:5000]),
+        "name another with --store",
+    ),
 }
 VERBS = {
     "run": ("run", *BASES["svm"]),

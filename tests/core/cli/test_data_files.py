@@ -147,23 +147,6 @@ def test_ones_own_copy_is_taken_over_in_any_form(data: Pairs, form: str) -> None
     assert len(kept("own")) == (1 if "archive" in form else 2)
 
 
-def test_an_incomplete_copy_says_what_is_missing(data: Pairs) -> None:
-    Path("own").mkdir()
-    Path("own/train.csv").write_bytes(TRAIN)
-    ended = data("import", "pairs", "own")
-    assert ended.status == 2
-    assert "no test.csv in it" in ended.err
-    assert kept() == []
-
-
-def test_verifying_shows_each_file(data: Pairs) -> None:
-    data("fetch", "pairs")
-    ended = data("verify", "pairs")
-    assert ended.status == 0
-    assert [line.split()[0] for line in ended.out.splitlines()[1:]] == ["pairs", "pairs"]
-    assert "as expected" in ended.out
-
-
 def test_a_file_damaged_later_is_found(data: Pairs) -> None:
     data("fetch", "pairs")
     Path("data/pairs/test.csv").write_bytes(b"0,0\n0,1\n0,1\n")

@@ -77,3 +77,9 @@ def test_the_module_can_be_run_like_the_command() -> None:
         [sys.executable, "-m", "bench_core", "--version"], capture_output=True, text=True
     )
     assert done.stdout.startswith("bench ")
+
+
+@pytest.mark.parametrize("verb", ["data", "model"])
+def test_a_verb_of_several_commands_alone_shows_its_help(verb: str, bench: Run) -> None:
+    alone = bench(verb)
+    assert (alone.status, alone.err, alone.out) == (0, "", bench(verb, "--help").out)

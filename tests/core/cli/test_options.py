@@ -72,26 +72,11 @@ def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch
     assert (got.store, got.data_dir) == ("other.db", "data")
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2 h", 7200), ("1D", 86400)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert DURATION.read(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("1024", 1024),
-        ("1k", 1024),
-        ("1KiB", 1024),
-        ("1kB", 1000),
-        ("2GB", 2e9),
-        ("1.5m", 1.5 * 2**20),
-    ],
-)
-def test_amounts_of_memory(text: str, size: float) -> None:
-    assert MEMORY.read(text) == size
+def test_durations_and_amounts_of_memory_have_units() -> None:
+    durations = {"90": 90, "90s": 90, "1.5m": 90, "2 h": 7200, "1D": 86400}
+    assert {text: DURATION.read(text) for text in durations} == durations
+    sizes = {"1024": 1024, "1k": 1024, "1KiB": 1024, "1kB": 1000, "2GB": 2e9, "1.5m": 1.5 * 2**20}
+    assert {text: MEMORY.read(text) for text in sizes} == sizes
 
 
 @pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "1e400", "nan"])

@@ -45,7 +45,7 @@ def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:
     assert two_runs.attempts() == attempts
     assert len([*models_in(two_runs.path)]) == files - 1
     for path in models_in(two_runs.path):
-        load_model(path)  # with the arrays that it shares with others
+        load_model(path)
     assert bench("audit", "--executor", "inline", "-q").status == 0
     assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
 

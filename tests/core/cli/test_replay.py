@@ -106,14 +106,6 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
     assert second.request == kept
 
 
-def test_under_its_own_costs_a_run_is_as_it_was(done: Ended, bench: Run) -> None:
-    before = exported(bench)
-    ended = bench("reprice", "--costs", "costs.csv", "-p", "mine", "--executor", "inline")
-    assert "2 ok (2 of them from before)" in ended.err
-    after = exported(bench)
-    pd.testing.assert_frame_equal(before.drop(columns="run"), after.drop(columns="run"))
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [

@@ -204,3 +204,32 @@ def test_forty_columns_are_enough(material: Path) -> None:
     lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
     assert max(map(len, lines)) <= 40
     assert re.search(r"^toy +1 +1\.0000\* +\.0000 +10\.00", "\n".join(lines), flags=re.M)
+
+
+def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(done: Ended, bench: Run) -> None:
+    assert "did you mean last?" in bench("report", "lst").err
+    for name in ("best.json", "best.html", "best.tex"):
+        ended = bench("best", "-p", "mine", "--budget", "10", "-o", name)
+        assert ended.status == 2
+        assert f"{name}: this is written as plain text (.txt)" in ended.err
+    assert bench("best", "-p", "mine", "--budget", "10", "-o", "best.txt").status == 0
+
+
+def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
+    done: Ended, bench: Run, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    for words in (
+        ("-o", "noending"),
+        ("-o", "board.docx"),
+        ("--plot", "c.html"),
+        ("-o", "b.md", "--plot", "c.jpg"),
+    ):
+        ended = bench("report", *words)
+        assert ended.status == 2
+        assert words[-1] in ended.err
+        assert ".tex" in ended.err or ".pdf" in ended.err
+    assert sorted(tmp_path.iterdir()) == before
+    assert "Budget Bench" in bench("report", "--methods").out
+    assert bench("report", "-o", "board.tex", "-q", "-p", "mine").status == 0
+    assert "\\toprule" in (tmp_path / "board.tex").read_text()

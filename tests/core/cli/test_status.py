@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.commands import BENCH, DATA, QUICK, Run
 
+from bench_core.cli import app
+
 MISTAKES = [
     (["runn"], "did you mean run or rerun?"),
     (["list", "lerners"], "is not one of 'learners', 'datasets'"),
@@ -173,3 +175,22 @@ def test_output_that_the_terminal_cannot_show_is_replaced(
 
 def test_looking_things_up_leaves_stderr_empty(shell: Run) -> None:
     assert shell("list", "plugins").err == ""
+
+
+def test_memory_that_is_not_there_ends_in_one_line(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said, expected in (
+        ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): give"),
+        ("", "error: out of memory: give fewer rows or columns"),
+    ):
+
+        def fail(arguments: list[str], said: str = said) -> int:
+            raise MemoryError(said) if said else MemoryError
+
+        monkeypatch.setattr(app, "_invoke", fail)
+        ended = bench("plan", "--data", "x.csv")
+        assert ended.status == 2
+        assert ended.err.startswith(expected)
+        assert ended.err.count("\n") == 1
+        assert "internal" not in ended.err

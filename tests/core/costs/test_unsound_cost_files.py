@@ -88,11 +88,11 @@ def test_a_key_of_the_full_form_holds_what_it_should(keys: dict[str, Any], line:
     ("name", "text", "line"),
     [
         ("c.csv", "a,1\nb,cheap\nc,0", "c.csv, line 2: feature 'b' costs 'cheap', not a number"),
-        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv, line 3: 3 cells instead of name,cost"),
+        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv, line 3: feature 'b,2' is none of the 3"),
         ("c.csv", "a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
         ("c.csv", "# x\n", "c.csv: no costs in this file; write one line name,cost"),
         ("c.txt", "1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 features"),
-        ("c.txt", "a:1\nb\nc:3", "c.txt, line 2: 'b' is not name:cost; correct the line"),
+        ("c.txt", "a:1\nb\nc:3", "c.txt, line 2: 'b' is not name,cost like the others; correct"),
         ("c.txt", "a:1\nb:inf\nc:0", "c.txt, line 2: feature 'b' costs 'inf', not a number"),
     ],
 )

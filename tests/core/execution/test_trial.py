@@ -46,7 +46,6 @@ from bench_core.results.store_files import (
     costs_path,
     load_model,
     save_model,
-    state_path,
 )
 
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
@@ -300,33 +299,6 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
         load_model(path)
-
-
-def beside(folder: Path, values: dict[str, Any], key: str, *needs: str) -> Path:
-    path = state_path(folder, key)
-    save_model(path, Kept(values), needs)
-    return path
-
-
-def test_large_arrays_of_the_fits_it_needs_are_not_written_again(tmp_path: Path) -> None:
-    large = np.random.default_rng(0).normal(size=(300, 7))
-    base = beside(tmp_path, {"x": large, "turned": np.asfortranarray(large)}, "ba5e")
-    middle = beside(tmp_path, {"f0.x": large, "own": 2 * large}, "a1", "ba5e")
-    top = {"f0.f0.x": large, "f0.own": 2 * large, "turned": np.asfortranarray(large), "n": 3}
-    stack = beside(tmp_path, top, "b2", "a1", "ba5e")
-    assert stack.stat().st_size < 3000 < large.nbytes < middle.stat().st_size
-    assert beside(tmp_path, top, "c3").stat().st_size > 3 * large.nbytes  # by itself it is whole
-    again = load_model(stack).values
-    assert again.keys() == top.keys()
-    for name in ("f0.f0.x", "f0.own", "turned"):
-        assert np.array_equal(again[name], top[name])
-        assert again[name].flags.c_contiguous == (name != "turned")
-    beside(tmp_path, {"x": large + 1}, "ba5e")
-    with pytest.raises(InputError, match=r"ba5e\.npz: not the model that a1\.npz was learned from"):
-        load_model(stack)
-    base.unlink()
-    with pytest.raises(InputError, match=r"ba5e\.npz: the fitted model is gone; run again --fresh"):
-        load_model(middle)
 
 
 def prepared(home: Path, **options: Any) -> Any:

@@ -161,15 +161,15 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "settings": "toy-prefix.x=1"}, "unknown parameter 'x'"),
         (
             {"data": "toy-rank", "settings": "nobody.x=1"},
-            "unknown learner or data set of this run 'nobody'",
+            "unknown learner or data set 'nobody'",
         ),
         (
             {"data": "toy-rank", "settings": "toy-stacked.x=1"},
-            "unknown learner or data set of this run 'toy-stacked'",
+            "'toy-stacked' is not in this run",
         ),
         (
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
-            "unknown learner or data set of this run 'toy-prefix'",
+            "'toy-prefix' is not in this run; add it with learners or set",
         ),
         ({"data": "toy-rank", "metrics": "accuracy"}, "accuracy does not judge ranking"),
         ({"data": "toy-rank", "metrics": "ndgc@5"}, "unknown metric 'ndgc'"),

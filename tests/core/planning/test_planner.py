@@ -16,7 +16,6 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import load_registry
 from bench_core.results.store import Store
-from bench_core.results.store_files import state_path
 
 PLUGINS = ("helpers.toys",)
 FEW = ("toy-prefix.tradeoff=[0.5, 1.0]",)
@@ -128,15 +127,6 @@ def test_what_the_store_has_is_finished_unless_all_is_to_be_done_anew(home: Path
     shutil.rmtree(home / "results/bench.fits")
     p = made(**small)
     assert (len(p.finished), p.finished_fits) == (2, set())
-
-
-def test_a_fit_is_done_again_where_one_that_it_needs_has_lost_its_file(home: Path) -> None:
-    small: dict[str, Any] = {"data": "toy-rank", "learners": "toy-stacked"}
-    bench_core.run(plugins=PLUGINS, executor="inline", **small)
-    below, stacked = made(**small).fits
-    assert made(**small).finished_fits == {below.key, stacked.key}
-    state_path(home / "results/bench.fits", below.key).unlink()
-    assert made(**small).finished_fits == set()
 
 
 def test_a_fit_that_the_store_does_not_know_is_not_finished_though_its_file_is_there(

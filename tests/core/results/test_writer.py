@@ -130,7 +130,7 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Pat
         kept = (values(metric, (1, 3)),)
         made = result(points=4, values=kept, sensors=sensors, stages=stages)
         store.trial(scored(made))
-    (bought,) = Store(path).bought(dataset=TRIAL.dataset)
+    (bought,) = Store(path).values(capped=True)
     assert bought.settings == ({"step": 1}, {"step": 3})
     assert bought.bought.tolist() == [[0.25] * 3] * 2
     assert bought.trial.sensors == sensors
