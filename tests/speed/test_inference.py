@@ -20,7 +20,7 @@ from paired import compare, setting
 
 from bench_core import Examples, Features, Queries, price_list
 from bench_core.execution.predict import predict_split
-from bench_core.execution.score import score_split
+from bench_core.execution.trial import score_split
 from bench_core.metrics import parse_metric
 
 pytestmark = pytest.mark.speed
