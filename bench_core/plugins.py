@@ -133,6 +133,7 @@ class Registry:
             raise UsageError(
                 f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
             )
+        # "budget-bench:constant" is what "constant" is
         package, _, bare = name.partition(":")
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
@@ -285,6 +286,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     """Register the hooks of a module; an error is noted."""
+    # the hooks of ``hookspecs``
     known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
     hooks = ModuleType("hooks")  # without all else, as pluggy is slow on each name
     try:

@@ -31,7 +31,7 @@ from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
-from bench_core.execution.score import score_split
+from bench_core.execution.trial import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_under
 from bench_core.parameters import is_learner, resolved

@@ -109,6 +109,7 @@ class _Ordered(BoostedTrees):
         settings = self.settings(context.task, self.leaves, learning_rate=rate, l2=self.l2)
         subsets = Subsets(self, settings, train, prices, context)
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
+        # the first model has what is free
         sizes = [0, *growing(prices.features, self.steps)]
         models: list[StagedModel] = []
         for k, size in enumerate(sizes):
@@ -133,6 +134,7 @@ class RandomOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         rng = np.random.default_rng(subsets.context.seed)
+        # each feature's place in the order
         place = rng.permutation(subsets.prices.features).astype(np.float64)
         return lambda price: place
 
@@ -155,6 +157,7 @@ class GreedyOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         (now,) = model.predict_path(subsets.train.features)
+        # of the residuals of the last model
         gain = subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
         # what is free was bought before
         return lambda price: -gain / np.where(price > 0, price, 1.0)

@@ -31,21 +31,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import numpy as np
 from bench_models.boosting import TRADEOFF, WIDE
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
-from bench_core import (
-    Examples,
-    FitContext,
-    InputError,
-    Prices,
-    linear,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
 
 _LOSSES = {
     "squared": "RMSE",
@@ -81,8 +71,8 @@ class CatBoost(LibraryTrees):
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
-        _check_varied(self.name, train)
         row = self.loss_prices(self.tradeoff, train, prices, context)
+        # the library knows features, not sensors
         alone = bought_alone(row, prices)
         name, penalty = {
             "per-row": ("per_object_feature_penalties", alone),
@@ -116,6 +106,7 @@ class CatBoost(LibraryTrees):
     def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
         import catboost
 
+        # documents of one query have one number
         groups = rows.queries.index() if loss == "lambdarank" and rows.queries else None
         grown = catboost.CatBoost(how)
         grown.fit(catboost.Pool(rows.X, rows.y, group_id=groups))
@@ -124,16 +115,6 @@ class CatBoost(LibraryTrees):
             path = Path(folder) / "model.json"
             grown.save_model(str(path), format="json")
             return path.read_bytes()
-
-
-def _check_varied(learner: str, train: Examples) -> None:
-    """The library refuses what leaves nothing to learn; so in words of ours."""
-    if bool(np.all(train.y == train.y[0])):
-        raise InputError(f"{learner}: all training labels are {train.y[0]:g}; nothing to learn")
-    first = train.X[:1]
-    same = (first == train.X) | (np.isnan(first) & np.isnan(train.X))
-    if bool(same.all()):
-        raise InputError(f"{learner}: no feature varies in the training rows")
 
 
 bench_learners = provide_learners(CatBoost)

@@ -78,6 +78,7 @@ class CEGB(BoostedTrees):
 
         row = self.loss_prices(self.tradeoff, train, prices, context)
         sensor, per_row = row.sensor, self.acquisition == "per-row"
+        # equal prices that keep their sum
         if self.train_costs == "uniform":
             sensor = np.full(len(sensor), sensor.mean())
         penalty = Penalty.over(

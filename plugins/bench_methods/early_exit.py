@@ -27,7 +27,7 @@ score, the same scaled to [0, 1] within the query, the rank, the size of the que
 
 Equations
     rules         bench_models.staged.exits.ExitRule.stays
-    p_i, r_i      EarlyExit._values; exits: exits
+    p_i, r_i      EarlyExit._values
     lear          Lear._classifiers, inputs bench_models.staged.exits.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
@@ -64,14 +64,12 @@ from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thre
 from bench_models.staged.routing import QueryGroups, ranks
 
 from bench_core import (
-    BudgetedLearner,
     Examples,
     Features,
     FitContext,
     Prices,
     Task,
     UsageError,
-    inside,
     param,
     provide_learners,
 )
@@ -109,9 +107,6 @@ class EarlyExit(OnTrees):
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early", search=inside()
-    )
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
         "auto", "who leaves; auto: proximity for ranking, class for classification"
     )
@@ -137,7 +132,7 @@ class EarlyExit(OnTrees):
         kind = self._rule(context.task)
         ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs = ensemble.outputs_count
-        ends = exits(ensemble.trees, self.every * outputs)
+        ends = [*range(self.every * outputs, ensemble.trees, self.every * outputs), ensemble.trees]
         chain = prefix_chain(ensemble, ends, prices, {})
         thresholds = self._thresholds(kind, max(2, outputs)) if len(ends) > 1 else ()
         values, spread = self._values(kind, np.array(thresholds), chain, train)
@@ -175,7 +170,9 @@ class EarlyExit(OnTrees):
         if kind in ("rank", "capacity"):
             return self.k + np.maximum(same - self.k, 0) * left, 1.0
         if kind == "score":
-            return _quantiles(chain, train, thresholds), 1.0
+            partial = partial_scores(chain, train)[:-1]
+            columns = [_quantile(own, train.weights, thresholds) for own in partial]
+            return np.array(columns).reshape(count - 1, len(thresholds)).T, 1.0
         return same, 1.0
 
 
@@ -187,9 +184,6 @@ class Lear(OnTrees):
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are left early", search=inside()
-    )
     sentinels: tuple[int, ...] = param(
         (50, 100, 200), "documents may leave after so many trees", least=1
     )
@@ -233,9 +227,11 @@ class Lear(OnTrees):
         partial = partial_scores(chain, train)
         groups = QueryGroups.over(len(train), train.queries)
         everyone = np.ones((1, len(train)), bool)
+        # ranks of the full model
         final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         for i, own in enumerate(partial[:-1]):
+            # what costs nothing: score, rank, size of the query
             inputs = describe(own[None], groups)[0]
             bins = find_bins(inputs, 255, train.multiplicity, context.threads)
             yield boost(
@@ -250,11 +246,6 @@ class Lear(OnTrees):
             context.progress(i + 1, len(partial) - 1)
 
 
-def exits(trees: int, every: int) -> list[int]:
-    """After how many trees a row may leave; the last is the end."""
-    return [*range(every, trees, every), trees]
-
-
 def _spread(chain: StagedModel, train: Examples) -> float:
     """Standard deviation of the final scores on the training rows, copies counted; 1 for 0."""
     (final,) = partial_scores(chain, train, slice(-1, None))
@@ -262,15 +253,10 @@ def _spread(chain: StagedModel, train: Examples) -> float:
     return float(np.sqrt(np.average((final - mean) ** 2, weights=train.weights))) or 1.0
 
 
-def _quantiles(chain: StagedModel, train: Examples, shares: FloatArray) -> FloatArray:
-    """The partial score below which each share of the training rows is, (P, E - 1)."""
-    columns = [_quantile(own, train.weights, shares) for own in partial_scores(chain, train)[:-1]]
-    return np.stack(columns, axis=1) if columns else np.zeros((len(shares), 0))
-
-
 def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:
     """The smallest value with more than a share of the mass at or below it; the last at 1."""
     order = np.argsort(values, kind="stable")
+    # mass up to each value
     below = np.cumsum(mass[order])
     place = np.searchsorted(below, shares * below[-1], side="right")
     found: FloatArray = values[order][np.minimum(place, len(values) - 1)]

@@ -121,6 +121,7 @@ class ForwardSelection(BoostedTrees):
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
             progress(k, 2 * len(sizes))
+            # features that a round adds
             batch = -(-(size - int(bought.sum())) // ROUNDS)
             while size < prices.features and int(bought.sum()) < size:
                 goal = min(size, int(bought.sum()) + batch)
@@ -135,6 +136,7 @@ class ForwardSelection(BoostedTrees):
     def _extended(self, fits: Fits, bought: BoolArray, goal: int) -> BoolArray:
         """Purchases, the best first, until ``goal`` features can be read."""
         prices, found = fits[0].subsets.prices, Purchases.of(fits, bought)
+        # 1: gain per price; 0: gain alone
         per = found.price**self.price_power
         order = np.argsort(-found.explained / per, kind="stable")
         tried = order[:TRIED]
@@ -159,6 +161,7 @@ def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
     size = np.bincount(unit)
     taken = np.flatnonzero(np.cumsum(size) <= max(SELECTION_ROWS, size[0]))
     if whole.context.task in (Task.BINARY, Task.MULTICLASS):  # each part gets of every class
+        # one label per unit: its last row's
         label = np.zeros(len(size))
         label[unit] = train.y[row]
         taken = taken[np.argsort(label[taken], kind="stable")]
@@ -187,6 +190,7 @@ def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
     if train.queries is not None:
         return np.asarray(rng.permutation(len(train.queries))[train.queries.index()[row]])
     factor = rng.integers(1 << 63, size=train.X.shape[1] + 2, dtype=np.uint64) * 2 + 1
+    # a hash of the row, cells and label
     key = train.y.view(np.uint64) * factor[0]
     for j, other in enumerate(factor[2:]):
         key += np.ascontiguousarray(train.X[:, j]).view(np.uint32) * other

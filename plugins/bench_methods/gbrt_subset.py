@@ -64,6 +64,7 @@ class SubsetGBRT(BoostedTrees):
         """Boost on each subset of the features; ``valid`` is not used."""
         subsets = Subsets(self, self.settings(context.task, self.leaves), train, prices, context)
         limits = limited(prices, self.costs)
+        # a path has at most MOST_POINTS points
         each = MOST_POINTS // len(limits)
         models = []
         for k, (limit, features) in enumerate(limits):
@@ -82,6 +83,7 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
     subsets = []
     for limit in wanted:
+        # features that alone cost no more than the limit
         within = price <= limit
         if within.any():
             subsets.append((float(limit), readable(prices, within)))

@@ -102,6 +102,7 @@ class LightGBMCEGB(LightGBM):
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         row = self.loss_prices(self.tradeoff, train, prices, context)
+        # the library knows features, not sensors
         alone = bought_alone(row, prices)
         costs: Parameters = {"cegb_tradeoff": 2.0, "cegb_penalty_split": float(row.split.mean())}
         if self.acquisition == "per-row":

@@ -76,6 +76,7 @@ class GreedyMiser(BoostedTrees):
         from bench_trees import Penalty
 
         row = self.loss_prices(self.tradeoff, train, prices, context)
+        # the loss sums over N rows, the purchase is made once
         total_weight = float(train.weights.sum())
         settings = self.settings(
             context.task,

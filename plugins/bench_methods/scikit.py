@@ -93,22 +93,19 @@ class RandomForest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         classes = context.task in _CLASSES
+        # as is usual for forests
         usual = "sqrt" if classes else 1 / 3
         forest = (RandomForestClassifier if classes else RandomForestRegressor)(
-            n_estimators=0,
+            n_estimators=self.trees,
             max_depth=self.depth,
             min_samples_leaf=self.min_rows,
             max_features=usual if self.features is None else self.features,
             n_jobs=context.threads,
             random_state=context.seed,
-            warm_start=True,  # the same forest, in steps that can be reported
         )
         X = np.require(rows.X, requirements=["C", "W"])  # its trees take no read-only arrays
-        step = -(-self.trees // 20)
-        for done in [*range(step, self.trees, step), self.trees]:
-            forest.n_estimators = done
-            forest.fit(X, rows.y.astype(np.int64) if classes else rows.y)
-            context.progress(done, self.trees)
+        forest.fit(X, rows.y.astype(np.int64) if classes else rows.y)
+        context.progress(1, 1)
         return forest
 
 
@@ -162,6 +159,7 @@ class ScikitLearn:
         rows = with_physical_copies(train)
         y = rows.y.astype(np.int64) if classes else rows.y
         with library_errors(self.name):
+            # trees are imported and billed by path
             if is_known(type(made).__name__):
                 recipe = replace(recipe, prepare=False)
                 with threadpool_limits(1), suppress(ModelError):  # one that is not known after all

@@ -69,10 +69,8 @@ class XGBoost(LibraryTrees):
         data = xgboost.DMatrix(rows.X, rows.y, nthread=1)
         if loss == "lambdarank":
             data.set_group(group_sizes(rows))
-        booster = xgboost.Booster(how, [data])
-        for done in range(self.trees):
-            booster.update(data, done)
-            context.progress(done + 1, self.trees)
+        booster = xgboost.train(how, data, self.trees)
+        context.progress(1, 1)
         return bytes(booster.save_raw("ubj"))
 
 

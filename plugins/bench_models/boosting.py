@@ -17,6 +17,7 @@ from bench_core import (
     UsageError,
     among,
     hookimpl,
+    inside,
     log,
     param,
 )
@@ -140,22 +141,25 @@ class BoostedTrees:
         return chain(ensemble, prices, {"loss": name, **facts})
 
 
+@dataclass(frozen=True)
 class OnTrees:
-    """What learners over the boosted trees of another one, their field ``base``, share.
+    """What learners over the boosted trees of another one share.
 
     Raises ValueError where the base says, by ``adds_up = False``, that its scores are no sum of
     trees. For the others only the fitted model can show it.
     """
 
-    base: BudgetedLearner | None
+    base: BudgetedLearner = param(
+        "gbrt", "learner whose boosted trees it works on", search=inside()
+    )
 
     def __post_init__(self) -> None:
-        if self.base is not None and not getattr(self.base, "adds_up", True):
+        if self.base and not getattr(self.base, "adds_up", True):
             raise ValueError(f"base {self.base.name!r} {_NO_SUM}")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
         """The trees."""
-        return () if self.base is None else (self.base,)
+        return (self.base,) if self.base else ()
 
 
 def ensemble_of(

@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from bench_core import param
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.least_squares import BLOCK, NEGLIGIBLE, add_gram
 from bench_models.problem import Problem
@@ -29,6 +30,26 @@ class DescentSettings:
     tolerance: float = 1e-4
     constant: bool = True
     threads: int = 1
+
+    @classmethod
+    def of(cls, learner: Any, threads: int) -> Self:
+        """Those that a learner has as parameters of the same names."""
+        own = {f.name: getattr(learner, f.name) for f in fields(cls) if hasattr(learner, f.name)}
+        return cls(**own, threads=threads)
+
+
+@dataclass(frozen=True)
+class JointlyOptimised:
+    """The parameters of learners whose classifiers are optimised in turns."""
+
+    cycles: int = param(10, "passes over all classifiers, at most", least=0)
+    reweightings: int = param(
+        5, "rounds of auxiliary variables per classifier and pass, at most", least=1
+    )
+    steps: int = param(20, "descent steps per round, at most", least=1)
+    tolerance: float = param(
+        1e-4, "a pass or round that gains less than this share is the last", least=0
+    )
 
 
 class Evaluated(Protocol):

@@ -49,6 +49,7 @@ def _rows(summary: Summary) -> Iterator[list[str]]:
     for row, found in summary.lines():
         role = "reference" if row.reference else "baseline" if row.baseline else ""
         for at, one in zip(summary.standings, found, strict=True):
+            # no limit is an empty cell
             budget, kind = at.budget or Budget(math.nan, "")
             texts = board.dataset, board.metric, board.unit, row.learner, role, kind
             yield [
@@ -91,6 +92,7 @@ def write_json(
         "datasets": [_board(summary) for summary in summaries(run, frame, store)],
         "sections": [{"name": s.name, "summary": s.summary} for s in sections],
     }
+    # NaN is not JSON
     text = json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False)
     write_text(output or Path("-"), f"{text}\n")
 

@@ -54,6 +54,7 @@ def _markdown_table(summary: Summary) -> Iterator[str]:
     board, best = summary.board, summary.best()
     yield f"## {md(title(summary))}"
     yield ""
+    # | miser | **0.7990** [0.78, 0.81] | ... | 3000 | 2.1x [1.5x, 2.6x] |
     rows = [
         [
             f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner),
@@ -134,6 +135,7 @@ def _latex_table(summary: Summary) -> Iterator[str]:
         cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
         saved = map(tex, _saving(summary, row))
         body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
+    # a column of names, the others of figures
     shape = f"l*{{{len(titles) - 1}}}{{r}}"
     yield from _booktabs(caption(summary), board.dataset, shape, head, body, "4pt")
 
@@ -182,6 +184,7 @@ def caption(summary: Summary) -> str:
     board = summary.board
     better = "higher" if board.higher_is_better else "lower"
     budgets = [at.budget for at in summary.standings if at.budget is not None]
+    # budgets of one kind are named once
     means = all(budget.kind == "mean" for budget in budgets)
     known = ", ".join(str(budget) if means else budget.words for budget in budgets)
     a = "a mean cost" if means else "a cost"

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench_methods.budget_forest.path import even_tradeoffs
+from bench_methods.budget_forest.prune import even_tradeoffs
 from bench_methods.budget_forest.pruning import PruningProblem, Search, search
 from bench_trees.threads import workers
 

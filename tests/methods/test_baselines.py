@@ -14,9 +14,7 @@ from bench_methods.baselines import (
     Constant,
     GreedyOrder,
     RandomOrder,
-    bench_learners,
 )
-from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
 from bench_models.path_of_models import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
@@ -147,25 +145,10 @@ def loss(scores: Any, train: Examples, task: Task) -> float:
 
 
 @orders()
-def test_the_whole_is_boosting_on_all_features(learner: Any) -> None:
-    train = examples(Task.REGRESSION)
-    last = path(fit(replace(learner, l2=0.0), train, Task.REGRESSION), train)[-1]
-    plain = path(fit(GBRT(trees=10, learning_rate=0.1), train, Task.REGRESSION), train)[-1]
-    assert last.scores.tolist() == plain.scores.tolist()
-
-
-@orders()
 def test_where_everything_is_free_there_is_one_model_of_everything(learner: Any) -> None:
     train = examples(Task.REGRESSION)
     found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert [dict(p.point) for p in found] == [{"features": 4}]
-
-
-def test_all_of_them_have_the_role_of_a_baseline() -> None:
-    names = ["constant", "random-order", "cheapest-first", "greedy-order"]
-    assert [cls.name for cls in bench_learners()] == names
-    assert [getattr(cls, "role", "") for cls in bench_learners()] == ["baseline"] * 4
-    assert GBRT.role == "reference"
 
 
 def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data: Path) -> None:

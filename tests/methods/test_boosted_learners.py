@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.baselines import CheapestFirst, GreedyOrder, RandomOrder
-from bench_methods.budget_forest import BudgetRF
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
-from bench_methods.cost_tree import CostTree
 from bench_methods.gbrt import GBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
-from bench_methods.linear import L1
 from bench_methods.miser import GreedyMiser
 from bench_methods.scikit import RandomForest
 from bench_methods.xgboost import XGBoost
@@ -39,15 +35,6 @@ PEERS = [
     RandomForest(trees=15),
 ]
 PRICED = OURS[1:]
-ONE_LABEL = [
-    *OURS,
-    RandomOrder(trees=10),
-    CheapestFirst(trees=10),
-    GreedyOrder(trees=10),
-    CostTree(),
-    L1(),
-    BudgetRF(trees=3),
-]
 
 
 def learners(some: list[Any] = OURS) -> pytest.MarkDecorator:
@@ -104,23 +91,6 @@ def test_free_features_are_used_and_ruinous_ones_are_not(learner: Any) -> None:
     assert 3 not in tested
 
 
-@learners(ONE_LABEL)
-@pytest.mark.parametrize("task", Task)
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_a_single_label_gives_the_constant(learner: Any, task: Task, label: float) -> None:
-    if task not in learner.tasks:
-        pytest.skip(f"{learner.name} does no {task}")
-    train = replace(examples(task), y=np.full(300, label))
-    last = path(fit(learner, train, task), train)[-1]
-    assert mean_cost(last, prices()) == 0
-    if task is Task.MULTICLASS:
-        assert np.all(last.scores.argmax(axis=1) == label)
-    elif task is Task.BINARY or isinstance(learner, BudgetRF):  # whose grades are two classes
-        assert np.all((last.scores > 0) == bool(label))
-    else:
-        assert last.scores.tolist() == [label] * 300
-
-
 @learners([*PRICED[:2], *PEERS[1:3], PEERS[4]])
 def test_it_buys_less_as_the_tradeoff_rises(learner: Any) -> None:
     train, costs = examples(Task.REGRESSION), []
@@ -130,17 +100,6 @@ def test_it_buys_less_as_the_tradeoff_rises(learner: Any) -> None:
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 60  # of 76
     assert costs[-1] == 0
-
-
-@learners()
-def test_constant_and_missing_columns_are_never_split(learner: Any) -> None:
-    train = examples(Task.REGRESSION)
-    X = train.X.copy()
-    X[:, 0] = 7
-    X[:, 1] = np.nan
-    model = fit(learner, replace(train, X=X), Task.REGRESSION)
-    assert set(model.ensemble.feature.tolist()) <= {-1, 2, 3}
-    assert model.ensemble.trees > 0
 
 
 @learners([*OURS, PEERS[0], *PEERS[3:5]])

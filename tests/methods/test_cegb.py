@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.cegb import CEGB
 from bench_methods.gbrt import GBRT
-from bench_methods.miser import GreedyMiser
-from helpers.boosted_cases import examples, fit, mean_cost, path
-from helpers.fakes import FakeContext
-from helpers.real_cases import thyroid
+from helpers.boosted_cases import examples, fit, path
 
 from bench_core import Examples, Prices, Task, price_list
 
@@ -116,17 +112,3 @@ def test_depth_is_unlimited_unless_asked_for() -> None:
 def test_lambda_is_tau() -> None:
     facts = fit(CEGB(trees=1), examples(Task.REGRESSION), Task.REGRESSION).facts
     assert facts["lambda"] == facts["tau"] > 0
-
-
-def test_on_thyroid_it_is_as_good_as_miser_for_less(real_data: Path) -> None:
-    train, test, at = thyroid(real_data)
-    context = FakeContext(Task.MULTICLASS, 3)
-
-    def result(learner: Any) -> tuple[float, float]:
-        last = path(learner.fit(train, test, at, context), test)[-1]
-        return float(np.mean(last.scores.argmax(axis=1) == test.y)), mean_cost(last, at)
-
-    miser = result(GreedyMiser(trees=60, tradeoff=0.02))
-    cegb = result(CEGB(trees=60, tradeoff=1.0))
-    assert cegb[0] >= miser[0]
-    assert cegb[1] < 0.85 * miser[1]

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cost_tree import CostTree
-from bench_methods.cost_tree.grower import Tree
-from bench_methods.cost_tree.model import nested_prunings, without_useless
+from bench_methods.cost_tree.model import Tree, nested_prunings, without_useless
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
-from helpers.fakes import FakeContext
-from helpers.real_cases import thyroid
 
 from bench_core import Examples, Task, price_list
 from bench_core.metrics import default_metric
@@ -197,12 +194,3 @@ def test_limits_hold() -> None:
     model = fit(CostTree(min_rows=40), train, Task.REGRESSION)
     last = path(model, train)[-1]
     assert np.unique(last.scores, return_counts=True)[1].min() >= 40
-
-
-def test_on_thyroid_one_blood_test_comes_first_and_few_rows_pay_for_more(real_data: Any) -> None:
-    train, test, at = thyroid(real_data)
-    model = CostTree().fit(train, test, at, FakeContext(Task.MULTICLASS, 3))
-    last = path(model, test)[-1]
-    assert model.feature[0] == 16  # TSH
-    assert mean_cost(last, at) < 30
-    assert float(np.mean(last.scores.argmax(axis=1) == test.y)) > 0.98

@@ -10,14 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.every_learner_cases import LEARNERS, quick
-from sklearn.datasets import load_svmlight_file
 
 import bench_core
-from bench_core import Examples, Splits, Task
+from bench_core import Splits, Task
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
-from bench_core.datasets.data_folder import DataFolder
-from bench_core.plugins import load_registry
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 HOW = ["threads", "workers"]  # what the runs differ in
@@ -84,31 +81,6 @@ def test_every_learner_comes_out_alike_on_threads(name: str, tmp_path: Path) -> 
     splits = large(task)
     learner = quick(name, task, splits.train, tmp_path)
     assert bits(learner, splits, 1) == bits(learner, splits, 2)
-
-
-def cancer(home: Path) -> Examples:
-    dataset: Any = load_registry().datasets["breast-cancer"]()
-    return dataset.prepare(DataFolder(home), "quick", 0, 0).train
-
-
-def ranking(home: Path) -> Examples:
-    write_ranking(home / "rank.svm")
-    X, y = load_svmlight_file(str(home / "rank.svm"), n_features=40)
-    return Examples(X.toarray().astype(np.float32), y)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("data", "task", "read"),
-    [("breast-cancer", Task.BINARY, cancer), ("rank.svm", Task.RANKING, ranking)],
-)
-def test_every_learner_comes_out_alike_in_workers(
-    data: str, task: Task, read: Any, home: Path
-) -> None:
-    """In other processes sets of texts have another order."""
-    train = read(home)
-    names = sorted(name for name, cls in LEARNERS.items() if task in cls.tasks)
-    same_everywhere(data, learners=[quick(name, task, train, home) for name in names])
 
 
 def write_ranking(path: Path) -> None:

@@ -127,14 +127,6 @@ def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder
     copes_or_says_why(name, task, trouble, folder)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "task", "trouble"), sorted({*CASES} - {*FEW}), ids=str)
-def test_a_learner_copes_with_the_rest_too(
-    name: str, task: Task, trouble: str, folder: Path
-) -> None:
-    copes_or_says_why(name, task, trouble, folder)
-
-
 def write_table(task: Task, path: Path) -> None:
     splits = task_splits(task, ROWS)
     queries = splits.train.queries

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.forward_selection import ForwardSelection, held_out
-from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees
 from bench_models.held_out_fits import HeldOutFit
 from bench_models.path_of_models import Subsets
 from bench_trees import Settings
 from helpers.boosted_cases import CLASSES, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
-from helpers.real_cases import thyroid
 
 from bench_core import DiscountGroup, Examples, Queries, Task, price_list
 
@@ -163,15 +160,3 @@ def test_lambdarank_is_judged_by_the_metric() -> None:
     assert start.more(np.ones(4, dtype=bool), Settings(trees=20)).loss < start.loss < 0
     got = bought(replace(QUICK, loss="lambdarank", trees=10), train, prices(), Task.RANKING)
     assert [len(features) for features in got] == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.slow
-def test_on_thyroid_two_tests_are_worth_what_boosting_on_all_is(real_data: Any) -> None:
-    train, test, at = thyroid(real_data)
-    context = FakeContext(Task.MULTICLASS, 3)
-    found = path(ForwardSelection(steps=8, trees=100).fit(train, test, at, context), test)
-    right = [float(np.mean(p.scores.argmax(axis=1) == test.y)) for p in found]
-    blind = path(GBRT(trees=100).fit(train, test, at, context), test)[-1]
-    cheap = [k for k, p in enumerate(found) if mean_cost(p, at) < 0.6 * mean_cost(blind, at)]
-    assert all(a <= b + 0.02 for a, b in pairwise(right[:4]))
-    assert right[cheap[-1]] > float(np.mean(blind.scores.argmax(axis=1) == test.y)) - 0.01

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import fit, path
 from sklearn.tree import DecisionTreeRegressor
@@ -46,18 +45,3 @@ def test_costs_do_not_steer_it() -> None:
         for c in (np.ones(3), np.array([1e6, 1.0, 0.0]))
     )
     assert cheap.scores.tobytes() == expensive.scores.tobytes()
-
-
-@pytest.mark.slow
-def test_letters_are_told_apart_as_well_as_by_a_peer(real_data) -> None:  # type: ignore[no-untyped-def]
-    from helpers.real_cases import letters
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    train, test = letters(real_data)
-    model = fit(GBRT(trees=100), train, Task.BINARY, price_list(np.ones(16)))
-    scores = path(model, test)[-1].scores
-    peer = HistGradientBoostingClassifier(
-        max_iter=100, max_leaf_nodes=16, max_depth=4, min_samples_leaf=20, early_stopping=False
-    ).fit(train.X, train.y)
-    ours, theirs = np.mean((scores > 0) == test.y), peer.score(test.X, test.y)
-    assert ours > theirs - 0.01

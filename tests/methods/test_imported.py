@@ -103,12 +103,6 @@ def test_every_promise_of_a_learner_is_kept(tmp_path: Path, task: Task) -> None:
     check_learner(saved(booster, tmp_path / "m.txt"), [task])
 
 
-# Learners that stand on it
-
-
-# Features
-
-
 def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> None:
     train = examples(Task.REGRESSION)
     booster = boosted(train, "regression", names=list(NAMES))
@@ -128,9 +122,6 @@ def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple
     learner = ImportedModel(file=str(model_file))
     model = fit(learner, train, Task.BINARY, feature_names=names)
     assert path(model, train)[-1].scores.shape == (300,)
-
-
-# Faults
 
 
 @pytest.mark.parametrize(
@@ -206,13 +197,10 @@ def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
 def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
         ImportedModel().stamp()
-    with pytest.raises(InputError, match="absent is not a file"):
+    with pytest.raises(InputError, match="absent: No such file"):
         ImportedModel(file=str(tmp_path / "absent")).stamp()
     with pytest.raises(InputError, match=r"~no-one-here/m\.txt is not a file"):
         ImportedModel(file="~no-one-here/m.txt").stamp()
-
-
-# Keys
 
 
 def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
@@ -223,9 +211,6 @@ def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
     base = learner_key(Cronus(base=learner))
     model_file.write_text(model_file.read_text() + "\n")
     assert learner_key(Cronus(base=learner)) != base
-
-
-# The command
 
 
 def table(folder: Path) -> Path:
@@ -276,24 +261,3 @@ def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path: Path) ->
     (given,) = plan(**here, **asked, valid=mine, test=mine).datasets
     (other,) = plan(**here, learners=["constant"]).datasets
     assert not [note for note in (*given.notes, *other.notes) if "flattered" in note]
-
-
-def test_a_run_by_name_without_a_file_ends_at_once(run: Any) -> None:
-    with pytest.raises(UsageError, match="which model"):
-        run(learners=["imported"])
-
-
-def test_all_learners_leave_it_out_with_a_note() -> None:
-    from bench_core.planning.request import RunRequest
-    from bench_core.planning.resolve_learners import choose_learners
-    from bench_core.planning.suites import NO_SUITE
-    from bench_core.plugins import load_registry
-
-    notes: list[str] = []
-    request = RunRequest(learners=("all",))
-    chosen = choose_learners(
-        request, NO_SUITE, load_registry(), (), lambda line, warning: notes.append(line)
-    )
-    assert "imported" not in [c.name for c in chosen]
-    assert "lightgbm" in [c.name for c in chosen]
-    assert any(note.startswith("left out: imported: which model?") for note in notes)

@@ -57,7 +57,6 @@ def of_xgboost(rows: Examples, name: str) -> str:
 BAGS = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
 FILES: dict[str, tuple[Task, Callable[[Examples], str], tuple[str, ...]]] = {
     "LightGBM": (Task.BINARY, lambda rows: of_lightgbm(rows, "binary"), STANDING),
-    "XGBoost JSON": (Task.BINARY, lambda rows: of_xgboost(rows, "m.json"), STANDING),
     "XGBoost UBJ": (Task.BINARY, lambda rows: of_xgboost(rows, "m.ubj"), STANDING),
     "ranker": (Task.RANKING, lambda rows: of_lightgbm(rows, "lambdarank"), STANDING),
     "three classes": (

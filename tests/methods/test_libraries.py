@@ -18,7 +18,6 @@ from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import DiscountGroup, Examples, InputError, Task, UsageError, price_list
-from bench_core.parameters import parameters
 from bench_core.planning.keys import learner_key
 
 for peer in ("lightgbm", "xgboost", "catboost"):
@@ -94,25 +93,6 @@ def test_lazy_cegb_of_lightgbm_is_our_cegb() -> None:
     assert np.allclose(a.scores, b.scores, rtol=0, atol=1e-5)
     assert mean_cost(a, at) == pytest.approx(mean_cost(b, at))
     assert a.bills["path"].feature_cost(at, 500).mean() < 16  # of 17: prices matter
-
-
-def test_lightgbm_with_penalties_has_room_to_converge() -> None:
-    """By default the last tenth of its trees takes less than a thousandth off the loss."""
-    train = examples(Task.BINARY, n=600)
-    found = path(fit(LightGBMCEGB(), train, Task.BINARY), train)
-    last = dict(found[-1].point)["trees"]
-    (before,) = [p for p in found if p.point["trees"] >= 0.9 * last][:1]
-    first, before, after = (
-        float(np.logaddexp(0, (1 - 2 * train.y) * p.scores).mean())
-        for p in (found[0], before, found[-1])
-    )
-    assert before - after < 1e-3 * (first - after)
-
-
-def test_both_of_lightgbms_penalties_are_searched() -> None:
-    search = {p.name: p.search for p in parameters(LightGBMCEGB)}
-    assert search["acquisition"] is not None
-    assert {search["acquisition"].value(share) for share in (0.0, 0.6)} == {"per-row", "all-rows"}
 
 
 def test_of_a_discounted_group_lightgbm_charges_every_feature_in_full() -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
-from helpers.boosted_cases import examples, fit, mean_cost, path, prices
-from helpers.fakes import FakeContext
+from helpers.boosted_cases import examples, fit, path, prices
 from helpers.random_trees import used_features
-from helpers.real_cases import thyroid
 
 from bench_core import DiscountGroup, Examples, Prices, Task, price_list
 
@@ -100,20 +96,6 @@ def test_lambda_is_tau_times_the_number_of_rows_and_copies() -> None:
     facts = fit(GreedyMiser(trees=1), train, Task.REGRESSION).facts
     assert facts["lambda"] == pytest.approx(300 * facts["tau"])
     assert facts["tau"] == pytest.approx(0.1 * train.y.var() / 2 / prices().everything)
-
-
-def test_on_thyroid_costs_fall_as_the_tradeoff_rises(real_data: Path) -> None:
-    train, test, at = thyroid(real_data)
-    context = FakeContext(Task.MULTICLASS, 3)
-    costs, accuracy = [], []
-    for tradeoff in (0.0, 0.1, 0.2):
-        learner = GreedyMiser(trees=60, tradeoff=tradeoff)
-        last = path(learner.fit(train, test, at, context), test)[-1]
-        costs.append(mean_cost(last, at))
-        accuracy.append(float(np.mean(last.scores.argmax(axis=1) == test.y)))
-    assert all(a > b for a, b in pairwise(costs))
-    assert accuracy[1] > accuracy[0] - 0.005
-    assert costs[1] < 0.8 * costs[0]
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])

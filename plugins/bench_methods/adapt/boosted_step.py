@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from bench_models.boosting import BINS, RELEVANT, binned
+from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
@@ -47,6 +47,7 @@ class JointLoss:
 
     def base(self, labels: Labels) -> FloatArray:
         """The best constants: log-odds of the ones that are kept, and of being sent."""
+        # a row counts for f1 as surely as it stays
         kept = labels.mass * (1 - self.q)
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
@@ -62,12 +63,7 @@ class JointLoss:
 
 def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
     """All trees in one stage."""
-    stage = Stage(
-        entries=np.arange(ensemble.trees, dtype=np.int64),
-        weights=np.ones(ensemble.trees),
-        bias=ensemble.base,
-    )
-    return StagedModel([stage], [Point(0, {"trees": ensemble.trees})], prices, ensemble)
+    return prefix_chain(ensemble, [ensemble.trees], prices, {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +167,7 @@ class AdaptGBRT(Adapt):
 
         bins, codes = binned(train, self.max_bins, context)
         coupled = float(train.weights.sum()) * price.sensor
+        # one purchase for the model pays for all N rows
         penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
         settings = Settings(
             trees=self.trees,
@@ -182,6 +179,7 @@ class AdaptGBRT(Adapt):
             order="level",
         )
         total = self.trees * (1 + (self.iterations if self.p_full != 0 else 0))
+        # trees that earlier calls have grown, for the progress
         begins = count(0, self.trees)
 
         def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
@@ -206,6 +204,7 @@ class AdaptGBRT(Adapt):
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:
     """The trees of one output as an ensemble of their own, without those that never split."""
+    # a tree of one node never split
     split = np.diff(ensemble.start) > 1
     trees = ensemble.select(np.flatnonzero((ensemble.output == output) & split))
     return replace(trees, output=0 * trees.output, base=ensemble.base[output : output + 1])

@@ -1,7 +1,5 @@
 """What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -89,6 +87,7 @@ class Adapt:
         """
         f0, line = context.fitted(self.f0), None
         if context.task == Task.RANKING:
+            # f0 is more certain of rows that it was trained on
             parts = train, valid if len(valid) else train
             train, unseen = (
                 replace(part, y=np.where(part.y >= self.relevant_grade, 1.0, 0.0)) for part in parts
@@ -124,11 +123,13 @@ class LinearAdapt(Adapt):
         ``valid`` is used for rankings alone, to calibrate f0.
         """
         train, rows, f0 = self._prepared(train, valid, prices, context)
+        # every set takes gates + 1 points, f0 takes one
         most = min(self.supports, max(1, (MOST_POINTS - 1) // (self.gates + 1)))
         pairs = []
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets, fitted, facts = self._plan(columns, rows, train, prices, most)
+            # without any useful column a constant pair remains
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
                 some = columns.only(features)
@@ -190,6 +191,7 @@ class AdaptLin(LinearAdapt):
         def fitted(which: IntArray, some: Columns) -> Linear:
             if not self.restart:
                 return first.pair.among(columns, some)
+            # the pair of the set before, as a second start
             starts = [pair.among(own, some) for own, pair in known]
 
             def free(own: Columns) -> Linear:

@@ -73,6 +73,7 @@ class Columns:
     @classmethod
     def of(cls, X: Float32Array, share: FloatArray) -> Self:
         """All columns that are not constant. Raises InputError for an infinite value."""
+        # one column after the other in memory: sums over rows are contiguous
         wide = np.ascontiguousarray(X.T, dtype=np.float64)
         Z = np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf, copy=False)
         if not bool(np.isfinite(Z).all()):
@@ -81,9 +82,11 @@ class Columns:
                 f"feature {column} holds infinity, which no linear model can read; "
                 "leave the value empty or use adapt-gbrt"
             )
+        # a missing cell counts as 0 before columns are centred
         centre = Z @ share
         Z -= centre[:, None]
         scale = np.sqrt(Z**2 @ share)
+        # a rounded mean of equal cells need not equal them
         varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
         Z = Z[varied] / scale[varied, None]
         return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
@@ -146,10 +149,12 @@ def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linea
     k, n = columns.values.shape
     if k <= n:
         return fitted(columns)
+    # (n, n): rows, of which there are fewer than columns
     K = columns.values.T @ columns.values
     K += _JITTER * np.trace(K) / n * np.eye(n)
     L = np.linalg.cholesky(K)
     unit = np.ones(n)
+    # n columns that are the rows of L, neither centred nor scaled
     rows = Columns(np.arange(n), np.ascontiguousarray(L.T), 0 * unit, unit, columns.share)
     weights, intercepts = fitted(rows)
     v = solve_triangular(L, weights.T, lower=True, trans="T")
@@ -169,6 +174,7 @@ class GroupPenalty:
     @classmethod
     def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> Self:
         """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
+        # a row for each sensor that costs something
         paid = np.flatnonzero(price > 0)
         return cls(price[paid], prices.needs[columns.which].T.tocsr()[paid])
 
@@ -182,6 +188,7 @@ class GroupPenalty:
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
+        # sensor by sensor (s,), smooth at 0
         root = np.sqrt(self.needs @ squares + ROUND**2)
         return float(self.price @ (root - ROUND)), np.asarray(self.needs.T @ (self.price / root))
 
@@ -217,11 +224,13 @@ def descend(
     from scipy.linalg import solve_triangular
 
     m, k = start.weights.shape
+    # sigma' is at most 1/4
     root = np.linalg.cholesky(columns.gram / 4 + np.diag(price(start.squares)[1] + RIDGE))
 
     def solved(rows: FloatArray, trans: str) -> FloatArray:
         return np.asarray(solve_triangular(root, rows.T, lower=True, trans=trans).T)
 
+    # one vector for all functions: weights, intercept, weights, ...
     def packed(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
         return np.column_stack([weights, intercepts]).ravel()
 
@@ -290,10 +299,12 @@ class LinearProblem:
         (g, f1), rows, limit = values, self.rows, self.limit
         loss, slope = softplus_and_sigmoid(-rows.sign * f1)
         gate, by_gate = softplus_and_sigmoid(g)
+        # l1 - l0 of each row
         excess = loss - rows.loss0
         charge = limit.charge(KullbackLeibler(), excess, g, rows.share)
         gain, q = softplus_and_sigmoid(g + excess - charge)
         by = np.stack([by_gate - q, -(1 - q) * rows.sign * slope])
+        # the Lagrangian of the limit
         fixed = 0.0 if limit.p_full is None else limit.bias * limit.p_full
         return rows.mean(loss + gate - gain) - fixed, rows.share * by
 
@@ -371,9 +382,11 @@ def fit_priced(
     while True:
         by = problem.given(found.q)(found.pair(columns))[1]
         steep = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
+        # sensors that the columns inside need would be paid anyway
         bought = prices.bought_for(columns.which[inside])
         owed = (prices.needs @ np.where(bought, 0.0, charge))[columns.which]
         excess = np.where(inside, 0.0, steep - (1 + _EXCESS) * owed - _TOLERANCE)
+        # at most as many more as there are: the work doubles, not more
         most = max(FEW, np.count_nonzero(inside))
         more = np.argsort(-excess, kind="stable")[: min(most, np.count_nonzero(excess > 0))]
         if fitted and not len(more):
@@ -395,6 +408,7 @@ def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list
     first = np.full(prices.sensors, len(order))  # the place of the feature that buys a sensor
     for place, feature in reversed(list(enumerate(order.tolist()))):
         first[prices.sensors_of(feature)] = place
+    # free sensors are there from the start
     first[prices.sensor == 0] = -1
     entered = np.array([first[prices.sensors_of(int(j))].max(initial=-1) for j in columns.which])
     return [columns.which[entered <= place] for place in spread(np.unique(entered).tolist(), most)]
@@ -426,6 +440,7 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
     """
     price = prices.feature_price()[columns.which]
     price = price / price.max() if price.any() else np.ones(len(price))
+    # positive parts, negative parts, intercept
     at, paid = np.zeros(2 * len(price) + 1), price > 0
     slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss where all are 0
     highest = float((slopes[paid] / price[paid]).max(initial=0.0))

@@ -41,29 +41,29 @@ class GatedPair(Stored):
     gates: Sequence[tuple[float, float]]
 
 
-def thresholds(
-    g: FloatArray, share: FloatArray, count: int, *, zero: bool = True
-) -> list[tuple[float, float]]:
+def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
     """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
 
-    With ``zero`` threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
+    Threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
     of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
     the rows are listed once, and one that sends all rows is left out.
     """
+    # rows with equal scores cannot be told apart
     values, place = np.unique(g, return_inverse=True)
     mass = np.bincount(place, share, minlength=len(values))
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
     by_cut: dict[int, tuple[float, float]] = {}
     for k in range(count):
+        # equal shares between nobody and everybody
         wanted = (k + 1) / (count + 1)
         cut = int(np.argmin(np.abs(above - wanted)))
         if 0 < cut < len(values):
             low, high = map(float, values[cut - 1 : cut + 1])
             middle = low + (high - low) / 2
             by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
-    if zero:
-        cut = int(np.searchsorted(values, 0.0, side="right"))
-        by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    cut = int(np.searchsorted(values, 0.0, side="right"))
+    by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    # cut 0 sends everybody, as the last point of the path does
     by_cut.pop(0, None)
     by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
     return [by_share[sent] for sent in sorted(by_share)]
@@ -141,6 +141,7 @@ class AdaptModel(Stored):
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
         alone, sensors = Features(features.X), self.prices.sensors
+        # all rows at once: the last point sends every one
         f0 = Outputs.of(self.f0, alone)
         if self.calibration is not None:
             f0 = replace(f0, scores=Line(*self.calibration)(f0.scores))
@@ -149,6 +150,7 @@ class AdaptModel(Stored):
             kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
             cheap = gate.bill("path").plus(kept.bill("path"))
             for threshold, share in pair.gates:
+                # (n,), the routing of this point
                 sent = gate.scores > threshold
                 bills = {
                     name: gate.bill(name).plus(f0.bill(name).where(sent, kept.bill(name)))
@@ -185,6 +187,7 @@ def _whole(model: Any, features: int) -> Program:
 
     if not isinstance(model, Exportable):
         raise UsageError(f"adapt: its f0, a {type(model).__name__}, cannot be exported")
+    # no rows are enough to learn the name of the last point
     nobody = Features(np.zeros((0, features), dtype=np.float32))
     program = model.program(last_prediction(model, nobody).point)
     if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
@@ -210,6 +213,7 @@ def _routed(gate: Program, threshold: float, kept: Program, f0: Program) -> Prog
     """Rows whose gate score is above the threshold go to f0, the others stay."""
     from bench_core.serving import joined
 
+    # gate | kept | f0: the gate's last step jumps over one of the others
     first = len(gate.steps)
     program = joined([gate, kept, f0])
     decides = replace(

@@ -29,7 +29,8 @@ _BIAS = 1e-12  # how near the bias is to the root
 _NEAR = 0.02  # how far from the last bias the next one may usually be found
 _DIGITS = 9  # of f0's scores behind the point
 _BLOCK = 8000  # rows of one prediction of f0
-_PARTS = 16  # where the squared distance may have several minima: equal steps that are looked at
+_CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
+_PARTS = 16  # where it may have several: so many equal steps are looked at
 
 
 def softplus(z: FloatArray) -> FloatArray:
@@ -63,6 +64,7 @@ class TrainingRows:
             evaluation.append(bill.evaluation_cost(prices, n))
             bits.append(bill.acquired.rows(n).bits)
         sign, found = np.where(train.y > 0, 1.0, -1.0), np.concatenate(scores)
+        # p(y | f0) of the true label
         right = np.clip(sigmoid(sign * (line(found) if line else found)), CLIP, 1 - CLIP)
         share = train.weights / train.weights.sum()
         paid = np.concatenate(bits), np.concatenate(evaluation)
@@ -84,6 +86,7 @@ class TrainingRows:
         ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
         ``cost1`` the price of f1's splits and trees.
         """
+        # the gate is paid in both cases
         sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
         stay = Acquired(kept, prices.sensors).cost(prices.sensor) + cost1
         return tau * (sent - stay)
@@ -120,6 +123,7 @@ class KullbackLeibler:
 
     def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """D per row: the gate's loss minus the entropy of q."""
+        # 0 log 0 counts as 0
         inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
         return self.gate_loss(q, g)[0] + q * np.log(inside) + (1 - q) * np.log(outside)
 
@@ -131,19 +135,23 @@ class SquaredLogOdds:
         """sigma(u) with u of least p sigma(u) + (u - g)^2 / 2, p = bias - excess.
 
         At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
-        and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0. There
-        may be several minima: the best of evenly spaced points decides, and Newton's method, kept
+        and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0. Where
+        there may be several minima the best of evenly spaced points decides. Newton's method, kept
         in a bracket of the minimum, does the rest.
         """
+        # (n,), of either sign
         p = np.broadcast_to(bias - excess, g.shape)
         side, size = np.where(p >= 0, 1.0, -1.0), np.abs(p)
         far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
         reach = -side * np.minimum(size / 4, far)
-        grid = g + reach * np.linspace(0, 1, _PARTS + 1)[:, None]
-        best = np.argmin(p * sigmoid(grid) + (grid - g) ** 2 / 2, axis=0)
-        u, width = g + reach * best / _PARTS, np.abs(reach) / _PARTS
-        low, high = np.maximum(np.minimum(g, g + reach), u - width), u + width
-        high = np.minimum(np.maximum(g, g + reach), high)
+        u, low, high = g, np.minimum(g, g + reach), np.maximum(g, g + reach)
+        if (some := np.flatnonzero(size > _CONVEX)).size:
+            u, width = g.copy(), np.abs(reach[some]) / _PARTS
+            grid = g[some] + reach[some] * np.linspace(0, 1, _PARTS + 1)[:, None]
+            values = p[some] * sigmoid(grid) + (grid - g[some]) ** 2 / 2
+            u[some] = best = grid[values.argmin(axis=0), np.arange(len(some))]
+            low[some] = np.maximum(low[some], best - width)
+            high[some] = np.minimum(high[some], best + width)
         for _ in range(60):
             s = sigmoid(u)
             slope, curve = p * s * (1 - s) + u - g, 1 + p * s * (1 - s) * (1 - 2 * s)
@@ -178,6 +186,7 @@ def smallest_bias(
     """
     from scipy.optimize import brentq
 
+    # brentq asks again at the ends that were found here
     above = cache(lambda b: float(share @ q(b)) - p_full)
     step = _NEAR if near else 1.0
     low, high = max(0.0, near - step), near + step
@@ -187,6 +196,7 @@ def smallest_bias(
         return 0.0
     while above(high) > 0:
         low, high, step = high, high + 4 * step, 4 * step
+    # q may jump, so the mean need not meet the limit exactly
     bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
     while above(bias) > 0:  # the root that was found may lie on the other side
         bias, step = bias + step * max(1.0, bias), 2 * step

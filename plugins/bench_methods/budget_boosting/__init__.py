@@ -87,7 +87,6 @@ class BudgetBoosting(BoostedTrees):
     """Boosters on nested sets of features chosen by price, which rows leave early."""
 
     name: ClassVar[str] = "budget-boosting"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     adds_up: ClassVar[bool] = False
 
     trees: int = param(
@@ -132,6 +131,7 @@ class BudgetBoosting(BoostedTrees):
         n, found = len(whole.train), divisions(whole, self.folds, rng)
         if whole.prices.features <= n < FEW_ROWS:
             return found + divisions(whole, self.folds, rng)
+        # a booster's time grows with rows times outputs
         work = n * whole.loss.outputs
         return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
 
@@ -156,6 +156,7 @@ class BudgetBoosting(BoostedTrees):
         rows = len(folds[0].subsets.train) + len(folds[0].held)
         features = [one for one in sets if int(one.sum()) <= rows or one is sets[0]][-1]
         some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
+        # long steps are enough to compare sizes of trees
         quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
         loss = []
         for leaves in LEAVES:
@@ -191,11 +192,13 @@ def _assembled(
     prices, base = whole.prices, whole.loss.base(labels_of(whole.train))
     parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
     start, members = [0, 0], [1]
+    # a tree of L leaves has about log2 L splits on a path
     per_tree = prices.tree + prices.split * np.log2(settings.max_leaves or 2)
     for boosters, features in zip(stages[1:], sets[1:], strict=True):
         count = sum(part.trees for part in boosters[0].parts)
         paid = float(prices.sensor[prices.bought_for(features)].sum())
         share = per_tree * count
+        # boosters whose evaluation stays within a tenth of the features' price
         most = EVALUATION_SHARE * paid / share if share else len(boosters)
         members.append(int(np.clip(most, 1, len(boosters))))
         parts += [part for own in boosters[: members[-1]] for part in own.parts]
@@ -207,6 +210,7 @@ def _assembled(
 
 def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> Held:
     """Held-out rows at every stage, at most ``SETTLED_ROWS``, and their bills."""
+    # enough folds for SETTLED_ROWS rows
     fold_sizes = np.cumsum([len(fold.held) for fold in ended[0]])
     few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
     folds = [stage[:few] for stage in ended]
@@ -218,6 +222,7 @@ def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> 
         bill = chain.bills(np.full(n, k), bits, splits)["path"]
         features.append(np.broadcast_to(bill.feature_cost(model.prices, n), n).copy())
         evaluation.append(np.broadcast_to(bill.evaluation_cost(model.prices, n), n).copy())
+    # what a stage itself adds to the bill of the chain
     own = np.diff(np.array(evaluation), axis=0, prepend=0.0)
     return Held(rows, scores, np.array(features), own, context.metric)
 

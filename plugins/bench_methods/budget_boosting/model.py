@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -81,7 +81,7 @@ class NestedBoosters:
             **nest("prices", self.prices.state()),
             "start": self.start,
             "members": self.members,
-            "routes": [_plain(route) for route in self.routes],
+            "routes": [asdict(route) for route in self.routes],
             "facts": dict(self.facts),
         }
 
@@ -115,13 +115,3 @@ class NestedBoosters:
 def _values(route: Route) -> FloatArray:
     shape = (len(route.points), len(route.stages) - 1)
     return np.array(route.values, dtype=np.float64).reshape(shape)
-
-
-def _plain(route: Route) -> dict[str, Any]:
-    return {
-        "stages": [int(k) for k in route.stages],
-        "full": dict(route.full),
-        "kind": route.kind,
-        "values": [[float(v) for v in row] for row in route.values],
-        "points": [dict(point) for point in route.points],
-    }

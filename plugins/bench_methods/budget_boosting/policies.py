@@ -73,10 +73,12 @@ def stopping_losses(held: Held) -> FloatArray:
     by the probabilities of the best stage, which are less noisy.
     """
     y = held.rows.y.astype(np.int64)
+    # (S, K, n)
     shares = np.array([probabilities(scores) for scores in held.scores])
     own = -np.log(np.maximum(shares[:, y, np.arange(len(y))], 1e-15))
     if held.metric.name.startswith("log_loss"):
         return np.asarray(own)
+    # the stage whose labels are most likely
     best = shares[int(np.argmin(own @ held.rows.weights))]
     guess = shares.argmax(axis=1)
     wrong = (guess != y).astype(np.float64)
@@ -109,6 +111,7 @@ def kept(policies: Sequence[Policy], most: int) -> list[Policy]:
             best.append(policy)
     if len(best) <= most:
         return best
+    # costs by factor; near 0 by difference
     place = np.log(np.array([p.cost for p in best]) + 1e-3 * best[-1].cost)
     wanted = np.linspace(place[0], place[-1], most)
     return [best[k] for k in np.unique(np.abs(place - wanted[:, None]).argmin(axis=1))]
@@ -125,6 +128,7 @@ def by_class(held: Held) -> list[Policy]:
         Policy(values, float(cost[k] @ weight), -float(lost[k] @ weight))
         for k, values in enumerate(ends)
     ]
+    # loss of the constant per unit of the whole cost
     unit = float(lost[0] @ weight) / max(float(cost[-1] @ weight), 1e-300)
     spans = {(first, count - 1) for first in range(count - 1)}
     spans |= {(0, last) for last in range(1, count)}
@@ -156,6 +160,7 @@ def _searched(
     here = lost + lam * cost
     reached = np.ones(cost.shape, dtype=bool)
     for _ in range(SWEEPS):
+        # V: what each row loses and pays from the next stage on
         later = here[last]
         for k in range(last - 1, first - 1, -1):
             saved = np.where(reached[k], (here[k] - later) * weight, 0.0)
@@ -173,6 +178,7 @@ def _threshold(sure: FloatArray, saved: FloatArray, order: IntArray) -> float:
     """Rows below it save most together."""
     values = sure[order]
     total = np.concatenate([[0.0], np.cumsum(saved[order])])
+    # a threshold lies between two different values
     divides = np.concatenate([[True], values[1:] > values[:-1], [True]])
     place = int(np.argmax(np.where(divides, total, -np.inf)))
     if place == 0:
@@ -201,6 +207,7 @@ def by_rank(held: Held) -> list[tuple[int, int, Policy]]:
 def _ranked(held: Held, first: int, last: int, top: int, on: BoolArray) -> Policy:
     rows, queries = held.rows, held.rows.queries
     assert queries is not None  # those of a ranking task
+    # who goes on has the score of the later stage
     mixed = np.where(on, held.scores[last, 0], held.scores[first, 0])
     scores = below(mixed, ~on, np.where(on, 1, 0), queries)
     early = held.features[first] + held.evaluation[first]

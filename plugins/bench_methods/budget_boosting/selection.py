@@ -80,6 +80,7 @@ def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Divi
     parts = min(folds, count)
     if parts < 2:
         return [(np.arange(count), np.arange(count))]
+    # parts are dealt out in a random order, class after class
     order = rng.permutation(count)
     if whole.context.task in (Task.BINARY, Task.MULTICLASS):
         order = order[np.argsort(whole.train.y[order], kind="stable")]
@@ -111,6 +112,7 @@ def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
         order = promising(left)
         if size >= len(folds[0].subsets.train):  # no gain of one more can be told from luck
             return found + doubled(prices, chosen, [left.brings[k] for k in order])
+        # the others wait for a later round
         tried = order[:TRIED]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
         gain = np.array([_fall(now, features, settings) for features in more]) / left.price[tried]
@@ -145,6 +147,7 @@ def promising(left: Purchases) -> IntArray:
 
 def _fall(folds: Fits, features: BoolArray, settings: Settings) -> float:
     """By how much a few long steps on these features lower the held-out loss."""
+    # K outputs share the trees of a probe
     trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // folds[0].subsets.loss.outputs))
     probe = replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
     return sum(fold.total - fold.more(features, probe).total for fold in folds)

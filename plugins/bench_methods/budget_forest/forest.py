@@ -65,6 +65,7 @@ def classifying(
 
 def upwards(trees: Ensemble) -> list[IntArray]:
     """The inner nodes in levels, the deepest first: children before their parents."""
+    # roots, their children, their grandchildren, ...
     levels, level = [], trees.start[:-1].astype(np.int64)
     while len(level):
         inner = level[trees.feature[level] >= 0]
@@ -118,6 +119,7 @@ def with_means(
     for u in upwards(trees):
         a, b = trees.left[u], trees.right[u]
         mass[u] = mass[a] + mass[b]
+        # m_r / m and v_r - v_l of the module
         part, apart = mass[b] / mass[u], value[b] - value[a]
         value[u] = value[a] + part[:, None] * apart
         loss[u] = loss[a] + loss[b] + 0.5 * mass[a] * part * (apart**2).sum(axis=1)
@@ -131,6 +133,7 @@ def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str,
     split[np.flatnonzero(split)] = kept
     stays[trees.start[:-1]] = True
     stays[trees.left[split]] = stays[trees.right[split]] = True
+    # new numbers of the nodes that stay
     place = np.cumsum(stays) - 1
 
     def child(side: Any) -> Any:
@@ -230,6 +233,7 @@ def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Pru
     assert trees is not None
     leaf, threads = trees.feature < 0, context.threads
     own = trees.value[leaf]
+    # (L, K), what each leaf adds
     leaves = np.asarray(average.vectors[own.astype(np.int64)] if average else own[:, None])
     if average is None or average.link != "probability":
         return Prunable(model, trees, *with_means(trees, leaves, train, threads))

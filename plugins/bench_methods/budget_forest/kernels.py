@@ -82,6 +82,7 @@ def _best_cut(
             continue
         below += filled
         _add(table[b], 1, left)
+        # with missing cells on the right, then on the left
         for side in range(2 if missing > 0 else 1):
             n_left = below + (missing if side == 1 else 0)
             if min(n_left, rows - n_left) < min_rows:
@@ -187,6 +188,7 @@ def grow(
     rows, label, copies = bag
     room = (np.empty_like(rows), np.empty_like(label), np.empty_like(copies))
     table = np.zeros((257, counts.shape[1]), np.int64)
+    # node, first row, last row, level
     stack: list[tuple[int, int, int, int]] = [(0, 0, len(rows), 0)]
     used = 1
     while len(stack) > 0:
@@ -200,6 +202,7 @@ def grow(
         impurity = pairs(whole, alpha)
         if impurity <= 0.0 or level == depth or _sum(whole) < 2 * min_rows:
             continue
+        # told: some feature tells more than noise
         ratio, gain, told = np.inf, 0.0, False
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
@@ -342,6 +345,7 @@ def split_cost(
     most = trees * longest  # entries of a row: listed once, they lie side by side
     entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
+        # the largest power of two of each sensor's cell
         rate[:], top[:], many = 0.0, -(2**31), 0
         for t in range(trees):
             for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
@@ -412,6 +416,7 @@ def tree_isotonic(
     mass, sums = weight.copy(), weight.copy()
     for u in range(nodes):
         sums[u] *= target[u]
+    # first child block of a block, last one, next sibling
     child = np.full(nodes, -1, np.int32)
     last = np.full(nodes, -1, np.int32)
     after = np.full(nodes, -1, np.int32)

@@ -109,6 +109,7 @@ class PruningProblem:
         ``tradeoffs`` (K,), which fall; streams the rows once."""
         from bench_methods.budget_forest.kernels import first_bought
 
+        # at which point each node is kept first
         rank, count = first_points(critical, tradeoffs), len(tradeoffs) + 1
         parts, purchases, entry = np.zeros((PIECES, count)), self.purchases, rank[self.node]
 
@@ -157,6 +158,7 @@ def build(
     )
     lost, weight = loss.node, valid.weights
     per_copy = loss.rows / float(weight.sum())
+    # of a split on each inner node, at roots of the tree too
     price = loss_prices.split[feature]
     price = per_copy * np.where(parent < 0, price + loss_prices.tau * prices.tree, price)
     if price.any():
@@ -218,6 +220,7 @@ def search(
     for done in range(1, passes + 1):
         shares = cost_shares(problem, logarithm, crew)
         critical = critical_tradeoffs(problem, shares)
+        # part_u <- part_u x_u
         logarithm += np.log2(np.maximum(critical, 1 / MOST))
         if done % CHECK_EVERY and done < passes:
             continue
@@ -246,6 +249,7 @@ def best_of_levels(
 
     levels, level = np.unique(-critical, return_inverse=True)
     lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), crew)
+    # slopes of an isotonic fit are those of the convex hull
     more = np.maximum(np.diff(paid, prepend=0.0), LEAST_SHARE)
     slope, chain = np.empty(len(levels)), np.arange(-1, len(levels) - 1, dtype=np.int32)
     tree_isotonic(chain, -np.diff(lost, prepend=problem.base) / more, more, slope)
@@ -262,6 +266,7 @@ def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -
     from bench_methods.budget_forest.kernels import split_cost
 
     p = problem
+    # parts of one cell may differ by any power of two
     power = np.floor(logarithm)
     part = np.exp2(logarithm - power)[p.node]
     entries, paid = (part, power.astype(np.int32)[p.node]), np.zeros((PIECES, p.nodes))

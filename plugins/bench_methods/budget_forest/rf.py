@@ -68,6 +68,7 @@ class BudgetRF:
             raise InputError(f"{self.name}: there are no training rows")
         classes = max(context.classes, 2)
         wanted = train.y >= self.relevant_grade if context.task == Task.RANKING else train.y
+        # compiled code counts by label
         label = np.asarray(wanted, dtype=np.int32)
         if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
             raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
@@ -103,6 +104,7 @@ class BudgetRF:
         if self.budget is None or prices.everything == 0 or len(valid) == 0:
             yield from trees
             return
+        # what rows have bought for the trees so far
         bits: Any = 0
         for tree, counts in trees:
             *_, (_, own, _) = chain(tree, prices, {}).stage_by_stage(valid.features)
@@ -132,6 +134,7 @@ class _Grower:
 
         rows = np.flatnonzero(copies).astype(np.int32)
         bag = (rows, self.label[rows], copies[rows].astype(np.int32))
+        # a tree of n leaves has 2 n - 1 nodes
         room = 2 * len(rows)
         if depth is not None and depth < 31:
             room = min(room, 2 ** (depth + 1))
@@ -191,6 +194,7 @@ def least_statistics(significance: float, features: int, classes: int) -> FloatA
 def bag(rng: np.random.Generator, train: Examples) -> IntArray:
     """How often a bootstrap sample of all copies holds each row (n,)."""
     n, m = len(train), train.multiplicity
+    # every copy is drawn with the same chance
     if m is None:
         return np.bincount(rng.integers(0, n, n), minlength=n)
     owner = np.cumsum(m)

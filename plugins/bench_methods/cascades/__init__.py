@@ -68,18 +68,7 @@ from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 from bench_models.tradeoff import entropy, price_of_cost
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    UsageError,
-    inside,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, Task, UsageError, log, param, provide_learners
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
 
@@ -95,9 +84,6 @@ class _Cascade(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are put into stages", search=inside()
-    )
     thresholds: tuple[float, ...]
     limits: tuple[float, ...] | None = param(
         None,
@@ -165,6 +151,7 @@ class _Cascade(OnTrees):
         """The chain, left below each threshold."""
         count = len(chain.stages)
         thresholds = self.thresholds if count > 1 else ()
+        # thresholds in units of the served scores
         bars = line(self._bars(np.array(thresholds, dtype=np.float64)))
         return ExitModel(
             chain=chain,
@@ -208,6 +195,7 @@ class SoftCascade(_Cascade):
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
         part = float(share[positive].sum())
+        # the constant's log-loss
         constant = entropy(np.array([1 - part, part]))
         tau = price_of_cost(self.tradeoff, constant, prices.everything)
         return Soft(positive, share, cost, tau)
@@ -239,6 +227,7 @@ class AndOr(_Cascade):
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
         part = float(share[positive].sum())
+        # positives together weigh as much as negatives
         alike = (1 - part) / part
         return Hinges(
             positive, share, alike if self.positive_weight is None else self.positive_weight
@@ -268,6 +257,7 @@ def stage_trees(
     )
     if limits is None:
         order = np.argsort(highest, kind="stable")
+        # the first k / K of the trees, rounded up
         ends = -(-np.arange(1, stages + 1) * len(order) // stages)
         found = [np.sort(order[:end]) for end in ends]
     else:
@@ -277,6 +267,7 @@ def stage_trees(
                 f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
                 f"tree is {highest.min():g}); raise limits or use a base of small trees"
             )
+    # stages that add no tree are left out
     more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
     return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
 

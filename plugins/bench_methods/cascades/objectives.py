@@ -41,6 +41,7 @@ class Soft:
 
     def value(self, scores: FloatArray) -> float:
         """Mean loss and expected cost."""
+        # log-probability of passing the first k stages (K, n)
         passed = np.cumsum(log_sigmoid(scores), axis=0)
         loss = self._loss(passed[-1])
         spent = self.cost[0] + self.cost[1:] @ np.exp(passed[:-1])
@@ -55,11 +56,13 @@ class Soft:
         logs = log_sigmoid(scores)
         logs[k] = 0.0
         others = logs.sum(axis=0)
+        # of each later stage, were this gate open
         reach_if_open = np.exp(np.cumsum(logs, axis=0)[k:-1])
         behind = self.tau * (self.cost[k + 1 :] @ reach_if_open)
 
         def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             own = log_sigmoid(f)
+            # sigma(f) and 1 - sigma(f)
             passes, stops = np.exp(own), np.exp(own - f)
             logp = np.minimum(own + others, _CERTAIN)
             pull = np.where(self.positive, -1.0, np.exp(logp) / -np.expm1(logp))
@@ -104,8 +107,10 @@ class Hinges:
     def stage(self, scores: FloatArray, k: int) -> OneStage:
         """A weighted hinge for negatives, one that begins at the others' largest for positives."""
         errors = np.maximum(0.0, 1.0 - np.where(self.positive, scores, -scores))
+        # of the other stages
         errors = np.delete(errors, k, axis=0)
         weight = np.where(self.positive, self.nu, errors.prod(axis=0)) * self.share
+        # for a positive the largest error counts
         floor = np.where(self.positive, errors.max(axis=0, initial=0.0), 0.0)
         side = np.where(self.positive, 1.0, -1.0)
 
@@ -154,11 +159,13 @@ class Design:
         mean = own @ share
         own -= mean[:, None]
         variance = own**2 @ share
+        # columns that are constant but for rounding are dropped
         varies = variance > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
         if not varies.any():
             return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
         scale = float(np.sqrt(variance[varies].mean()))
         own = own[varies] / scale
+        # the Hessian of the stage's loss, about
         gram = curvature * (own * share) @ own.T
         np.fill_diagonal(gram, gram.diagonal() + ridge)
         root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)

@@ -52,8 +52,14 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_methods.cost_tree.grower import Grower, GrowthSettings, Target
-from bench_methods.cost_tree.model import PrunedTree, nested_prunings, without_useless
+from bench_methods.cost_tree.model import (
+    Grower,
+    GrowthSettings,
+    PrunedTree,
+    Target,
+    nested_prunings,
+    without_useless,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ def _best_cut(
     """Of one feature whose bins low..high have the sums ``table`` (257, C), missing ones last."""
     gain, cut, side = 0.0, -1, False
     left, right, kept = np.zeros(len(whole)), np.zeros(len(whole)), np.zeros(len(whole))
+    # copies in the node, without a value, in the bins so far
     rows, absent, below = _rows(whole, classes), _rows(table[256], classes), 0.0
     before = _score(whole, classes)
     for b in range(low, high + 1):
@@ -56,6 +57,7 @@ def _best_cut(
         below += filled
         for k in range(len(whole)):
             left[k] += table[b, k]
+        # missing cells on the right, then on the left
         for way in range(2 if absent > 0.0 else 1):
             on_left = below + way * absent
             if min(on_left, rows - on_left) < least:
@@ -87,6 +89,7 @@ def best_cuts(
     """
     rows, label, value, weight = data
     mean, classes, least = how
+    # the last line is for missing cells
     table = np.zeros((257, max(classes, 2)))
     whole = np.zeros(max(classes, 2))
     # no literals, for which ``_best_cut`` would be compiled once more

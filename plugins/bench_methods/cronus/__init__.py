@@ -64,25 +64,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import OnTrees, ensemble_of
-from bench_models.descent import DescentSettings
+from bench_models.boosting import TRADEOFF, OnTrees, ensemble_of
+from bench_models.descent import DescentSettings, JointlyOptimised
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem, needed, positives
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import (
-    BudgetedLearner,
-    Examples,
-    FitContext,
-    Prices,
-    Task,
-    inside,
-    log,
-    param,
-    provide_learners,
-)
+from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
 from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 
@@ -105,15 +95,7 @@ class CronusSingle(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees are the dictionary", search=inside()
-    )
-    tradeoff: float = param(
-        0.2,
-        "price of all features in units of the constant's training loss",
-        least=0,
-        search=log(0.003, 1),
-    )
+    tradeoff: float = param(0.2, TRADEOFF, least=0, search=log(0.003, 1))
     rho_last: tuple[float, ...] = param(
         (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
     )
@@ -147,22 +129,32 @@ class CronusSingle(OnTrees):
         Raises InputError where only one class is present, UsageError where ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
+        usual = 3.5 if context.task == Task.RANKING else 1.0
+        weight = usual if self.positive_weight is None else self.positive_weight
         serve = partial(
             staged,
             ensemble=ensemble,
             prices=prices,
             binary=context.task == Task.BINARY,
-            positive_weight=self._weight(context.task),
+            positive_weight=weight,
             rejected=self.rejected,
         )
         with one_blas_thread():
-            problem = self._problem(ensemble, train, prices, context)
+            problem = self._problem(ensemble, train, prices, weight, context)
             lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             critical = critical_rho(problem, context.threads)
-            penalties = {shares: self._penalty(lam, critical, *shares) for shares in self._shares()}
+            first = self.rho_first if self.stages > 1 else _NO_FIRST
+            # the first in all stages but the last, as in the paper
+            penalties = {
+                shares: CascadePenalty(
+                    lam, critical * np.append(np.full(self.stages - 1, shares[0]), shares[1])
+                )
+                for shares in product(first, self.rho_last)
+            }
             starts = self._initialised(problem, penalties, context)
             rho = best(starts, lambda start: quality(serve(start), valid, context))
-            end = self._optimised(problem, penalties[rho], starts[rho], context)
+            begun = self.stages * len(starts)
+            end = self._optimised(problem, penalties[rho], starts[rho], begun, context)
         facts = {
             "loss": "squared",
             "lambda": lam,
@@ -176,12 +168,13 @@ class CronusSingle(OnTrees):
         }
         return serve(end.model, facts=facts)
 
-    def _weight(self, task: Task) -> float:
-        usual = 3.5 if task == Task.RANKING else 1.0
-        return usual if self.positive_weight is None else self.positive_weight
-
     def _problem(
-        self, ensemble: Ensemble, train: Examples, prices: Prices, context: FitContext
+        self,
+        ensemble: Ensemble,
+        train: Examples,
+        prices: Prices,
+        weight: float,
+        context: FitContext,
     ) -> Problem:
         positive = positives(self.name, train, context.task, self.relevant_grade)
         share = train.weights / train.weights.sum()
@@ -190,7 +183,7 @@ class CronusSingle(OnTrees):
         return Problem(
             columns=trees.columns,
             y=np.where(positive, 1.0, -1.0),
-            weight=share * np.where(positive, self._weight(context.task), 1.0),
+            weight=share * np.where(positive, weight, 1.0),
             share=share,
             tree_cost=trees.tree_cost,
             sensor_cost=sensor_cost,
@@ -198,57 +191,46 @@ class CronusSingle(OnTrees):
             slope=self.gate_slope,
         )
 
-    def _shares(self) -> list[Shares]:
-        first = self.rho_first if self.stages > 1 else _NO_FIRST
-        return list(dict.fromkeys(product(first, self.rho_last)))
-
-    def _penalty(self, lam: float, critical: float, first: float, last: float) -> CascadePenalty:
-        """With ``first`` in all stages but the last, as in the paper."""
-        return CascadePenalty(lam, critical * np.append(np.full(self.stages - 1, first), last))
-
-    def _work(self) -> int:
-        return self.stages * (len(self._shares()) + self.cycles)
-
     def _initialised(
         self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
     ) -> dict[Shares, Cascade]:
-        positives = float(problem.share[problem.y > 0].sum())
+        # gates must leave room for all positives
+        survivors = self.keep * float(problem.share[problem.y > 0].sum())
+        total, found = self.stages * (len(penalties) + self.cycles), {}
 
-        def start(tried: int, penalty: CascadePenalty) -> Cascade:
-            begun = tried * self.stages
-            return initialise(
+        def after(begun: int) -> Callable[[int], None]:
+            return lambda done: context.progress(begun + done, total)
+
+        for tried, (shares, penalty) in enumerate(penalties.items()):
+            found[shares] = initialise(
                 problem,
                 penalty,
                 delta=self.delta,
-                drop=gentle_drop(self.drop, self.stages, self.keep * positives),
+                drop=gentle_drop(self.drop, self.stages, survivors),
                 cut_off=self.cut_off,
                 iterations=self.iterations,
                 threads=context.threads,
-                progress=lambda done: context.progress(begun + done, self._work()),
+                progress=after(tried * self.stages),
             )
-
-        return {shares: start(i, penalty) for i, (shares, penalty) in enumerate(penalties.items())}
+        return found
 
     def _optimised(
-        self, problem: Problem, penalty: CascadePenalty, start: Cascade, context: FitContext
+        self,
+        problem: Problem,
+        penalty: CascadePenalty,
+        start: Cascade,
+        begun: int,
+        context: FitContext,
     ) -> Fitted:
-        begun, total = self.stages * len(self._shares()), self._work()
+        total = begun + self.stages * self.cycles
         end = optimise(
             problem,
             penalty,
             start,
-            DescentSettings(
-                cut_off=self.cut_off,
-                cycles=self.cycles,
-                reweightings=self.reweightings,
-                steps=self.steps,
-                tolerance=self.tolerance,
-                threads=context.threads,
-            ),
+            DescentSettings.of(self, context.threads),
             progress=lambda done: context.progress(begun + done, total),
         )
-        if self.cycles > 0:  # which may have ended early
-            context.progress(total, total)
+        context.progress(total, total)  # it may have ended early
         return end
 
 
@@ -257,7 +239,6 @@ class CronusInit(CronusSingle):
     """A cascade of re-weighted trees, each stage fitted as if it were the last (Algorithm 2)."""
 
     name: ClassVar[str] = "cronus-init"
-    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     rho_first: tuple[float, ...] = param(
         (0.01, 0.03, 0.1), _RHO.format("in all stages but the last"), least=0
@@ -281,20 +262,10 @@ class CronusInit(CronusSingle):
 
 
 @dataclass(frozen=True)
-class Cronus(CronusInit):
+class Cronus(JointlyOptimised, CronusInit):
     """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
 
     name: ClassVar[str] = "cronus"
-    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
-
-    cycles: int = param(10, "passes over all stages, at most", least=0)
-    reweightings: int = param(
-        5, "rounds of auxiliary variables per stage and pass, at most", least=1
-    )
-    steps: int = param(20, "descent steps per round, at most", least=1)
-    tolerance: float = param(
-        1e-4, "a pass or round that gains less than this share is the last", least=0
-    )
 
 
 def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
@@ -310,6 +281,7 @@ def best(starts: Mapping[Shares, Cascade], judge: Callable[[Cascade], float]) ->
     first, *others = starts
     if not others:
         return first
+    # NaN: no query can be judged
     values = {shares: judge(start) for shares, start in starts.items()}
     return max(values, key=lambda shares: -inf if isnan(values[shares]) else values[shares])
 
@@ -341,7 +313,9 @@ def staged(
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
+    # from labels of +-1 to log-odds
     scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
+    # trees that some live stage weighs
     used = np.flatnonzero(cascade.weights[live].any(axis=0))
     stages = []
     for place, k in enumerate(live):
@@ -355,7 +329,7 @@ def staged(
                 entries=entries,
                 weights=scale * weights[entries],
                 bias=np.array([scale * cascade.bias[k] + shift]),
-                gate=Gate("always") if last or bar == -np.inf else Gate("score", bar),
+                bar=None if last or bar == -np.inf else bar,
                 then=END if last else place + 1,
             )
         )

@@ -5,8 +5,6 @@ a constant, and a threshold ``theta^k``. The soft gate is ``I^k = sigmoid(slope 
 ``p^k``, the product of the earlier gates, is the probability of reaching stage k, ``d_k`` its mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -110,6 +108,7 @@ class StageObjective(GatedObjective):
     ) -> tuple[float, FloatArray, float, float]:
         """Value, and its derivatives by weights (c,), bias and threshold."""
         score = weights @ self.columns + bias
+        # (m,)
         miss = score - self.y
         quadratic = 0.5 * float(self.ridge @ weights**2)
         half_square = 0.5 * self.weight * miss**2
@@ -172,13 +171,16 @@ def stage_objective(
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
     price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
     sigma = np.abs(cascade.weights[k])  # eq. 11
+    # a weight is paid by the rows that arrive
     lam = penalty.lam * float(state.arriving[k]) ** 2
     gated = k < cascade.stages - 1
     later = np.zeros(len(rows))
     onward = np.zeros((0, len(rows)))
     if gated:
+        # gates of the stages after this one (J - 1, m)
         between = state.gate[k + 1 : -1, rows]
         onward = np.cumprod([state.reach[k, rows], *between], axis=0)  # p^j, were the gate open
+        # q^j of each later stage, were the gate open
         leave = onward.copy()
         leave[:-1] *= 1.0 - between
         errors = (problem.y[rows] - state.scores[k + 1 :, rows]) ** 2

@@ -65,11 +65,13 @@ def solve_screened(
     if cost.rho == 0.0 and cost.lam == 0.0:
         joining = np.arange(problem.trees)
     weights = start.copy()
+    # a tree that was cut off may come back once
     chances = np.full(problem.trees, 2)
     gain = _ROUGH
     while True:
         growing.grow(joining)
         chances[joining] -= 1
+        # re-weighting never moves a weight from zero
         idle = joining[weights[joining] == 0.0]
         weights[idle] = 1.0  # the boosted model itself, where every term is smooth
         weights[growing.constant] = 0.0
@@ -86,8 +88,10 @@ def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: Float
     """The trees at zero that could lower the stage's loss: the strongest, and any already known."""
     pull = np.abs(gradient(problem, growing, weights))
     price = cost.lam * cost.arriving * problem.tree_cost * (cost.before == 0.0)
+    # by how much the gradient outweighs the tree's own price
     excess = pull - (1.0 + _SLACK) * (cost.rho + price) - 0.01 * _SLACK * pull.max(initial=0.0)
     idle = np.flatnonzero((excess > 0.0) & (weights == 0.0))
+    # sensors that this stage or an earlier one pays anyway
     bought = problem.needs @ (cost.before + weights**2) > 0.0
     capacity = cost.lam * cost.arriving * problem.sensor_cost * ~bought
     fresh = np.flatnonzero(capacity)
@@ -230,6 +234,7 @@ def initialise(
     growing: Growing | None = None
     for k in range(stages):
         arriving = float(problem.share @ reach)
+        # early stages are charged more
         lam = penalty.lam * delta ** (stages - 1 - k)
         if growing is None:  # else nobody has left since it was begun
             growing = Growing(problem, problem.weight * reach, threads)

@@ -40,8 +40,8 @@ from bench_models.problem import Problem
 
 from bench_core import FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.cstc.inputs import Inputs, label_variance
 from bench_methods.cstc.learner import TreeOfClassifiers
+from bench_methods.cstc.serving import Inputs, label_variance
 from bench_methods.cstc.tree import Shape, Tree, splitting_threshold, stump
 
 _DEPENDENT = 1e-10
@@ -53,7 +53,6 @@ class ASTC(TreeOfClassifiers):
     """A tree of linear classifiers whose columns are picked greedily for gain per cost."""
 
     name: ClassVar[str] = "astc"
-    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     budget: float | None = param(
@@ -148,6 +147,7 @@ def greedy_tree(
                 threshold[k] = found
                 upper, lower = shape.upper[k], shape.lower[k]
                 rows[upper], rows[lower] = rows[k][scores > found], rows[k][scores <= found]
+                # a sum of the smaller child is enough
                 small, large = sorted((upper, lower), key=lambda c: len(rows[c]))
                 sums[small] = moments(problem, rows[small], threads)
                 sums[large] = sums[k] - sums[small]
@@ -165,6 +165,7 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     with ThreadPoolExecutor(max(1, threads)) as pool:
         for i in range(0, len(rows), BLOCK):
             some = rows[i : i + BLOCK]
+            # weights go into the columns: one product for all sums
             root = np.sqrt(problem.share[some])
             piece = np.empty((size, len(root)))
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
@@ -189,6 +190,7 @@ def pick(
     spent = 0.0
     while columns:  # a base that found nothing to split on has no trees
         price, gains = paid.price(problem), basis.gains()[:columns]
+        # the least gain for which a column is worth its price
         enough = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
         enough[spent + price > rule.budget * (1 + 1e-12)] = np.inf
         worth = np.where(gains >= enough, gains, 0.0)
@@ -238,6 +240,7 @@ class _Basis:
         count = len(self.picked)
         if count == len(self.factor):
             self.factor = np.concatenate([self.factor, np.empty_like(self.factor)])
+        # the new direction's product with every column
         row = self.factor[count]
         np.dot(self.factor[:count, column], self.factor[:count], out=row)
         np.subtract(self.sums[column], row, out=row)

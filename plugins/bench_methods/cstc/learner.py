@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import TRADEOFF, OnTrees
-from bench_models.descent import DescentSettings
+from bench_models.descent import DescentSettings, JointlyOptimised
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
-from bench_methods.cstc.inputs import Inputs, inputs, label_variance
-from bench_methods.cstc.serving import finished, pruned, staged
+from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance, pruned, staged
 from bench_methods.cstc.tree import Shape, Tree, TreePenalty, initialise, optimise, stump
 
 UNIT_VARIANCE = 6.0
@@ -31,7 +30,7 @@ class TreeOfClassifiers(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION, Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner | None = param(
+    base: BudgetedLearner | None = param(  # type: ignore[assignment]
         "gbrt",
         "learner whose boosted trees are the inputs; none: the raw features",
         search=inside(),
@@ -129,15 +128,7 @@ class CSTCSingle(TreeOfClassifiers):
             problem,
             penalty,
             start,
-            DescentSettings(
-                cut_off=self.cut_off,
-                cycles=self.cycles,
-                reweightings=self.reweightings,
-                steps=self.steps,
-                tolerance=self.tolerance,
-                constant=self.constant,
-                threads=context.threads,
-            ),
+            DescentSettings.of(self, context.threads),
             progress=lambda done: context.progress(min(shape.nodes + done, total), total),
         )
         context.progress(total, total)
@@ -146,23 +137,13 @@ class CSTCSingle(TreeOfClassifiers):
 
 
 @dataclass(frozen=True)
-class Gated(CSTCSingle):
+class Gated(JointlyOptimised, CSTCSingle):
     """What the chain and the tree have in common."""
 
     gate_slope: float = param(
         10.0, "steepness of the gates in training, for labels of variance 6", above=0
     )
     prune: bool = param(True, "remove classifiers that do not help on validation")
-    cycles: int = param(
-        10, "passes over all classifiers in the joint optimisation, at most", least=0
-    )
-    reweightings: int = param(
-        5, "rounds of auxiliary variables per classifier and pass, at most", least=1
-    )
-    steps: int = param(20, "descent steps per round, at most", least=1)
-    tolerance: float = param(
-        1e-4, "a pass or round that gains less than this share is the last", least=0
-    )
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,110 @@
-"""From a trained tree to the staged model that is served.
+"""The columns that classifiers are linear in, and from a trained tree to the model that is served.
 
-Rows are routed hard, predictors are fitted anew, and needless nodes are pruned.
+phi are outputs of boosted trees or the raw features. Rows are routed hard, predictors are fitted
+anew, and needless nodes are pruned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bench_models.boosting import ensemble_of
+from bench_models.dictionary import dictionary, tree_columns
 from bench_models.least_squares import normal_equations, solve_positive
-from bench_models.problem import Problem
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.problem import Problem, needed
+from bench_models.staged import END, Point, Stage, StagedModel
 
-from bench_core import Examples, FitContext, Prices, Task
+from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_methods.cstc.inputs import Inputs, per_label
 from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of, terminals
 
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
 _RIDGE = 1e-7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """The T columns: the trees of ``ensemble``, or where that is None features in units of
+    ``scale`` (T,)."""
+
+    ensemble: Ensemble | None
+    scale: FloatArray
+
+    def of(self, X: Float32Array, threads: int) -> Float32Array:
+        """The columns for rows (n, d), float32 (T, n)."""
+        if self.ensemble is None:
+            return raw_columns(X, self.scale)
+        return tree_columns(self.ensemble, X, threads)
+
+
+def inputs(
+    name: str,
+    base: BudgetedLearner | None,
+    train: Examples,
+    prices: Prices,
+    context: FitContext,
+    *,
+    standardise: bool,
+) -> tuple[Inputs, Problem]:
+    """The trees of ``base``, or for None the raw features, at which a missing cell is 0; and the
+    problem over them. Binary labels are -1 and +1."""
+    share = train.weights / train.weights.sum()
+    if base is None:
+        scale = deviations(train.X, share) if standardise else np.ones(prices.features)
+        found, cost = Inputs(None, scale), np.zeros(prices.features)
+        columns, needs = raw_columns(train.X, scale), prices.needs.toarray().T.copy()
+    else:
+        ensemble = ensemble_of(name, base, context)
+        made = dictionary(ensemble, train.X, share, prices, context.threads)
+        found, cost = Inputs(ensemble, np.ones(ensemble.trees)), made.tree_cost
+        columns, needs = made.columns, made.needs
+    sensor_cost, needs = needed(prices.sensor, needs)
+    problem = Problem(
+        columns=columns,
+        y=2.0 * train.y - 1.0 if context.task == Task.BINARY else train.y,
+        weight=share,
+        share=share,
+        tree_cost=cost,
+        sensor_cost=sensor_cost,
+        needs=needs,
+    )
+    return found, problem
+
+
+def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
+    """Features as columns (d, n), in units of ``scale`` (d,)."""
+    # infinities stay: they are seen where scores are checked
+    columns = np.nan_to_num(X.T, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.ascontiguousarray(columns / scale[:, None], dtype=np.float32)
+
+
+def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
+    """Standard deviation of each feature (d,) over rows of weights ``share``, 1 where it is 0."""
+    cells = np.nan_to_num(X.astype(np.float64))
+    found = np.sqrt(share @ (cells - share @ cells) ** 2)
+    return np.where(found > 0, found, 1.0)
+
+
+def label_variance(problem: Problem) -> float:
+    """Variance of the labels, copies counted; exactly 0 where all are the same."""
+    if problem.y.min() == problem.y.max():
+        return 0.0
+    mean = float(problem.share @ problem.y)
+    return float(problem.share @ (problem.y - mean) ** 2)
+
+
+def per_label(task: Task) -> float:
+    """What a prediction in label units is multiplied by to be a score of the task.
+
+    Binary labels are -1 and +1. With f the mean label the log-odds are 2 artanh(f), of which 2 f
+    is the tangent at 0.
+    """
+    return 2.0 if task == Task.BINARY else 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +144,7 @@ def routes(tree: Tree, scores: FloatArray) -> dict[Place, BoolArray]:
     """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
     scores at the nodes are these (K, n)."""
     rows = {Place(0): np.ones(scores.shape[1], dtype=bool)}
+    # (K, n)
     above = scores > tree.threshold[:, None]
     for k in range(tree.shape.nodes):
         for up, child in tree.shape.sides(k):
@@ -90,6 +176,7 @@ def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> Predictor:
     """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
+    # zeros stay zeros
     support = np.flatnonzero(weights)
     part = replace(problem, columns=problem.columns[support])
     normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
@@ -128,6 +215,7 @@ def prune(
     for end in terminals(shape):
         rows = way[end]
         out[rows] = values[end][rows]
+    # of the whole tree, then without one node after the other
     best, gone = quality(out), set[int]()
     parents = shape.parents()
     for k in reversed(range(1, shape.nodes)):
@@ -183,8 +271,7 @@ def staged(
             above = np.nextafter(factor * tree.threshold[k], np.inf)  # strictly above passes
             then, otherwise = (number[shape.after(k, up), False] for up in (True, False))
             router = Predictor(tree.weights[k], float(tree.bias[k]))
-            gate = Gate("score", float(above))
-            stages.append(stage(router, gate=gate, then=then, otherwise=otherwise))
+            stages.append(stage(router, bar=float(above), then=then, otherwise=otherwise))
         else:
             then = number.get((place, True), END)
             stages.append(stage(model.predictors[place], then=then))

@@ -14,9 +14,8 @@ Classifiers are numbered so that children follow their parents::
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -121,6 +120,7 @@ class Shape:
 
     def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
         """The shape that is left without these nodes and all below them, and which nodes stay."""
+        # a node takes all below it along
         lost = {j for k in gone for j in self.below(k)}
         kept = [k for k in range(self.nodes) if k not in lost]
         number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
@@ -221,6 +221,7 @@ def copies(shape: Shape) -> FloatArray:
     Where ways differ in length, a terminal stands for a chain of copies of its parent, as long as
     others still see classifiers: see the departures of ``bench_methods.cstc``.
     """
+    # classifiers from the root to each node
     levels = np.array([len(shape.path(k)) for k in range(shape.nodes)])
     missing = np.array([shape.upper, shape.lower]).T == NONE
     return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
@@ -274,6 +275,7 @@ def initialise(
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
+            # what the path has bought already is cheaper
             before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
             omega = problem.weight * reach[k]
             normal = normal_equations(problem, omega, threads, centred=constant)
@@ -309,6 +311,7 @@ def solve_leaf(
     zero the others are fitted again.
     """
     weights = np.zeros(problem.trees)
+    # the boosted model itself, where every term is smooth
     weights[normal.trees] = 1.0
     if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
         iterations = 1
@@ -335,6 +338,7 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     the ``mass`` (n,) below; None where all scores are the same."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
+    # mass at or below each score
     z, below = scores[order], np.cumsum(mass[order])
     gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
     if len(gaps) == 0:
@@ -377,6 +381,7 @@ class NodeObjective(GatedObjective):
         score = weights @ self.columns + (bias if self.constant else 0.0)
         gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
         upper, lower = self.copies
+        # how often the row's risk counts
         count = 1.0 + upper * gate + lower * (1.0 - gate)
         arriving, miss = self.weight * self.reach, score - self.y
         risk = 0.5 * arriving * miss**2
@@ -409,28 +414,39 @@ def node_objective(
     constant: bool,
 ) -> NodeObjective:
     """Eq. 5 around ``at`` as a function of node ``k``; ``columns`` have a weight there."""
-    tree, shape, reach = at.model, at.model.shape, at.rows.reach[k, rows]
+    tree, shape = at.model, at.model.shape
+    weight, share = problem.weight[rows], problem.share[rows]
+    below = sorted(shape.below(k) - {k})
     ends = [end for end in terminals(shape) if end.node in shape.below(k)]
-    fixed, onward = np.zeros(len(ends)), np.zeros((len(ends), len(rows)))
-    for j, end in enumerate(ends):
-        upward, share = _onward(shape, at.rows, k, end, rows)
-        mass = problem.share[rows] * reach * share
-        if upward is not None:
-            onward[j] = mass if upward else -mass
-        fixed[j] = 0.0 if upward else mass.sum()
+    risk = 0.5 * (problem.y[rows] - at.rows.scores[:, rows]) ** 2 * at.rows.risk_count[:, rows]
+
+    def were(gate_of_k: float) -> tuple[FloatArray, FloatArray]:
+        """The risk below the node (m,), and what ends at its terminals (J, m), were its gate so."""
+        gate, reach = at.rows.gate[:, rows], at.rows.reach[:, rows]
+        gate[k] = gate_of_k
+        for node in [k, *below]:
+            pass_on(shape, node, reach, gate[node])
+        flow = replace(at.rows, gate=gate, reach=reach)
+        arriving = np.array([share * arrival(flow, end) for end in ends])
+        return weight * (reach[below] * risk[below]).sum(axis=0), arriving
+
+    # both are linear in the node's gate
+    (later, upward), (sooner, downward) = were(1.0), were(0.0)
+    leaf = shape.is_leaf(k)
+    fixed = upward.sum(axis=1) if leaf else downward.sum(axis=1)
+    onward = np.zeros_like(upward) if leaf else upward - downward
     used = [squares(tree, end.node) for end in ends]
     roots = [auxiliaries(problem, squared) for squared in used]
     start = tree.weights[k][columns]
-    risks = [_risk(problem, shape, at.rows, child, rows) for _, child in shape.sides(k)]
     price = np.array([quadratic_price(problem, *z)[columns] for z in roots])
     l1 = penalty.rho / np.abs(start)
     return NodeObjective(
         columns=problem.columns[np.ix_(columns, rows)].astype(np.float64),
         y=problem.y[rows],
-        weight=problem.weight[rows],
-        reach=reach,
+        weight=weight,
+        reach=at.rows.reach[k, rows],
         copies=copies(shape)[k],
-        later=problem.weight[rows] * reach * (risks[0] - risks[1]),
+        later=later - sooner,
         fixed=fixed,
         onward=onward,
         cost=np.array([relaxed_cost(problem, squared) for squared in used]),
@@ -440,39 +456,9 @@ def node_objective(
         ridge=l1 + penalty.lam * ((fixed + 0.5 * onward.sum(axis=1)) @ price),
         lam=penalty.lam,
         slope=problem.slope,
-        gated=not shape.is_leaf(k),
+        gated=not leaf,
         constant=constant,
     )
-
-
-def _risk(problem: Problem, shape: Shape, state: Flow, k: int, rows: IntArray) -> FloatArray:
-    """The risk of node ``k`` and all below, for a row that is there, (m,)."""
-    if k == NONE:
-        return np.zeros(len(rows))
-    own = 0.5 * (problem.y[rows] - state.scores[k, rows]) ** 2
-    total: FloatArray = state.risk_count[k, rows] * own
-    if not shape.is_leaf(k):
-        gate = state.gate[k, rows]
-        total += gate * _risk(problem, shape, state, shape.upper[k], rows)
-        total += (1.0 - gate) * _risk(problem, shape, state, shape.lower[k], rows)
-    return total
-
-
-def _onward(
-    shape: Shape, state: Flow, k: int, end: Place, rows: IntArray
-) -> tuple[bool | None, FloatArray]:
-    """Whether the way from node ``k`` to a terminal begins upward (None: ``k`` is a leaf), and the
-    probability that a row which takes this first turn ends there, (m,)."""
-    way = shape.path(end.node)
-    way = way[way.index(k) :]
-    turns = [shape.upper[a] == b for a, b in pairwise(way)]
-    if end.side is not None:
-        turns.append(end.side)
-    share = np.ones(len(rows))
-    for node, up in list(zip(way, turns, strict=False))[1:]:
-        gate = state.gate[node, rows]
-        share = share * (gate if up else 1.0 - gate)
-    return (turns[0] if turns else None), share
 
 
 def optimise(

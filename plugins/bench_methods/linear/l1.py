@@ -96,6 +96,7 @@ class L1:
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
             base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
             start = Fitted(base / spread, np.zeros((len(base), train.X.shape[1])))
+            # classes have no unit
             squared = name == "squared"
             target = (train.y - base[0]) / spread if squared else train.y
             problem = Problem(train, scaling, target, start.bias, squared)
@@ -126,6 +127,7 @@ class L1:
     ) -> list[tuple[float, Fitted]]:
         """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
         trade-off of 1."""
+        # penalty of a weight of 1 at a trade-off of 1
         unit = marginal.charges() * worth
         out = np.where(usable, 0.0, np.inf)
         free = np.where(unit > 0, np.inf, out)
@@ -141,6 +143,7 @@ class L1:
             while cheaper:
                 penalty = t * marginal.charges() * worth + out
                 now = minimise(problem, penalty, now, self.steps, self.tolerance)
+                # a purchase may make other features free
                 cheaper = marginal.buy(now.weights)
             if not self.refit:
                 found.append((t, now))
@@ -227,6 +230,7 @@ class Problem:
     def work_on(self, columns: IntArray) -> None:
         """Make these the working set."""
         self.columns, self.scale = columns, self.scaling.only(columns)
+        # Z'WZ and Z'W (y - mean), summed block by block
         gram, cross = np.zeros((len(columns), len(columns))), np.zeros(len(columns))
         for rows in blocks(len(self.train)):
             z = self._standardised(rows)
@@ -299,6 +303,7 @@ def minimise(
         outside[inside] = False
         if not outside.any():
             return start
+        # moves are judged by the largest weight
         size = max(1.0, float(np.abs(found.weights).max(initial=0.0)))
         excess = np.where(outside, problem.slopes(start) - penalty, 0.0)
         more = np.flatnonzero(excess > tolerance * size * problem.lipschitz)
@@ -346,6 +351,7 @@ def _fista(
         size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
         restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
         t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
+        # FISTA's extrapolation
         momentum = 0.0 if restart else (t - 1) / t_new
         z = Fitted(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
         x, t = new, t_new

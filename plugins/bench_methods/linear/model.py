@@ -43,6 +43,7 @@ class Scaling(Stored):
             if not known.any():
                 continue
             mean[j] = np.average(x[known], weights=mass[known])
+            # a missing cell is at the mean
             off = np.zeros(len(x))
             off[known] = x[known] - mean[j]
             scale[j] = np.sqrt(np.average(off**2, weights=mass))
@@ -127,6 +128,7 @@ class LinearPath(ScaledModel):
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point."""
+        # (d, n): column by column
         z = np.ascontiguousarray(self.columns(features).T)
         for weights, bias, point in zip(self.weights, self.bias, self.points, strict=True):
             scores, read = np.tile(bias[:, None], len(features)), weights.any(axis=0)
@@ -141,6 +143,7 @@ class LinearPath(ScaledModel):
         place = place_of(point, self.points)
         weights = self.weights[place]
         read = np.flatnonzero(weights.any(axis=0))
+        # a column for each feature and output
         feature = np.repeat(read, len(weights))
         columns = Columns(
             feature=feature,

@@ -180,12 +180,14 @@ class RBFSVM:
             raise InputError(f"{self.name}: no feature varies in the training rows")
         kernels = Kernels.of(self._groups(scaling, prices), self.gamma)
         z = scaling.columns(some.X)
+        # one machine against the rest for each class
         labels = [1.0] if context.task == Task.BINARY else np.arange(context.classes).tolist()
         machines = []
         for k, label in enumerate(labels):
             machines.append(self._machine(kernels, z, some.y == label, some.weights, rng))
             context.progress(k + 1, len(labels))
         coefficients = np.array([own for own, _ in machines])
+        # support vectors of any machine
         kept = coefficients.any(axis=0)
         return KernelMachine(
             scaling=scaling,
@@ -246,7 +248,6 @@ class AverageKernelSVM(RBFSVM):
     """A support vector machine on the average of one RBF kernel per descriptor."""
 
     name: ClassVar[str] = "svm-average-kernel"
-    numerics: ClassVar[tuple[str, ...]] = ("scikit-learn", "numpy", "cpu")
 
     max_rows: int = param(2000, "most training rows; more are sampled by the seed", least=2)
 
@@ -260,6 +261,7 @@ def descriptors(prices: Prices) -> list[IntArray]:
     """Features that are joined by sensors in common, the sets in order of their first feature."""
     from scipy.sparse.csgraph import connected_components
 
+    # features that share a sensor are joined
     _, label = connected_components(prices.needs @ prices.needs.T, directed=False)
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
@@ -272,6 +274,7 @@ def sampled(train: Examples, rows: int, rng: Generator) -> Examples:
     Equal rows with equal labels become one with a multiplicity, where the first of them stood:
     physical copies then give the same machine to the last bit, however loosely it is solved.
     """
+    # rows as bytes, so that equal ones are found
     table = np.ascontiguousarray(np.column_stack([train.X.astype(np.float64), train.y]))
     as_bytes = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
     _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)

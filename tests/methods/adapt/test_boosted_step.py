@@ -13,7 +13,6 @@ from bench_methods.gbrt import GBRT
 from bench_methods.miser import GreedyMiser
 from bench_trees.losses import Labels
 from helpers.adapt_cases import Fixed, cheapest, fitted, noisy
-from threadpoolctl import threadpool_limits
 
 from bench_core import Prices, price_list
 
@@ -49,17 +48,6 @@ def test_the_start_is_where_both_residuals_sum_to_zero() -> None:
     f1, g = JointLoss(q).base(Labels(y, m))
     found = residuals(q, y, np.full(20, f1), np.full(20, g))
     assert (found @ m).tolist() == pytest.approx([0, 0], abs=1e-9)
-
-
-def test_the_start_is_the_same_for_any_number_of_threads() -> None:
-    rng = np.random.default_rng(2)
-    n = 100_000  # BLAS shares out the sums of so many among its threads
-    labels = Labels(rng.integers(0, 2, n).astype(float), rng.uniform(size=n))
-    loss, starts = JointLoss(rng.uniform(size=n)), []
-    for threads in (1, 2, 3):
-        with threadpool_limits(threads, "blas"):
-            starts.append(loss.base(labels))
-    assert (np.array(starts) == starts[0]).all()
 
 
 @pytest.mark.parametrize("charge", [0.0, 0.03, 0.3])
@@ -108,18 +96,6 @@ def test_features_of_one_sensor_are_bought_together() -> None:
 
     assert features(apart, 0.003) == 1
     assert features(shared, 0.003) == 3
-
-
-def test_the_step_of_lowest_objective_is_kept() -> None:
-    splits = noisy(400)
-    learner = AdaptGBRT(f0=GBRT(trees=20), trees=10, iterations=6, tradeoff=0.02)
-    whole_run = fitted(learner, splits)
-    objective = whole_run.facts["objective"]
-    best = int(np.argmin(objective))
-    assert len(objective) > 1
-    shorter = fitted(replace(learner, iterations=best + 1), splits)
-    a, b = (m.pairs[0].gate.ensemble.value.tolist() for m in (whole_run, shorter))
-    assert a == b
 
 
 def test_the_gate_sends_what_the_cheap_model_gets_wrong() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,9 @@ from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.gbrt import GBRT
 from bench_methods.linear.svm import RBFSVM
-from helpers.adapt_cases import Fixed, binary, cheapest, curve, fitted, noisy
+from helpers.adapt_cases import cheapest, curve, fitted, noisy
 
-from bench_core import Prices, Splits, Task
+from bench_core import Splits, Task
 from bench_core.conformance.tasks import with_learners
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
@@ -112,15 +111,6 @@ def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> 
     assert max(sent) == 0  # nothing is worth its price
 
 
-@learners()
-def test_without_any_useful_column_f0_and_a_constant_remain(learner: Any) -> None:
-    splits = binary(np.ones((60, 2)), np.arange(60) % 3 == 0, Prices.additive(np.ones(2)))
-    model = fitted(replace(learner, f0=Fixed((0.0, 0.0))), splits)
-    _, accuracy, cost = curve(model, splits.test, splits.prices)
-    assert max(accuracy) == pytest.approx(2 / 3)
-    assert cost.max() == 0
-
-
 class Regressor(GBRT):
     """A learner of numbers only."""
 
@@ -132,17 +122,3 @@ class Regressor(GBRT):
 def test_a_large_model_of_other_tasks_is_refused(learner: Any) -> None:
     with pytest.raises(ValueError, match="f0 = regressor does no binary or ranking tasks"):
         with_learners(replace(learner, f0=Regressor()))
-
-
-def test_the_picture_of_the_documentation_can_be_drawn(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    text = (Path(__file__).parents[3] / "docs/learners/adapt.md").read_text()
-    code = text.split("```python\n")[1].split("```")[0]
-    names: dict[str, Any] = {}
-    exec(code, names)
-    lines = capsys.readouterr().out.splitlines()
-    assert [len(line) for line in lines] == [51] * 21
-    sent = names["sent"]
-    assert sent[:, 150:].mean() > 0.7  # columns are x; the border waves on the right
-    assert sent[:, :60].mean() < 0.3

@@ -256,7 +256,6 @@ def test_gates_send_the_wanted_shares_from_halfway_between_scores() -> None:
     g = np.array([-3.0, -1.0, 2.0, 6.0])
     found = thresholds(g, np.full(4, 0.25), 3)
     assert found == [(4.0, 0.25), (0.0, 0.5), (-2.0, 0.75)]  # the paper's 0 also sends a half
-    assert thresholds(g, np.full(4, 0.25), 3, zero=False)[1] == (0.5, 0.5)
 
 
 def test_a_gate_that_sends_everybody_is_no_point_and_one_that_sends_nobody_is() -> None:

@@ -86,8 +86,3 @@ def test_an_adapt_model_may_stand_behind_another_gate() -> None:
     assert first.scores.tolist() == [-5, 13, -5]
     assert first.bills["path"].feature_cost(PRICES, 3).tolist() == [5, 9, 5]
     assert last.scores.tolist() == [12, 13, 14]
-
-
-def test_no_rows_are_no_trouble() -> None:
-    for prediction in model().predict_path(Features(X[:0])):
-        assert prediction.scores.shape == (0,)

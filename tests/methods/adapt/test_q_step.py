@@ -83,12 +83,6 @@ def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
     assert bias == pytest.approx(np.log(2), rel=1e-8)
 
 
-def test_nobody_is_sent_with_a_limit_of_zero() -> None:
-    some = rows(5)
-    f1, g = pair_scores(5, 2)
-    assert F0Limit(0.0).q(KullbackLeibler(), some, f1, g).tolist() == [0.0] * 5
-
-
 def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
     some = rows(6)
     f1, g = pair_scores(6, 3)
@@ -136,15 +130,6 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> No
     )
     assert some.bits0.tolist() == [[1], [1], [1]]
     assert some.evaluation0.tolist() == [4.0] * 3  # 4 splits at .5, 2 trees at 1
-
-
-def test_the_last_bits_of_f0s_scores_change_nothing() -> None:
-    prices = Prices.additive(np.ones(1))
-    X = np.random.default_rng(3).normal(size=(200, 1)).astype(np.float32)
-    train = Examples(X, (X[:, 0] > 0).astype(float))
-    rules = [Rule(np.array([0.3 * (1 + shift)]), prices) for shift in (0.0, 3e-16, -3e-16)]
-    one, *others = (TrainingRows.of(train, rule, prices).loss0.tobytes() for rule in rules)
-    assert others == [one, one]
 
 
 def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,13 +106,3 @@ def test_a_loss_without_a_value_is_judged_by_the_metric() -> None:
     model = fit(BudgetBoosting(**QUICK, loss="lambdarank"), splits)
     path = predict_split(model, splits.test, splits.prices, 0)
     assert len(path.points) > 3
-
-
-def test_the_training_loss_of_a_hopeless_problem_is_the_constants() -> None:
-    splits = screened(300)
-    rng = np.random.default_rng(3)
-    noise = replace(splits.train, y=rng.integers(0, 2, 300).astype(float))
-    model = fit(BudgetBoosting(**QUICK), replace(splits, train=noise))
-    *_, last = model.predict_path(noise.features)
-    loss = np.logaddexp(0, (1 - 2 * noise.y) * last.scores).mean()
-    assert loss <= np.log(2) + 1e-3

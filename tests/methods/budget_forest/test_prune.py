@@ -191,14 +191,6 @@ def same_bills(one: Any, other: Any) -> bool:
     )
 
 
-def test_from_pruning_to_pruning_no_row_pays_less() -> None:
-    _, whole, rows = fitted(Task.BINARY, PRICED)
-    bills = np.array([paid(p, rows) for p in path(whole, rows) if "first" not in p.point])
-    assert np.all(np.diff(bills, axis=0) >= -1e-12)
-    assert bills[0].max() == 0
-    assert bills[-1].min() > 0
-
-
 def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
     rows = examples(Task.BINARY, 3000)
     base, at = (
@@ -220,15 +212,6 @@ def test_trees_without_a_split_are_a_path_of_one_point() -> None:
     (only,) = path(model, rows)
     assert dict(only.point) == {"tradeoff": 0.0}
     assert paid(only, rows).max() == 0
-
-
-@pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_a_huge_tradeoff_leaves_the_bags_constants_for_nothing(task: Task) -> None:
-    at = price_list(np.array([1.0, 5.0, 20.0, 50.0]), tree=0.5)
-    _, model, rows = fitted(task, at, tradeoff=1e6)
-    last = path(model, rows)[-1]
-    assert mean_cost(last, at) == 0
-    assert len(np.unique(last.scores, axis=0)) == 1
 
 
 def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,8 @@ from bench_trees import Ensemble
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
-from helpers.real_cases import letters
 
-from bench_core import DiscountGroup, Examples, Prediction, Prices, Task, UsageError, price_list
-from bench_core.conformance import check_learner
+from bench_core import DiscountGroup, Examples, Prices, Task, UsageError, price_list
 from bench_core.contracts import learner_of
 
 BASES = {
@@ -212,18 +209,6 @@ def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
             assert trees.value[node] == pytest.approx(mean, abs=1e-12)
 
 
-def test_of_trees_that_say_nothing_no_split_is_paid_for() -> None:
-    rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
-    base = GBRT(trees=3, depth=2, l2=0.0)
-    context = fitted(base, Task.BINARY, rows, at)
-    model: Any = context.models[base]
-    silent = replace(model, ensemble=replace(model.ensemble, value=0.0 * model.ensemble.value))
-    context.models = {base: silent}
-    pruned = BudgetPrune(base=base, tradeoff=0.1).fit(rows, rows, at, context)
-    assert mean_cost(path(pruned, rows)[-1], at) == 0
-    assert np.array_equal(path(pruned, rows)[-1].scores, path(silent, rows)[-1].scores)
-
-
 @pytest.mark.parametrize(
     "unsuitable",
     [EarlyExit(base=GBRT(trees=4, l2=0.0)), ScikitLearn("sklearn.naive_bayes.GaussianNB")],
@@ -237,25 +222,3 @@ def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitab
     with pytest.raises(UsageError, match=f"base '{unsuitable.name}' has no trees") as error:
         BudgetPrune(base=unsuitable).fit(rows, rows, at, context)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("kind", SERVED)
-def test_every_promise_of_a_learner_is_kept(kind: str) -> None:
-    base, task = SERVED[kind]
-    check_learner(BudgetPrune(base=base, tradeoff=0.3), [task])
-
-
-def test_on_letters_a_pruned_model_beats_a_shorter_one_of_its_cost(real_data: Path) -> None:
-    train, test = letters(real_data)
-    at, base = Prices.additive(np.ones(16)), GBRT(trees=100, l2=0.0)
-    context = fitted(base, Task.BINARY, train, at)
-    pruner = BudgetPrune(base=base, tradeoff=1.0)
-    model = pruner.fit(train, train, at, context)
-    shorter = [accuracy_and_cost(p, test, at) for p in path(context.models[base], test)]
-    accuracy, cost = accuracy_and_cost(path(model, test)[-1], test, at)
-    assert cost < shorter[-1][1] - 2
-    assert accuracy > max(right for right, price in shorter if price <= cost) + 0.01
-
-
-def accuracy_and_cost(prediction: Prediction, rows: Examples, at: Prices) -> tuple[float, float]:
-    return float(np.mean((prediction.scores > 0) == rows.y)), mean_cost(prediction, at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import CountedForest, forest_of
-from helpers.real_cases import letters
 from scipy.stats import chi2, chi2_contingency
 
-from bench_core import Examples, InputError, Prices, Task, price_list
+from bench_core import Examples, InputError, Task, price_list
 
 TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
 
@@ -192,14 +190,6 @@ def test_scores_are_log_odds_of_mean_shares_and_bills_those_of_the_paths(task: T
     assert np.broadcast_to(bill.trees, 80).tolist() == [4.0] * 80
 
 
-def test_points_are_growing_numbers_of_trees_and_costs_grow_with_them() -> None:
-    train = examples(Task.BINARY)
-    predictions = path(fit(BudgetRF(trees=7), train, Task.BINARY), train)
-    assert [p.point["trees"] for p in predictions] == list(range(1, 8))
-    costs = [mean_cost(p, prices()) for p in predictions]
-    assert costs == sorted(costs)
-
-
 def test_trees_are_added_while_validation_rows_stay_within_the_budget() -> None:
     train = examples(Task.BINARY)
     whole = path(fit(BudgetRF(trees=20, depth=3), train, Task.BINARY), train)
@@ -232,14 +222,6 @@ def test_for_ranking_grades_from_the_relevant_one_on_are_one_class() -> None:
     assert path(ranked, train)[-1].scores.tolist() == path(binary, train)[-1].scores.tolist()
 
 
-def test_constant_and_missing_columns_are_never_split() -> None:
-    train = examples(Task.BINARY)
-    X = train.X.copy()
-    X[:, 0], X[:, 1] = 7, np.nan
-    forest = forest_of(fit(BudgetRF(trees=3), replace(train, X=X), Task.BINARY)).trees
-    assert set(forest.feature.tolist()) == {-1, 2, 3}
-
-
 def test_depth_rows_and_alpha_stop_trees_early() -> None:
     train = examples(Task.BINARY)
     learner = BudgetRF(trees=2, significance=1.0, min_rows=1)
@@ -251,9 +233,3 @@ def test_depth_rows_and_alpha_stop_trees_early() -> None:
         assert len(small.feature) < len(whole.feature)
     rows = fit(BudgetRF(trees=2, min_rows=20), train, Task.BINARY)
     assert rows.counts.sum(axis=1).min() >= 20
-
-
-def test_on_letters_forty_trees_are_nearly_as_good_as_a_random_forest(real_data: Path) -> None:
-    train, test = letters(real_data)
-    last = path(fit(BudgetRF(), train, Task.BINARY, Prices.additive(np.ones(16))), test)[-1]
-    assert np.mean((last.scores > 0) == test.y) > 0.94

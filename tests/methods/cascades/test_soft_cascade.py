@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr, SoftCascade, stage_costs, stage_trees
 from bench_methods.cascades.objectives import Descent, Design, Soft, descend
-from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
-from helpers.cronus_cases import Fixed, stumps
-from helpers.fakes import FakeContext
-from helpers.real_cases import letters
+from helpers.cronus_cases import stumps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from bench_core import Examples, Prices, Task, UsageError, price_list
+from bench_core import Examples, Prices, Task, UsageError
 
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
@@ -212,38 +208,3 @@ def test_lower_thresholds_cost_more_and_the_last_point_rejects_nobody(kind: Any)
     assert costs == sorted(costs)
     assert costs[0] < costs[-1]
     assert found[-1].point == {"stages": 3}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_stage_has_the_full_model_only(kind: Any) -> None:
-    train = data(Task.BINARY)
-    (only,) = path(fit(kind, train, Task.BINARY, stages=1), train)
-    assert np.mean((only.scores > 0) == train.y) > 0.8
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_trees_that_say_nothing_leave_the_shares_of_the_classes(kind: Any) -> None:
-    train = data(Task.BINARY)
-    mute = stumps([0, 1], [0.0] * 2, [0.5] * 2, [0.5] * 2)
-    at = Prices.additive(np.ones(6))
-    mute = replace(mute, features=6)
-    model = kind(base=Fixed(mute)).fit(train, train, at, FakeContext(Task.BINARY, 2))
-    full = path(model, train)[-1]
-    assert np.ptp(full.scores) == 0
-    assert mean_cost(full, at) == 0
-    if kind is SoftCascade:
-        assert probability(full.scores[0]) == pytest.approx(train.y.mean(), abs=1e-6)
-
-
-@pytest.mark.slow
-def test_on_letters_rejecting_the_unlikely_saves_at_no_loss(real_data: Path) -> None:
-    train, test = letters(real_data)
-    at = price_list(np.full(16, 10.0), split=0.25)
-    base = GBRT(trees=100).fit(train, train, at, FakeContext(Task.BINARY, 2))
-    learner = SoftCascade(base=Fixed(base.ensemble), tradeoff=0.2, ridge=0.01)
-    model = learner.fit(train, train, at, FakeContext(Task.BINARY, 2))
-    found = {p.point.get("threshold"): p for p in path(model, test)}
-    right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
-    assert right[None] > 0.85
-    assert right[0.5] == right[None]  # who is below one half cannot rise again
-    assert mean_cost(found[0.5], at) < 0.95 * mean_cost(found[None], at)

@@ -13,7 +13,6 @@ from bench_methods.cronus.initialise import (
     StageCost,
     critical_rho,
     initialise,
-    passing_threshold,
     solve_screened,
 )
 from bench_models.least_squares import Growing, normal_equations, one_blas_thread
@@ -185,19 +184,6 @@ def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share() ->
     np.testing.assert_allclose(arriving, [1, 1, 1, 0.85, 0.7225], rtol=1e-9)
 
 
-def test_a_threshold_between_two_scores_is_found_where_the_gate_says() -> None:
-    # two equal masses: the sum of both gates is 1 exactly half way
-    scores, mass = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    assert passing_threshold(scores, mass, 2.0, 0.5) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_small_weights_are_exact_zeros() -> None:
-    p = problem(seed=8, n=200, trees=20)
-    c = cascaded(p, lam=0.002, rho=0.002)
-    assert (c.weights == 0).any()
-    assert (np.abs(c.weights[c.weights != 0]) >= CUT).all()
-
-
 def test_a_ruinous_price_empties_every_stage_and_opens_every_gate() -> None:
     p = problem()
     c = cascaded(p, lam=1e3, rho=0.0)
@@ -214,20 +200,6 @@ def test_a_constant_tree_gets_no_weight() -> None:
     c = cascaded(replace(p, columns=columns), lam=0.0, rho=0.0)
     assert (c.weights[:, 2] == 0).all()
     assert c.weights[:, [0, 1, 3, 4, 5]].all()
-
-
-def test_equal_columns_without_penalties_still_fit_as_well_as_least_squares() -> None:
-    p = problem(seed=1)
-    doubled = replace(
-        p,
-        columns=np.vstack([p.columns, p.columns]),
-        tree_cost=np.tile(p.tree_cost, 2),
-        needs=np.hstack([p.needs, p.needs]),
-    )
-    c = single(doubled, lam=0.0, rho=0.0)
-    weights, bias = least_squares(p)
-    expected = weights @ p.columns.astype(float) + bias
-    np.testing.assert_allclose(doubled.score(c.weights[0], c.bias[0]), expected, atol=1e-5)
 
 
 def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin() -> None:

@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cstc.inputs import Inputs
-from bench_methods.cstc.serving import Finished, Predictor, finished, places, prune, routes, staged
+from bench_methods.cstc.serving import (
+    Finished,
+    Inputs,
+    Predictor,
+    finished,
+    places,
+    prune,
+    routes,
+    staged,
+)
 from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of
-from bench_models.problem import Problem
 from helpers.cstc_cases import SHAPES, problem, tree
 
 from bench_core import DiscountGroup, Features, Prices, Task, price_list
@@ -172,19 +179,3 @@ def test_a_row_at_the_threshold_is_served_downwards() -> None:
     for score, k, x in zip(scores, (2, 1), X[:, 0], strict=True):
         leaf = model.predictors[Place(k)]
         assert score == pytest.approx(leaf.bias + leaf.weights[0] * x)
-
-
-def test_binary_scores_are_twice_the_prediction_on_the_same_routes() -> None:
-    t = tree(problem(2), Shape.balanced(3), 2, 0.4)
-    X = np.random.default_rng(3).normal(size=(60, 6)).astype(np.float32)
-    one, two = (
-        list(raw_model(t, Prices.additive(np.ones(6)), task)[1].predict_path(Features(X)))[-1]
-        for task in (Task.REGRESSION, Task.BINARY)
-    )
-    assert (2 * one.scores).tolist() == two.scores.tolist()
-
-
-def test_a_problem_without_columns_has_one_constant() -> None:
-    p: Problem = problem(0, n=10, trees=0, needs=np.zeros((4, 0)))
-    found = finished(p, tree(p, Shape.balanced(1), 0), refit=True, constant=True, threads=1)
-    assert found.predictors[Place(0)].bias == pytest.approx(float(p.share @ p.y))

@@ -11,8 +11,6 @@ from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_models.staged import StagedModel
 from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
 
@@ -117,17 +115,6 @@ def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("label", [0.0, 1.0])
-def test_one_label_gives_the_constant(kind: Any, task: Task, label: float) -> None:
-    train = replace(examples(task), y=np.full(N, label))
-    found = last(fit(kind, train, task, base=None), train)
-    expected = {0.0: -2.0, 1.0: 2.0}[label] if task is Task.BINARY else label
-    assert found.scores.tolist() == pytest.approx([expected] * N, rel=1e-12)
-    assert not found.bills["path"].acquired.bits.any()
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> None:
     train = examples(Task.REGRESSION)
     how = {"base": None, "standardise": True}
@@ -148,25 +135,3 @@ def test_a_base_without_trees_is_refused_by_name(kind: Any) -> None:
     train = examples(Task.REGRESSION)
     with pytest.raises(UsageError, match=f"{kind.name}: base 'fixed' has no trees"):
         kind(base=base).fit(train, train, prices(), context)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    seed=st.integers(0, 10**6),
-    rows=st.integers(2, 30),
-    kind=st.sampled_from(KINDS),
-    tradeoff=st.sampled_from([0.0, 1e-3, 1.0, 1e9]),
-    raw=st.booleans(),
-    label=st.sampled_from([1e-6, 1.0, 1e6]),
-)
-def test_tiny_and_degenerate_data_are_fitted_without_a_warning(
-    seed: int, rows: int, kind: Any, tradeoff: float, raw: bool, label: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 3, size=(rows, 2)).astype(np.float32)
-    train = Examples(X, label * np.r_[0.0, 1.0, rng.integers(0, 4, size=rows - 2)])
-    base = None if raw else Fixed(forest(seed, X, train.y, trees=6))
-    model = kind(base=base, tradeoff=tradeoff).fit(
-        train, train, Prices.additive(np.array([0.0, 7.0])), FakeContext(Task.REGRESSION)
-    )
-    assert np.isfinite(last(model, train).scores).all()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.early_exit import EarlyExit, Lear, exits
+from bench_methods.early_exit import EarlyExit
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
 from bench_models.staged import Point, Stage, StagedModel
@@ -19,8 +18,6 @@ from helpers.cronus_cases import stumps as made
 from helpers.exit_cases import check_scores, random_exits, walk_documents
 from helpers.fakes import FakeContext
 from helpers.random_trees import random_ensemble
-from helpers.ranking_sample import documents, precision
-from helpers.real_cases import letters
 from helpers.staged_cases import random_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,15 +83,6 @@ def test_costs_of_a_tiny_ensemble_by_hand() -> None:
     assert full.bills["model"].feature_cost(at, 3).tolist() == [111.0] * 3
 
 
-def test_the_model_bill_charges_every_tree_of_the_stages_reached() -> None:
-    one, _ = exits_after_each([[0.5, 2.5]]).predict_path(
-        Features(np.array([[-1, 1, 1], [1, 1, 1]], dtype=np.float32))
-    )
-    bill = one.bills["model"]
-    assert bill.acquired.unpack().sum(axis=1).tolist() == [1, 3]
-    assert np.asarray(bill.splits).tolist() == [1.0, 3.0]
-
-
 @pytest.mark.parametrize(("combine", "expected"), [("last", 1.0), ("min", -2.0), ("and", None)])
 def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None) -> None:
     stages = [Stage(NONE, np.zeros(0), np.array([b]), then=t) for b, t in ((-2.0, 1), (1.0, -1))]
@@ -105,13 +93,6 @@ def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None
         p = 1 / (1 + np.exp(2.0)) / (1 + np.exp(-1.0))
         expected = float(np.log(p / (1 - p)))
     assert both == [pytest.approx(expected, rel=1e-12)] * 2
-
-
-def test_exits_come_every_so_many_trees_and_the_last_is_the_end() -> None:
-    assert exits(30, 10) == [10, 20, 30]
-    assert exits(25, 10) == [10, 20, 25]
-    assert exits(7, 10) == [7]
-    assert exits(0, 10) == [0]
 
 
 def fitted(train: Examples, task: Task, trees: Any, at: Prices | None = None, **how: Any) -> Any:
@@ -201,28 +182,3 @@ def test_rules_that_do_not_suit_the_task_are_refused() -> None:
         fitted(examples(Task.RANKING), Task.RANKING, stumps(), rule="class")
     with pytest.raises(UsageError, match="rule=rank: binary takes class"):
         fitted(examples(Task.BINARY), Task.BINARY, stumps(), rule="rank")
-
-
-@pytest.mark.slow
-def test_on_letters_confident_rows_leave_early_at_no_loss(real_data: Path) -> None:
-    train, test = letters(real_data)
-    at = price_list(np.full(16, 1.0), split=0.25)
-    base = GBRT(trees=200).fit(train, train, at, FakeContext(Task.BINARY, 2))
-    model = fitted(train, Task.BINARY, base.ensemble, at)
-    found = {p.point.get("threshold"): p for p in path(model, test)}
-    right = {t: float(np.mean((p.scores > 0) == test.y)) for t, p in found.items()}
-    assert right[0.9] > right[None] - 0.002
-    assert mean_cost(found[0.9], at) < 0.7 * mean_cost(found[None], at)
-    assert right[0.6] < right[0.7] < right[0.8]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("learner", [EarlyExit(), Lear(sentinels=(10, 20, 40), k=5)])
-def test_on_the_ranking_sample_documents_leave_early_at_no_loss(learner: Any) -> None:
-    train, test, at = documents()
-    base = GBRT(trees=100).fit(train, train, at, FakeContext(Task.RANKING, 2))
-    learner = replace(learner, base=Fixed(base.ensemble))
-    *swept, full = path(learner.fit(train, train, at, FakeContext(Task.RANKING, 2)), test)
-    whole = precision(full.scores, test)
-    as_good = [p for p in swept if precision(p.scores, test) >= whole - 0.005]
-    assert min(mean_cost(p, at) for p in as_good) < 0.85 * mean_cost(full, at)

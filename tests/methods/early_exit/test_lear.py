@@ -9,8 +9,7 @@ import pytest
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from bench_models.staged.exits import ExitModel, Sentinels, describe
-from bench_models.staged.routing import QueryGroups
+from bench_models.staged.exits import ExitModel, Sentinels
 from helpers.boosted_cases import examples, mean_cost, path, prices
 from helpers.cronus_cases import Fixed
 from helpers.exit_cases import Document, check_scores, climb
@@ -22,8 +21,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Prices, Queries, Task, UsageError
-from bench_core.conformance import learner_cases
-from bench_core.conformance.learner_checks import check_multiplicity
 
 SEEDS = st.integers(0, 2**32)
 
@@ -91,19 +88,6 @@ def test_who_goes_on_and_what_judging_costs_is_the_definition(seed: int) -> None
         assert np.asarray(bill.splits).tolist() == [d.splits for d in expected]
         assert np.asarray(bill.trees).tolist() == [d.trees for d in expected]
         check_scores(model, features, prediction.scores, expected)
-
-
-def test_the_inputs_by_hand() -> None:
-    groups = QueryGroups.over(5, Queries.from_sizes(np.array([3, 2])))
-    scores = np.array([[1.0, 3.0, 2.0, 5.0, 5.0]])
-    (found,) = describe(scores, groups)
-    assert found.tolist() == [
-        [1, 0, 3, 3],
-        [3, 1, 1, 3],
-        [2, 0.5, 2, 3],
-        [5, 0, 1, 2],
-        [5, 0, 1, 2],
-    ]
 
 
 def fitted(train: Any, base: Any, at: Prices | None = None, **how: Any) -> Any:
@@ -175,16 +159,6 @@ def test_sentinels_without_trees_behind_them_are_dropped() -> None:
     assert fitted(train, boosted(train)).facts["exits"] == [30]
     assert fitted(train, boosted(train), sentinels=(5, 30)).facts["exits"] == [5, 30]
     assert len(path(fitted(train, boosted(train)), train)) == 1
-
-
-SMALL = Lear(base=GBRT(trees=12), sentinels=(2, 5, 9), k=2)
-PROMISES = [case for case in learner_cases(SMALL) if case.check is not check_multiplicity]
-
-
-@pytest.mark.parametrize("case", PROMISES, ids=lambda case: case.name)
-def test_every_promise_is_kept_but_that_of_copies(case: Any) -> None:
-    """Physical copies would be served, too; a row that stands for copies is served once."""
-    case()
 
 
 def test_a_base_with_several_outputs_is_refused() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +13,10 @@ from bench_methods.linear.l1 import MarginalPrices
 from bench_methods.linear.model import Scaling
 from helpers.boosted_cases import examples, fit, mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.real_cases import letters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import DiscountGroup, Examples, Features, Prices, Queries, Task, price_list
+from bench_core import DiscountGroup, Examples, Features, Prices, Task, price_list
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
 
@@ -135,15 +132,6 @@ def test_refitted_weights_of_classes_are_the_unpenalised_ones() -> None:
         assert p.scores == pytest.approx(peer.decision_function(z[:, chosen]), abs=1e-3)
 
 
-def test_a_refitted_path_has_a_point_for_each_choice_of_features() -> None:
-    train = complete(Task.REGRESSION)
-    model = fit(L1(), train, Task.REGRESSION)
-    chosen = [tuple(w[0] != 0) for w in model.weights]
-    assert all(a != b for a, b in pairwise(chosen))
-    assert sum(chosen[0]) == 0
-    assert sum(chosen[-1]) == 4
-
-
 def test_it_prefers_a_cheap_fair_feature() -> None:
     rng = np.random.default_rng(0)
     good = rng.normal(size=500)
@@ -173,15 +161,6 @@ def test_where_everything_is_free_all_are_charged_alike() -> None:
     train = complete(Task.REGRESSION)
     points = path(fit(L1(), train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert points[-1].point["features"] == 4
-
-
-def test_a_ruinous_feature_comes_last_and_the_full_model_has_it() -> None:
-    train = complete(Task.REGRESSION)
-    at = price_list(np.array([1.0, 1.0, 1.0, 1e9]))
-    model = fit(L1(least=1e-12, points=90), train, Task.REGRESSION, at)
-    has = [bool(w[0, 3] != 0) for w in model.weights]
-    assert has == sorted(has)
-    assert not has[-2]
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -217,26 +196,6 @@ def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
     z = standard.columns(X)
     assert z[:, 0].tolist() == pytest.approx([-1.5 / np.sqrt(3 / 8), 0.5 / np.sqrt(3 / 8), 0.0])
     assert z[:, 1].tolist() == [0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize("task", Task)
-def test_separable_labels_constant_columns_and_one_query_are_no_trouble(task: Task) -> None:
-    train = examples(task)
-    X = train.X.copy()
-    X[:, 0], X[:, 1] = np.float32(0.1), np.nan
-    X[:, 3] = train.y * 3
-    queries = Queries.from_sizes(np.array([300])) if task is Task.RANKING else None
-    model = fit(L1(), replace(train, X=X, queries=queries), task)
-    assert not model.weights[:, :, :2].any()
-    assert all(np.isfinite(p.scores).all() for p in path(model, train))
-
-
-def test_sensors_are_billed_and_not_features() -> None:
-    at = price_list(np.array([4.0, 4.0, 2.0, 0.0]), shared=[[0, 1]], derived={3: [0, 2]})
-    train = complete(Task.REGRESSION)
-    last = path(fit(L1(), train, Task.REGRESSION, at), train)[-1]
-    assert last.point["features"] == 4
-    assert mean_cost(last, at) == 6
 
 
 def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors() -> None:
@@ -286,20 +245,3 @@ def test_what_costs_nothing_more_is_not_charged(at: Prices, second: float) -> No
         half = point["tradeoff"] * size / 2
         wanted = [soft(b, half * c) for b, c in zip((0.8, 0.1, 0.5), prices_now, strict=True)]
         assert weights[0] == pytest.approx(wanted, abs=1e-5)
-
-
-def test_on_letters_more_features_are_more_accurate_up_to_what_a_linear_model_can(
-    real_data: Path,
-) -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    train, test = letters(real_data)
-    at = price_list(np.ones(16))
-    model = L1().fit(train, test, at, FakeContext(Task.BINARY, 2))
-    accuracy = {
-        p.point["features"]: float(np.mean((p.scores > 0) == test.y)) for p in path(model, test)
-    }
-    peer = LogisticRegression(C=1e6, max_iter=5000).fit(standardised(train), train.y)
-    z = (test.X - train.X.astype(float).mean(axis=0)) / train.X.astype(float).std(axis=0)
-    assert accuracy[16] == pytest.approx(float(peer.score(z, test.y)), abs=0.002)
-    assert accuracy[0] < accuracy[3] - 0.1 < accuracy[16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,9 @@ import pytest
 from bench_methods.linear import RBFSVM, AverageKernelSVM
 from bench_methods.linear.svm import descriptors, sampled
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
-from helpers.fakes import FakeContext
-from helpers.real_cases import letters
 from sklearn.svm import SVC
 
 from bench_core import DiscountGroup, Examples, Task, price_list
-
-BOTH = [RBFSVM(), AverageKernelSVM()]
-
-
-def both() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("learner", BOTH, ids=lambda one: one.name)
 
 
 def complete(task: Task, n: int = 200) -> tuple[Examples, Any]:
@@ -112,19 +103,3 @@ def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss() -> None
     assert np.argsort(plain.scores).tolist() == np.argsort(odds.scores).tolist()
     z = 2 * rest.y - 1
     assert np.logaddexp(0, -z * odds.scores).mean() < np.logaddexp(0, -z * plain.scores).mean()
-
-
-@both()
-def test_a_class_without_rows_is_never_chosen(learner: Any) -> None:
-    train = examples(Task.MULTICLASS)
-    train = replace(train, y=np.where(train.y == 1, 2.0, train.y))
-    (only,) = path(fit(learner, train, Task.MULTICLASS), train)
-    assert set(only.scores.argmax(axis=1).tolist()) == {0, 2}
-
-
-def test_on_letters_it_stands_far_above_a_linear_model(real_data: Path) -> None:
-    train, test = letters(real_data)
-    context = FakeContext(Task.BINARY, 2)
-    model = RBFSVM(max_rows=3000).fit(train, test, price_list(np.ones(16)), context)
-    (only,) = path(model, test)
-    assert float(np.mean((only.scores > 0) == test.y)) > 0.88  # linear: 0.72
