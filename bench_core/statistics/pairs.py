@@ -20,16 +20,15 @@ THIRDS = ("least", "middle", "most")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Learner ``a`` against learner ``b``: qualities, their difference (a - b), what ``b`` pays for
-    the quality of ``a`` over what ``a`` pays, and the difference by kind of unit."""
+    """Learner ``a`` against learner ``b``."""
 
     a: str
     b: str
     quality: tuple[float, float]
-    difference: Difference
-    cost_ratio: float
+    difference: Difference  # a - b
+    cost_ratio: float  # what b pays for the quality of a, over what a pays
     cost_interval: Interval
-    parts: Mapping[str, tuple[tuple[float, Interval], ...]]
+    parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
 
 
 def compare(
