@@ -16,7 +16,7 @@ from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import open_registry
-from bench_core.errors import BenchError, InputError
+from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Crew, Kept, RunResult, do_jobs, jobs_of
 from bench_core.metrics import parse_metric
@@ -129,7 +129,7 @@ def _prepared(
     label = use.same_as or use.name  # another accounting of the same data
     dataset = next((c.dataset for c in chosen if c.label == label), None)
     if dataset is None:
-        raise InputError("its files are not here: name their folder with --data-dir")
+        raise InputError(f"its files are not here: name their folder with {option('data-dir')}")
 
     def say(line: str) -> None:
         emit(Event("prepare", line, title=label, dataset=label))
