@@ -105,6 +105,7 @@ def saving(results: Results) -> float:
     something; else there is no figure.
     """
     own, most = results.keeping, results.claim.at_most
+    # by repeat; NaN where the quality is not kept
     spent = (own["test_cost"] / own["reference_cost"]).where(own["reached"])
     return 1.0 - float(spent.fillna(1.0).mean() if most else spent.mean(skipna=False))
 
@@ -151,8 +152,10 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
         curves.append(selection.mean_path(selection.curve(own, results.higher))[0])
     for pair in pairwise(curves):
+        # budgets at which either curve rises, and the ends of the range
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
+        # what each holds from such a budget up to the next
         better, worse = (
             c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
             for c in pair
@@ -183,6 +186,7 @@ def bought_early(results: Results) -> float:
         most = results.claim.early * float(json.loads(str(params)).get("trees", NAN))
         trees = [json.loads(str(point)).get("trees", np.inf) for point in points["point"]]
         kept = zip(trees, points[BOUGHT], strict=True)
+        # by the number of trees
         early = {at: what for at, what in kept if what is not None and at <= most}
         least.append(_share(results, early[max(early)] if early else None))
     return float(np.min(least))
@@ -248,6 +252,7 @@ def passed(results: Results) -> float:
     found = []
     best = results.bought(results.best(0))
     for (params, what), points in zip(best, results.settings(1), strict=True):
+        # what the second learner buys at the trade-off of the first one's best setting
         same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
         pair = what, same[0] if len(same) == 1 else None
         own, other = (NAN if x is None else float([*x.reached, 1.0][1]) for x in pair)
@@ -275,7 +280,7 @@ def shortfall(results: Results, measured: float) -> str:
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
     if claim.measure not in FLOORED:
         return ""
-    have, best = measured, NAN
+    have, best = measured, NAN  # a quality is its own figure
     if claim.measure != "quality":
         columns = (results.keeping[x] for x in ("test_quality", "reference_quality"))
         have, best = (float(column.mean(skipna=False)) for column in columns)

@@ -47,6 +47,7 @@ class Purchases(NamedTuple):
         if len(self.sensors) < 2:
             return None
         reached = np.array(self.reached) - _ROUNDED
+        # a sensor is bought by as many rows as reach the stage that reads it first
         first = np.where(self.share > 0, (self.share[:, None] < reached).sum(axis=1), -1)
         counts = [int(((first >= 0) & (first <= k)).sum()) for k in range(len(reached))]
         return first if counts == list(self.sensors) else None

@@ -245,7 +245,7 @@ OPTIONS = [
     ),
     option(
         "--set for a learner unknown", "svm", "--set misr.trees=3", "--set misr.trees=3",
-        "did you mean miser?",
+        "known: gbrt, rows.svm",
     ),
     option("unknown metric", "svm", "-m ndgc@5", "'ndgc", "ndcg"),
     option(
