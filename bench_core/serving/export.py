@@ -12,7 +12,7 @@ import numpy as np
 from bench_core import __version__
 from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, option, unknown
 from bench_core.metrics.frontier import best_under, cheapest_reaching
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
@@ -151,7 +151,8 @@ def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
         same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
         if same and dict(spec["params"]) == params:
             return spec
-    raise UsageError(f"run {run}: its trial of {row['learner']} is gone; run again --fresh")
+    again = f"run again with {option('fresh', True)}"
+    raise UsageError(f"run {run}: its trial of {row['learner']} is gone; {again}")
 
 
 def _what(
