@@ -126,7 +126,7 @@ def cost_model(
         prices = SensorPrices.additive(columns.arrange(_entries(file, document)))
         return prices.of_columns(made_of) if made_of else prices
     name = document.get("model", SensorPrices.name)
-    if name not in models:
+    if str(name) not in models:
         line = unknown("cost model", str(name), models)
         known = f"known: {', '.join(sorted(models))}"
         raise file.fault("model", line if known in line else f"{line} {known}")

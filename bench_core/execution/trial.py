@@ -128,6 +128,7 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
     for p in kept:
         if p < len(path.points):
             shares = path.ended[p].copy()
+            # who ended at a stage has also reached all above it; parents come before children
             for stage in range(len(shares) - 1, 0, -1):
                 shares[tree.parent[stage]] += shares[stage]
             reached[p] = [round(float(share), 4) for share in shares]
