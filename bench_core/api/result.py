@@ -22,7 +22,7 @@ from bench_core.leaderboard.assembly import boards, least_cost, offers, primary_
 from bench_core.leaderboard.board import UNKNOWN, Board
 from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 from bench_core.leaderboard.certainty import certified
-from bench_core.leaderboard.pairs import pairs_within
+from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.leaderboard.standings import Standing, standings
 from bench_core.plugins import load_registry
@@ -30,7 +30,6 @@ from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics.comparison import Interval
-from bench_core.statistics.pairs import THIRDS, Pair
 from bench_core.terminal.wording import cost, counted, duration, notices, quality
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ test as the mean over repeats; see ``bench_core.results.operating_points``.
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bench_core.errors import one_line
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import settings, stand_in_notice
+from bench_core.terminal.wording import count, settings, stand_in_notice
 
 SHARE = 0.99
 """The part of the reference's best validation quality at which savings are measured."""
@@ -201,6 +202,42 @@ class Board:
             f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
+
+    @property
+    def at(self) -> tuple[Standings, ...]:
+        """The standings at its budgets; the last of them has no limit."""
+        return (*self.standings, self.unlimited or Standings(None, ()))
+
+    def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
+        """Each learner with its standing at each budget: by quality without a limit, baselines
+        below the others."""
+        found = [{one.learner: one for one in at.rows} for at in self.at]
+        place = {one.learner: k for k, one in enumerate(self.at[-1].rows)}
+        rows = (row for row in self.rows if row.learner in place)
+        for row in sorted(rows, key=lambda row: (row.baseline, place[row.learner])):
+            yield row, tuple(at[row.learner] for at in found)
+
+    @property
+    def saves(self) -> bool:
+        """True if some learner has a saving."""
+        return any(row.cheap for row in self.rows)
+
+    def best(self) -> tuple[float, ...]:
+        """The best quality at each budget, of the learners in the first tier."""
+        pick = max if self.higher_is_better else min
+        first = ([one.quality for one in at.rows if one.tier == 1] for at in self.at)
+        return tuple(pick(qualities, default=math.nan) for qualities in first)
+
+    def remarks(self) -> Iterator[str]:
+        """One-line notes: on stand-ins, intervals, failures and the data."""
+        if words := notice(self):
+            yield f"{words}; stand-ins settle nothing"
+        yield from dict.fromkeys(at.note for at in self.at if at.note)
+        for lost in self.failures:
+            what = "left out" if lost.status == "skipped" else lost.status
+            about = f"{count(lost.trials, 'trial')}; {lost.params}"
+            yield one_line(f"{lost.learner}: {what} ({about}): {lost.error}")
+        yield from map(one_line, notes_of(self))
 
 
 def notice(board: Board) -> str:

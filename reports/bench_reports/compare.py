@@ -20,9 +20,9 @@ from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.leaderboard.pairs import Pair
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
-    from bench_core.statistics.pairs import Pair
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
