@@ -161,6 +161,7 @@ def labels_fault(task: Task, splits: Splits) -> str:
     parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
     if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
         return f"{task} with {classes} classes"
+    # a class may be absent from one split
     y = np.concatenate([part.y for part in parts])
     if y.dtype.kind not in "biuf":
         return f"labels y are {y.dtype}, not numbers"
@@ -179,6 +180,7 @@ def _kind(value: Any) -> str:
 @cache
 def _types(contract: type) -> dict[str, type]:
     """The types of a contract's variables."""
+    # ClassVar[frozenset[Task]] is checked as frozenset
     hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
     kinds = {n: get_args(h)[0] if get_origin(h) is ClassVar else h for n, h in hints.items()}
     return {n: get_origin(kind) or kind for n, kind in kinds.items() if kind is not Any}

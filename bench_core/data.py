@@ -95,6 +95,7 @@ class Frames(Queries):
         without ``widths``."""
         if self.widths is None:
             raise ValueError("drawn pixels make no picture")
+        # rows lie line by line
         for start, stop, width in zip(
             self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True
         ):

@@ -220,6 +220,7 @@ def expand(
     missing = [p.name for p in known.values() if p.required and p.name not in table]
     if missing:
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
+    # every combination, the last parameter changing fastest
     made = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
     try:
         return tuple(resolved(cls(**values), registry.learner) for values in made)
@@ -264,6 +265,7 @@ def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[
 
 
 def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
+    # BudgetedLearner takes any learner, Trees only trees
     wanted = learner_type(p.annotation)
     if value is None or (value == "none" and NoneType in members(p.annotation)):
         made: tuple[Any, ...] = (None,)
@@ -387,6 +389,7 @@ def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bo
         return type(value) is annotation
     if origin is Literal:
         return any(value == a and type(value) is type(a) for a in args)
+    # dict[str, int] is checked as dict
     kind = dict if origin is dict else annotation
     return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 

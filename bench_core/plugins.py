@@ -133,6 +133,7 @@ class Registry:
             raise UsageError(
                 f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
             )
+        # "budget-bench:constant" is what "constant" is
         package, _, bare = name.partition(":")
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
@@ -167,7 +168,10 @@ class Registry:
             if one.plugin_name not in wanted and not _wraps(one.opts)
         ]
         self.errors.clear()
-        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
+        try:
+            self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
+        except FAULTS as fault:  # of a wrapper: functions are guarded
+            say(f"a wrapper of bench_warm_up fails: {one_line(fault)}")
         for info, error in self.errors.items():
             say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 
@@ -285,6 +289,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     """Register the hooks of a module; an error is noted."""
+    # the hooks of ``hookspecs``
     known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
     hooks = ModuleType("hooks")  # without all else, as pluggy is slow on each name
     try:

@@ -147,7 +147,8 @@ class Report(Protocol):
         """Write ``frame`` (one row per trial, split and operating point, as ``bench export``
         writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none.
         ``sections`` of plugins stand below the boards. ``store`` (``Store``) has the values per
-        query or row. A report may leave out keyword arguments that it does not need."""
+        query or row. A report may leave out keyword arguments that it does not need; one that has
+        ``registry`` is given all plugins (``Registry``)."""
 
 
 @dataclass(frozen=True, slots=True)

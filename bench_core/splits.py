@@ -81,6 +81,7 @@ class Splits:
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
         if self.cost_model is None:
             return notes
+        # such as a discount for features measured together
         name = self.cost_model.name
         return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
 

@@ -89,6 +89,7 @@ def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
+        # what has no file is compiled into Python, or made by a program
         if name not in found and (file := _file_of(name)) is not None:
             source = _read(name, file)
             found[name] = source.digest

@@ -57,7 +57,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 _sync(file)
-        if path.exists():
+        if path.exists():  # a folder cannot be renamed onto another
             path.rename(old)
         temporary.rename(path)
     finally:

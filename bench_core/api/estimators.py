@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
-from bench_core.execution.score import score_split
+from bench_core.execution.trial import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_under
 from bench_core.parameters import is_learner, resolved
@@ -46,31 +47,20 @@ COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 """By kind of budget, the column of a point that it limits."""
 
 
+@dataclass(eq=False, repr=False)
 class _Budgeted(BaseEstimator):
     """The shared part of the three estimators, with the parameters of ``BudgetedClassifier``."""
 
-    def __init__(
-        self,
-        learner: Any = "cegb",
-        *,
-        budget: float | None = None,
-        budget_kind: str = "mean",
-        costs: Any = None,
-        parameters: Mapping[str, Any] | None = None,
-        metric: str | None = None,
-        validation_fraction: float = 0.2,
-        random_state: Any = 0,
-        threads: int = 1,
-    ) -> None:
-        self.learner = learner
-        self.budget = budget
-        self.budget_kind = budget_kind
-        self.costs = costs
-        self.parameters = parameters
-        self.metric = metric
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.threads = threads
+    learner: Any = "cegb"
+    _: KW_ONLY
+    budget: float | None = None
+    budget_kind: str = "mean"
+    costs: Any = None
+    parameters: Mapping[str, Any] | None = None
+    metric: str | None = None
+    validation_fraction: float = 0.2
+    random_state: Any = 0
+    threads: int = 1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,7 +100,7 @@ class _Budgeted(BaseEstimator):
         n = len(whole or rows)
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
-            parts = cut(n, (0.5, 0.5), seed)
+            parts = cut(n, (0.5, 0.5), seed)  # of very few rows
         made = []
         for part in parts:
             own = np.isin(whole.index(), part) if whole else part
@@ -143,7 +133,7 @@ class _Budgeted(BaseEstimator):
         self.caps_ = None
         if self.budget_kind == "cap":
             self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
-        kept: dict[str, Any] = {}
+        kept: dict[str, Any] = {}  # fits that several settings stand on
         classes, points = splits.classes, []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
@@ -173,8 +163,8 @@ class _Budgeted(BaseEstimator):
         unlabelled = Examples(X[order], np.zeros(len(X)), groups)
         classes = len(getattr(self, "classes_", ()))
         path = predict_split(self.model_, unlabelled, self.cost_model_, classes, caps=self.caps_)
-        answers, place = path.places[self.position_]
-        back = np.argsort(order)
+        answers, place = path.places[self.position_]  # (p, n) arrays, and the row in them
+        back = np.argsort(order)  # the order of the caller
         return answers.scores[place][back], answers.cost[place][back]
 
     def _seed(self) -> int:

@@ -47,9 +47,10 @@ SECTIONS = {
 BUILT_IN = {
     **dict.fromkeys(("plan", "work", "merge"), "jobs"),
     **dict.fromkeys(("audit", "rerun", "reprice"), "replay"),
+    **dict.fromkeys(("export", "log", "remove"), "store"),
     **dict.fromkeys(("list", "show"), "catalog"),
-    **{verb: verb for verb in ("run", "report", "export", "log")},
-    **{verb: verb for verb in ("data", "model", "remove", "new", "check")},
+    **dict.fromkeys(("new", "check"), "authoring"),
+    **{verb: verb for verb in ("run", "report", "data", "model")},
 }
 
 

@@ -28,8 +28,7 @@ from bench_core.costs.model import price_list
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
-from bench_core.execution.predict import PredictedPath, gather, predict_split, units
-from bench_core.execution.score import readable
+from bench_core.execution.predict import PredictedPath, gather, predict_split, readable, units
 from bench_core.parameters import as_json, parameters
 from bench_core.protocols import CompleteLearner
 from bench_core.results.store_files import load_model, save_model

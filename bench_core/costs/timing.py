@@ -3,14 +3,15 @@
 Every extractor is called on every item several times. Its price is the median of all timings, its
 spread their quartiles. The order of the extractors is drawn anew for every item and repetition, so
 that a machine that slows down or warms up favours none. Short calls are repeated until a timing
-lasts ``LEAST`` seconds and ``STEPS`` steps of the clock. (``timeit.Timer.autorange`` repeats up to
-0.2 s and drops what a call returned, which is needed here.) Native libraries are held to one
-thread: CPU time adds up over threads.
+lasts ``LEAST`` seconds. (``timeit.Timer.autorange`` repeats up to 0.2 s and drops what a call
+returned, which is needed here.) Native libraries are held to one thread: CPU time adds up over
+threads.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,11 +29,8 @@ Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
 Call = Callable[[Any], Any]
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
-LEAST = 2e-4  # seconds that one timing lasts at least
-# Steps of the clock that one timing lasts at least: it is wrong by at most one of them.
-STEPS = 20
-# Seconds for which a clock is watched for its steps, at most.
-WATCH = 0.25
+# Seconds that one timing lasts at least: CPU time moves by 15.6 ms on Windows, here by far less.
+LEAST = 0.3 if os.name == "nt" else 2e-4
 MOST_CALLS = 1 << 20
 
 
@@ -72,8 +70,7 @@ class Measured:
     """The result of ``measure``.
 
     ``extract`` has a timing per extractor, ``features`` its features, ``outputs`` a timing for each
-    feature that is computed from what its extractor returned. ``step`` is by how many seconds the
-    clock moves.
+    feature that is computed from what its extractor returned.
     """
 
     features: Mapping[str, tuple[str, ...]]
@@ -82,7 +79,6 @@ class Measured:
     items: int
     repeats: int
     clock: Clock = "cpu"
-    step: float = 0.0  # seconds
 
 
 def measure(
@@ -103,8 +99,7 @@ def measure(
     if not extractors or not items or repeats < 1:
         raise ValueError("measuring needs extractors, items and at least one repetition")
     timer = time.process_time if clock == "cpu" else time.perf_counter
-    step = _step(timer)
-    watch = partial(_Stopwatch, timer, max(LEAST, STEPS * step))
+    watch = partial(_Stopwatch, timer)
     first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
     own: dict[str, _Stopwatch] = {}  # of extractors
@@ -144,17 +139,17 @@ def measure(
         {name: Timing.of(watch.seconds) for name, watch in watches.items()}
         for watches in (own, outputs)
     )
-    return Measured(features, extract, more, len(items), repeats, clock, step)
+    return Measured(features, extract, more, len(items), repeats, clock)
 
 
 class _Stopwatch:
-    """Times a function, by as many calls at once as last ``least`` seconds; they warm it up."""
+    """Times a function, by as many calls at once as last ``LEAST`` seconds; they warm it up."""
 
-    def __init__(self, timer: Callable[[], float], least: float, call: Call, value: Any) -> None:
+    def __init__(self, timer: Callable[[], float], call: Call, value: Any) -> None:
         self.timer, self.call, self.calls = timer, call, 1
         self.seconds: list[float] = []
         call(value)
-        while self.calls < MOST_CALLS and self._timed(value)[0] * self.calls < least:
+        while self.calls < MOST_CALLS and self._timed(value)[0] * self.calls < LEAST:
             self.calls *= 2
 
     def __call__(self, value: Any) -> Any:
@@ -212,15 +207,6 @@ def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
         raise InputError(
             f"extractor {extractor.name!r} failed on {_name(item)} ({what}); correct it"
         ) from error
-
-
-def _step(clock: Callable[[], float]) -> float:
-    """The step by which a clock moves, seen by watching it: CPU time moves by 15.6 ms on Windows,
-    which reports 100 ns."""
-    seen, until = {clock()}, time.perf_counter() + WATCH
-    while len(seen) < 6 and time.perf_counter() < until:
-        seen.add(clock())
-    return float(min(np.diff(sorted(seen)), default=0.0))
 
 
 def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
@@ -301,7 +287,6 @@ def _how(measured: Measured) -> dict[str, Any]:
     )
     return {
         "clock": "CPU time" if measured.clock == "cpu" else "wall-clock time",
-        "clock_step": _rounded(1e3 * measured.step),
         "machine": machine(),
         "on": time.strftime("%Y-%m-%d", time.gmtime()),
         "items": measured.items,

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench_core._io.files import at_home
 from bench_core._io.text import is_url
 from bench_core.datasets.remote import fetched, is_there, mirror, mirrored
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
@@ -65,7 +65,7 @@ class DataFolder:
         either = " or ".join(dict.fromkeys(names))
         absent = (
             f"{self.url or self.folder}: no file {either}; {self.remedy}, "
-            "or name the folder that has it with --data-dir or BENCH_DATA"
+            f"or name the folder that has it with {option('data-dir')} or BENCH_DATA"
         )
         return _the_one(self._all(names), either, absent)
 
@@ -110,7 +110,7 @@ def _the_one(found: list[Path], name: str, absent: str) -> Path:
     if len(found) > 1:
         raise InputError(
             f"{found[0]} and {found[1]} both match {name}: keep one, or choose a folder with "
-            "--data-dir"
+            f"{option('data-dir')}"
         )
     if not found:
         raise InputError(absent)

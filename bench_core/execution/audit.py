@@ -38,8 +38,14 @@ from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError
 from bench_core.execution.contract import ContractError, predictions
-from bench_core.execution.predict import BLOCK_ROWS, PredictedPath, gather, predict_split, units
-from bench_core.execution.score import readable
+from bench_core.execution.predict import (
+    BLOCK_ROWS,
+    PredictedPath,
+    gather,
+    predict_split,
+    readable,
+    units,
+)
 from bench_core.results.records import Verdict
 from bench_core.serving import Exportable, Folder, Predictor, Program
 

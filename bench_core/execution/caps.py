@@ -39,10 +39,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caps:
-    """The caps of a trial, and the ``constant`` () or (K,) that a row without a point scores."""
+    """The caps of a trial."""
 
     limits: tuple[float, ...]
-    constant: FloatArray
+    constant: FloatArray  # () or (K,), what a row without a point scores
 
     @classmethod
     def over(cls, limits: tuple[float, ...], train: Examples, task: Task, classes: int) -> Caps:
@@ -120,6 +120,7 @@ class CappedRows:
         bits = np.broadcast_to(bill.acquired.bits, self.bits.shape)
         splits, trees = (np.broadcast_to(c, (n,)) for c in (bill.splits, bill.trees))
         union = self.bits | bits
+        # a point that does not contain what came before it is paid on top of that
         apart = (union != bits).any(axis=1) | (splits < self._splits) | (trees < self._trees)
         splits = np.where(apart, splits + self._splits, splits)
         trees = np.where(apart, trees + self._trees, trees)
@@ -127,7 +128,7 @@ class CappedRows:
             both = Bill(Acquired(union, bill.acquired.sensors), splits, trees)
             feature, evaluation = self._price(both)
         over = self._going & (feature + evaluation > self.limit * (1 + ROUNDING))
-        if self._together is not None and over.any():
+        if self._together is not None and over.any():  # one row stops its whole query
             starts, sizes = self._together.boundaries[:-1], self._together.sizes
             over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
         if over.any() and not _alike(bill, n):

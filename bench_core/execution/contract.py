@@ -75,7 +75,7 @@ def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:
         raise ContractError(f"{at} has {sensors} sensors, the prices have {costs.sensors}")
     if bits.dtype != np.uint64 or bits.shape not in ((1, words(sensors)), (n, words(sensors))):
         raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
-    spare = words(sensors) * 64 - sensors
+    spare = words(sensors) * 64 - sensors  # bits of the last word that stand for no sensor
     if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
         raise ContractError(f"{at}: bits beyond the last sensor are set")
     counts: dict[str, FloatArray] = {}

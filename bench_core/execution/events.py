@@ -24,23 +24,21 @@ class Event:
                  its traceback and the end of its output
     ``note``     one line for the user (a stand-in, assumed costs, a skipped learner)
 
-    ``title`` names the job or data set in a few words, ``activity`` is ``fit``, ``score`` or
-    ``audit``; ``jobs_done`` and ``jobs_total`` count whole jobs.
     """
 
     kind: Kind
     message: str = ""
     key: str = ""
-    title: str = ""
-    activity: str = ""
+    title: str = ""  # of the job or data set, a few words
+    activity: str = ""  # fit, score or audit
     learner: str = ""
     dataset: str = ""
-    worker: int = 0
+    worker: int = 0  # counted from 1
     status: str = ""
     seconds: float = 0.0
     done: int = 0
     total: int = 0
-    jobs_done: int = 0
+    jobs_done: int = 0  # whole jobs of the run
     jobs_total: int = 0
     warning: bool = False
     trace: str = ""

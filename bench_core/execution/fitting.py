@@ -39,8 +39,7 @@ PROGRESS_SECONDS = 0.1
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """The ``FitContext`` of one fit. ``share`` takes what ``shared`` is asked for, ``report`` the
-    progress, not too often."""
+    """The ``FitContext`` of one fit."""
 
     task: Task
     classes: int
@@ -48,10 +47,10 @@ class Context:
     metric: Metric
     seed: int
     threads: int
-    fitted: Callable[[Any], Any]
-    shared: Callable[[str, Build], Mapping[str, Array]]
+    fitted: Callable[[Any], Any]  # the model of a learner that this one needs
+    shared: Callable[[str, Build], Mapping[str, Array]]  # arrays by name, built once
     report: Progress = lambda done, total: None
-    _last: float = field(default=0.0, init=False)
+    _last: float = field(default=0.0, init=False)  # when progress was reported
 
     def progress(self, done: int, total: int) -> None:
         """Say how far the fit is."""

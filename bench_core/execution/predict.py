@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bench_core._io.large_arrays import zeros
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import CostModel, SensorPrices, needs_of
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
@@ -123,26 +123,28 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
+    # How many points there are is known after the first block; those of caps stand at the end.
+    # Pages that stay unused cost nothing.
+    room = MAX_POINTS + len(limits)
+    scores = zeros((room, n, classes) if classes > 2 else (room, n))
+    cost = zeros((room, n))
+    # over copies of rows: feature and evaluation costs, buyers, who ended at each stage
+    sums = np.zeros((room, 2 + sensors + stages))
 
-    def room(points: int, width: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """For scores, costs, and sums over rows: of feature and evaluation costs, of the buyers of
-        each sensor, of those that ended at each stage. Pages that stay unused cost nothing."""
-        shape = (points, n, classes) if classes > 2 else (points, n)
-        return zeros(shape), zeros((points, n)), np.zeros((points, width))
-
-    # how many points there are is known after the first block
-    scores, cost, sums = room(MAX_POINTS, 2 + sensors + stages)
-    capped_scores, capped_cost, capped_sums = room(len(limits), 2 + sensors)
-
-    def follow(block: Block) -> tuple[Block, Points, FloatArray, FloatArray, float]:
+    def follow(block: Block) -> tuple[Block, Points, FloatArray, float]:
         """The path of a block: scores and costs go to their place, sums over rows are returned.
 
         All of a prediction is taken before the model goes on: it may write to its arrays.
         """
         rows, queries, own, seconds = block.rows, block.features.queries, copies[block.rows], 0.0
-        points, parts, capped = [], [], []
+        points, parts = [], []
         buyers = _Buyers(costs, own, queries)
         under = caps.start(model, costs, queries, own) if caps else []
+
+        def add(feature: FloatArray, evaluation: FloatArray, bought: Any, ended: Any) -> None:
+            spent = [(feature * own).sum(), (evaluation * own).sum()]
+            parts.append(np.concatenate([spent, bought, ended]))
+
         started = time.perf_counter()
         for k, prediction in enumerate(predictions(model, block.features, costs, classes)):
             seconds += time.perf_counter() - started
@@ -151,41 +153,38 @@ def predict_split(
             evaluation = bill.evaluation_cost(costs, len(own))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            spent = [(feature * own).sum(), (evaluation * own).sum()]
-            parts.append(np.concatenate([spent, bought, _ended(prediction, own, stages)]))
+            add(feature, evaluation, bought, _ended(prediction, own, stages))
             points.append(dict(prediction.point))
             for answers in under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
-        for k, answers in enumerate(under):
-            capped_scores[k, rows], capped_cost[k, rows] = answers.scores, answers.cost
-            spent = [(answers.feature * own).sum(), (answers.evaluation * own).sum()]
+        for k, answers in enumerate(under, start=MAX_POINTS):
+            scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             bought = _count(Acquired(answers.bits, sensors), own)
-            capped.append(np.concatenate([spent, bought]))
-        return block, tuple(points), np.array(parts), np.array(capped), seconds
+            add(answers.feature, answers.evaluation, bought, np.zeros(stages))
+        return block, tuple(points), np.array(parts), seconds
 
     points: Points = ()
-    crew = threads if model_of(model).concurrent else 1
     seconds = 0.0
-    for block, found, parts, capped, took in in_order(follow, blocks(examples.features), crew):
+    crew = threads if model_of(model).concurrent else 1
+    for block, found, parts, took in in_order(follow, blocks(examples.features), crew):
         points = points or _distinct(found)
         if found != points:  # a path is the same on every block
             raise ContractError(_other_points(points, found))
-        sums[: len(points)] += parts
-        if limits:
-            capped_sums += capped
+        sums[[*range(len(points)), *range(MAX_POINTS, room)]] += parts
         seconds += took
         progress(block.rows.stop)
     if not points:
         raise ContractError("there are no rows to predict")
 
-    def path(points: Points, scores: Any, cost: Any, sums: Any, **more: Any) -> PredictedPath:
-        p, means = len(points), sums[: len(points)] / copies.sum()
+    def path(points: Points, first: int, **more: Any) -> PredictedPath:
+        those = slice(first, first + len(points))
+        means = sums[those] / copies.sum()
         parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
-        return PredictedPath(points, scores[:p], cost[:p], *parts, **more)
+        return PredictedPath(points, scores[those], cost[those], *parts, **more)
 
-    under = path(caps.points, capped_scores, capped_cost, capped_sums) if caps and limits else None
-    return path(points, scores, cost, sums, seconds=seconds, capped=under)
+    capped = path(caps.points, MAX_POINTS) if caps and limits else None
+    return path(points, 0, seconds=seconds, capped=capped)
 
 
 def in_order(
@@ -215,6 +214,7 @@ class _Buyers:
         if len(copies) >= METER_ROWS:
             from bench_core.costs.meter import Meter
 
+            # of costs that do not add up it counts the buyers alone
             price: Any = costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors)
             self.meter = Meter(price, copies)
 
@@ -257,3 +257,15 @@ def _other_points(first: Points, here: Points) -> str:
         return f"its path has {len(first)} points on one block and {len(here)} on another"
     p = next(i for i, (a, b) in enumerate(zip(first, here, strict=True)) if a != b)
     return f"point {p} of its path is {first[p]} on one block and {here[p]} on another"
+
+
+def readable(mask: BoolArray, costs: CostModel) -> BoolArray:
+    """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
+
+    A feature that needs no sensor is always readable.
+    """
+    start, needed = needs_of(costs)
+    missing = np.zeros((len(mask), len(start)), dtype=np.int64)
+    lacking = np.cumsum(~mask[:, needed], axis=1)
+    missing[:, 1:] = np.pad(lacking, ((0, 0), (1, 0)))[:, start[1:]]
+    return np.asarray(np.diff(missing, axis=1) == 0)

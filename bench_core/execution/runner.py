@@ -44,22 +44,19 @@ MEMORY_SHARE = 0.8
 class RunResult:
     """The result of a run.
 
-    ``counts`` are trials by status (ok, failed, timeout, out-of-memory, crashed, skipped) and
-    ``reused`` how many of them were there before; ``failures`` lists title, status and error of
-    those that are not ok, ``audit_failures`` the titles of trials that the replay audit refused.
-    After an audit ``failures`` also lists those whose costs stay declared, with the reason.
+    After an audit ``failures`` also lists trials whose costs stay declared, with the reason.
     """
 
     run: str
     store: Path
-    counts: Mapping[str, int]
-    reused: int = 0
-    audit_failures: tuple[str, ...] = ()
+    counts: Mapping[str, int]  # trials by status
+    reused: int = 0  # trials that were there before
+    audit_failures: tuple[str, ...] = ()  # titles of trials that the replay audit refused
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     interrupted: bool = False
-    failures: tuple[tuple[str, str, str], ...] = ()
+    failures: tuple[tuple[str, str, str], ...] = ()  # title, status, error
 
     @property
     def exit_status(self) -> int:
@@ -85,12 +82,11 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(slots=True)
 class Kept:
-    """State reused between parts of a run: idle workers, plugins, and the names of learners that
-    were compiled."""
+    """State reused between parts of a run."""
 
-    executor: LocalExecutor | None = None
+    executor: LocalExecutor | None = None  # with idle workers
     registry: Registry | None = None
-    compiled: set[str] = field(default_factory=set)
+    compiled: set[str] = field(default_factory=set)  # names of learners
 
     def close(self) -> None:
         """End the workers."""
@@ -101,15 +97,14 @@ class Kept:
 
 @dataclass(slots=True)
 class Crew:
-    """Does jobs for a request with ``cores``, its workers and the threads of each, and tells
-    ``emit`` about it. ``executor``: other than the request's; ``kept``: idle workers, if any."""
+    """Does jobs for a request, and tells ``emit`` about it."""
 
     request: RunRequest
-    cores: tuple[int, int]
+    cores: tuple[int, int]  # workers, threads of each
     emit: OnEvent
-    executor: Executor | None = None
+    executor: Executor | None = None  # other than the request's
     kept: Kept = field(default_factory=Kept)
-    keep_workers: bool = False
+    keep_workers: bool = False  # whether idle ones stay when all is done
 
     def perform(self, jobs: Sequence[Job], keep: Callable[[Outcome], None]) -> None:
         """Do all jobs and ``keep`` each outcome. Whatever happens, no process is left behind but
@@ -317,6 +312,7 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
     early; a need that is not among them is taken as done.
     """
     order = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
+    # the needs of each job that have not ended yet
     lacks = {key: order.keys() & {*job.needs} for key, job in order.items()}
     above: dict[str, list[Job]] = {}  # what waits for each job
     for key, needs in lacks.items():
@@ -324,6 +320,7 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
             above.setdefault(need, []).append(order[key])
     place = {key: number for number, key in enumerate(order)}
     ready = [(place[key], job) for key, job in order.items() if not lacks[key]]  # a heap
+    # tries: how often each job may still be done
     running, tries = 0, dict.fromkeys(order, 1 + retries)
     lost: set[str] = set()
 

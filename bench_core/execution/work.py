@@ -16,13 +16,13 @@ from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import open_registry
-from bench_core.errors import BenchError, InputError
+from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Crew, Kept, RunResult, do_jobs, jobs_of
 from bench_core.metrics import parse_metric
 from bench_core.metrics.evaluation import warm_up as warm_up_metrics
-from bench_core.planning.job_files import DataPlace, JobFile, check_job
-from bench_core.planning.plan import usable_fits
+from bench_core.planning.job_files import JobFile, check_job
+from bench_core.planning.plan import DatasetUse, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
@@ -66,7 +66,7 @@ def work(
     if kept:
         kept.registry = registry
     check_job(job)
-    places = {place.path: _data(place, job, registry, emit, data_dir) for place in job.data}
+    places = {path: _data(path, job, registry, emit, data_dir) for path in job.data}
     states = str(states_folder(shard).absolute())
 
     def here(each: Job) -> Job:
@@ -95,29 +95,30 @@ def work(
         return do_jobs(jobs, said, crew, writer, warm_up, here)
 
 
-def _data(place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:
+def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:
     """The folder of prepared data: where the plan had them, or else prepared here.
 
     Raises InputError where they are not the same, and where they cannot be made.
     """
+    use = job.data[path]
     with suppress(InputError):
-        if open_prepared(place.path).fingerprint == place.fingerprint:
-            return place.path
+        if open_prepared(path).fingerprint == use.fingerprint:
+            return path
     try:
-        made = _prepared(place, job, registry, emit, data_dir)
+        made = _prepared(use, job, registry, emit, data_dir)
     except BenchError as error:
-        why = f"{place.dataset} is not at {place.path}, and cannot be prepared here"
+        why = f"{use.name} is not at {path}, and cannot be prepared here"
         raise InputError(f"{why}: {error}") from error
-    if made.splits.fingerprint != place.fingerprint:
+    if made.splits.fingerprint != use.fingerprint:
         raise InputError(
-            f"{place.dataset}, prepared here, has the fingerprint {made.splits.fingerprint[:12]}, "
-            f"that of the plan {place.fingerprint[:12]}: bring the same files, or plan anew"
+            f"{use.name}, prepared here, has the fingerprint {made.splits.fingerprint[:12]}, "
+            f"that of the plan {use.fingerprint[:12]}: bring the same files, or plan anew"
         )
     return str(made.path)
 
 
 def _prepared(
-    place: DataPlace, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str
+    use: DatasetUse, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str
 ) -> Prepared:
     request = replace(job.request, data_dir=data_dir)
     settings = read_settings(replace(request, learners=()), registry)
@@ -125,11 +126,12 @@ def _prepared(
     source = DataFolder(data_dir or None)
     ignore = lambda line, warning: None  # noqa: E731
     chosen, _ = choose_datasets(request, suite, registry, source, settings, ignore)
-    dataset = next((c.dataset for c in chosen if c.label == place.dataset), None)
+    label = use.same_as or use.name  # another accounting of the same data
+    dataset = next((c.dataset for c in chosen if c.label == label), None)
     if dataset is None:
-        raise InputError("its files are not here: name their folder with --data-dir")
+        raise InputError(f"its files are not here: name their folder with {option('data-dir')}")
 
     def say(line: str) -> None:
-        emit(Event("prepare", line, title=place.dataset, dataset=place.dataset))
+        emit(Event("prepare", line, title=label, dataset=label))
 
-    return prepare(dataset, place.size, place.fold, place.seed, source, say=say)
+    return prepare(dataset, use.size, use.fold, use.seed, source, say=say)

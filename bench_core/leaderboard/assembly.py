@@ -246,17 +246,14 @@ def audit_mark(own: pd.DataFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A learner within a budget: what to expect on test, and what it was chosen by.
-
-    ``repeats`` of ``of`` repeats could afford anything.
-    """
+    """A learner within a budget: what to expect on test, and what it was chosen by."""
 
     learner: str
     pick: Pick
     valid_quality: float
     valid_cost: float
     audit: str
-    repeats: int
+    repeats: int  # that could afford anything, of so many
     of: int
 
 

@@ -7,12 +7,13 @@ test as the mean over repeats; see ``bench_core.results.operating_points``.
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bench_core.errors import one_line
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import settings, stand_in_notice
+from bench_core.terminal.wording import count, settings, stand_in_notice
 
 SHARE = 0.99
 """The part of the reference's best validation quality at which savings are measured."""
@@ -25,13 +26,12 @@ on test, and stands as it is."""
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The ``point`` on its path and the parameters at which a learner was chosen by ``repeats``
-    of ``of`` repeats. ``varied`` names the parameters that differ within the run."""
+    """The point on its path and the parameters at which a learner was chosen."""
 
     point: Mapping[str, object]
     params: Mapping[str, object]
-    varied: frozenset[str]
-    repeats: int
+    varied: frozenset[str]  # parameters that differ within the run
+    repeats: int  # that chose it, of so many
     of: int
 
     @property
@@ -52,15 +52,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Chosen points: mean ``quality`` and ``cost`` on test, the sample standard deviation of
-    quality over repeats (NaN for one), and the ``choices`` of the repeats: point and parameters as
-    JSON, of which ``varied`` differ within the run."""
+    """Chosen points, one for each repeat: means on test."""
 
     quality: float
-    spread: float
+    spread: float  # sample standard deviation of quality over repeats, NaN for one
     cost: float
-    choices: tuple[tuple[str, str], ...]
-    varied: frozenset[str] = frozenset()
+    choices: tuple[tuple[str, str], ...]  # of the repeats: point and parameters as JSON
+    varied: frozenset[str] = frozenset()  # parameters that differ within the run
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -91,42 +89,35 @@ UNKNOWN = Interval(math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A learner at a budget.
-
-    ``quality`` is on test, the mean over repeats, with its 95% ``interval``, and NaN unless every
-    repeat can afford something; ``cost`` is the mean test cost. Tier 1 leads, tier 0 can afford
-    nothing. ``ranks`` are the best and the worst rank that the data leave it.
-    """
+    """A learner at a budget: means over repeats on test, NaN unless all can afford something."""
 
     learner: str
     quality: float
-    interval: Interval
+    interval: Interval  # of 95%, of the quality
     cost: float
-    tier: int
-    ranks: tuple[int, int]
+    tier: int  # 1 leads, 0 can afford nothing
+    ranks: tuple[int, int]  # best and worst rank that the data leave it
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """All learners of a data set at a budget (None: without a limit), the best tier first, then by
-    quality; ``note`` says why intervals are missing."""
+    """All learners of a data set at a budget, the best tier first, then by quality."""
 
-    budget: Budget | None
+    budget: Budget | None  # None: without a limit
     rows: tuple[Standing, ...]
-    note: str = ""
+    note: str = ""  # why intervals are missing
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Certainty of a row's saving: its 95% ``interval``, its 99% one (``wide``), and tie tier and
-    ranks among those that keep the quality. A draw in which the learner does not reach the quality
-    counts as no saving, 1x. ``lost``: the point is certainly below ``LOST`` on test; tier 0."""
+    """Certainty of a row's saving, among those that keep the quality. A draw in which the learner
+    does not reach the quality counts as no saving, 1x."""
 
-    interval: Interval
-    wide: Interval
+    interval: Interval  # of 95%
+    wide: Interval  # of 99%
     tier: int
     ranks: tuple[int, int]
-    lost: bool
+    lost: bool  # the point is certainly below ``LOST`` on test; tier 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,40 +130,28 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board; ``baseline``: a trivial method, listed below the others.
-
-    ``best`` is without a limit; ``cheap`` the cheapest that keeps ``SHARE`` of the reference's
-    quality, None unless all of ``repeats`` reach it (``reached`` do); ``saving`` is what the
-    reference pays for just that quality over what the learner pays for it, both as mixtures of two
-    points. ``curve`` is the frontier, cheapest first. ``fits``
-    settings were tried in ``seconds`` of training, ``alike`` of which gave the path of another one,
-    means over repeats; ``marks`` are those of the models at ``best`` and ``cheap``, and of the
-    search. ``within`` is what it reaches at each of the board's budgets, None unless all repeats
-    can afford something. How sure all this is, ``certified`` adds: ``standing`` of the best point,
-    ``saved``, and over the board's costs ``area``, the mean quality, and ``regret``, what it lacks
-    to the best learner at each cost, and ``gap``, what it lacks to the known optimum.
-    """
+    """A learner on the board. How sure all this is, ``certified`` adds."""
 
     learner: str
     reference: bool
     audit: str
-    repeats: int
-    best: Pick
-    reached: int
-    cheap: Pick | None
-    saving: float
-    curve: tuple[CurvePoint, ...]
-    baseline: bool = False
-    fits: int = 0
-    alike: int = 0
-    seconds: float = 0.0
-    marks: tuple[str, ...] = ()
-    within: tuple[Pick | None, ...] = ()
-    standing: Standing | None = None
+    repeats: int  # in which it has finished
+    best: Pick  # without a limit
+    reached: int  # repeats that keep ``SHARE`` of the reference's quality
+    cheap: Pick | None  # the cheapest that keeps it, None unless all repeats do
+    saving: float  # the reference's cost of just that quality over this one's, as mixtures
+    curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
+    baseline: bool = False  # a trivial method, listed below the others
+    fits: int = 0  # settings tried, mean over repeats
+    alike: int = 0  # settings that gave the path of another one
+    seconds: float = 0.0  # of training, mean over repeats
+    marks: tuple[str, ...] = ()  # of the models at ``best`` and ``cheap``, and of the search
+    within: tuple[Pick | None, ...] = ()  # at the board's budgets, None unless all can pay
+    standing: Standing | None = None  # of the best point
     saved: Saved | None = None
-    area: Measure | None = None
-    regret: Measure | None = None
-    gap: Measure | None = None
+    area: Measure | None = None  # mean quality over the board's costs
+    regret: Measure | None = None  # what it lacks to the best at each cost
+    gap: Measure | None = None  # what it lacks to the known optimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +167,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The leaderboard of one data set: rows sorted, failures apart. ``marks`` stand next to every
-    number; ``repeats`` is what a learner without failures has; ``budgets`` are those that learners
-    are compared at. ``certified`` adds the ``standings`` at these budgets, ``unlimited`` those
-    without a limit, ``costs``, the range that areas are taken over, and how many ``draws``
-    intervals are of. ``optimum`` are the corners of the best that can be expected, where that is
-    known (``CompleteDataset.optimum``). ``same_as`` names the board of the same data under the
-    run's first accounting, "" on that board itself."""
+    """The leaderboard of one data set: rows sorted, failures apart."""
 
     dataset: str
     metric: str
@@ -204,19 +177,19 @@ class Board:
     reference: str
     stand_in: bool
     stand_in_for: str
-    marks: tuple[str, ...]
-    repeats: int
+    marks: tuple[str, ...]  # shown next to every number
+    repeats: int  # of a learner without failures
     rows: tuple[Row, ...]
     failures: tuple[Failure, ...]
     facts: tuple[str, ...]
     notes: tuple[str, ...]
-    budgets: tuple[Budget, ...] = ()
-    standings: tuple[Standings, ...] = ()
-    unlimited: Standings | None = None
-    costs: tuple[float, float] | None = None
-    draws: int = 0
-    optimum: tuple[tuple[float, float], ...] = ()
-    same_as: str = ""
+    budgets: tuple[Budget, ...] = ()  # at which learners are compared
+    standings: tuple[Standings, ...] = ()  # at these budgets, by ``certified``
+    unlimited: Standings | None = None  # without a limit
+    costs: tuple[float, float] | None = None  # the range that areas are taken over
+    draws: int = 0  # that intervals are of
+    optimum: tuple[tuple[float, float], ...] = ()  # corners of ``CompleteDataset.optimum``
+    same_as: str = ""  # the board under the run's first accounting, "" on itself
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """The board's marks and those of the row."""
@@ -229,6 +202,42 @@ class Board:
             f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
+
+    @property
+    def at(self) -> tuple[Standings, ...]:
+        """The standings at its budgets; the last of them has no limit."""
+        return (*self.standings, self.unlimited or Standings(None, ()))
+
+    def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
+        """Each learner with its standing at each budget: by quality without a limit, baselines
+        below the others."""
+        found = [{one.learner: one for one in at.rows} for at in self.at]
+        place = {one.learner: k for k, one in enumerate(self.at[-1].rows)}
+        rows = (row for row in self.rows if row.learner in place)
+        for row in sorted(rows, key=lambda row: (row.baseline, place[row.learner])):
+            yield row, tuple(at[row.learner] for at in found)
+
+    @property
+    def saves(self) -> bool:
+        """True if some learner has a saving."""
+        return any(row.cheap for row in self.rows)
+
+    def best(self) -> tuple[float, ...]:
+        """The best quality at each budget, of the learners in the first tier."""
+        pick = max if self.higher_is_better else min
+        first = ([one.quality for one in at.rows if one.tier == 1] for at in self.at)
+        return tuple(pick(qualities, default=math.nan) for qualities in first)
+
+    def remarks(self) -> Iterator[str]:
+        """One-line notes: on stand-ins, intervals, failures and the data."""
+        if words := notice(self):
+            yield f"{words}; stand-ins settle nothing"
+        yield from dict.fromkeys(at.note for at in self.at if at.note)
+        for lost in self.failures:
+            what = "left out" if lost.status == "skipped" else lost.status
+            about = f"{count(lost.trials, 'trial')}; {lost.params}"
+            yield one_line(f"{lost.learner}: {what} ({about}): {lost.error}")
+        yield from map(one_line, notes_of(self))
 
 
 def notice(board: Board) -> str:

@@ -1,21 +1,46 @@
-"""Learners of a run pair by pair, at a budget."""
+"""Learners of a run pair by pair, at matched cost within a budget: the difference in quality, its
+certainty, and the cost ratio."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results.budgets import Budget
-from bench_core.statistics.pairs import Pair, compare
-from bench_core.statistics.repeats import Repeat, stored_repeats
+from bench_core.statistics.bootstrap import chosen_units, draw
+from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
+from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
+from bench_core.statistics.repeats import Repeat, over_repeats, stored_repeats, with_seeds
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+
+THIRDS = ("least", "middle", "most")
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Learner ``a`` against learner ``b``."""
+
+    a: str
+    b: str
+    quality: tuple[float, float]
+    difference: Difference  # a - b
+    cost_ratio: float  # what b pays for the quality of a, over what a pays
+    cost_interval: Interval
+    parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
 
 
 def pairs_within(
@@ -50,7 +75,7 @@ def pairs_within(
         raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
     found = _having(every, affordable)
     higher = primary_metric(info, dataset).higher_is_better
-    return found, compare(found, affordable, limit, higher, interest=interest), others
+    return found, _compared(found, affordable, limit, higher, interest), others
 
 
 def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
@@ -60,3 +85,72 @@ def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
 def _least_cost(found: Sequence[Repeat], name: str) -> float:
     valid = [repeat.candidates[name].valid for repeat in found]
     return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)
+
+
+def _compared(
+    found: Sequence[Repeat], names: Sequence[str], budget: float, higher: bool, interest: float
+) -> list[Pair]:
+    """All pairs of the learners ``names``, each at mean cost ``budget`` (inf: at its best)."""
+    pairs = list(combinations(range(len(names)), 2))
+    drawn = [_drawn(repeat, names, budget, higher, seed) for repeat, seed in with_seeds(found)]
+    level = over_repeats(found, [quality for quality, _ in drawn])
+    width = interest * float(np.nanmax(np.abs(level.observed)))
+    result = []
+    for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
+        cost = over_repeats(found, [cost[a] for _, cost in drawn]).draws
+        ratio = _ratio(cost[b], cost[a])
+        edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
+        quality = float(level.observed[a]), float(level.observed[b])
+        parts = dict(_parts(found, names[a], names[b], budget, higher))
+        price = float(ratio[0]), Interval(*map(float, edges))
+        result.append(Pair(names[a], names[b], quality, one, *price, parts))
+    return result
+
+
+def _drawn(
+    repeat: Repeat, names: Sequence[str], budget: float, higher: bool, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Test quality at matched cost (learners, draws); and by learner a the test cost at which each
+    learner is as good as a on validation (a, learners, draws), NaN where it never is."""
+    every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
+    matched = [at_matched_cost(m.valid_quality, m.valid_cost, budget, higher) for m in every]
+    cost = np.empty((len(names), len(names), _RESAMPLES + 1))
+    for a, choice in enumerate(matched):
+        aim = taken(every[a].valid_quality, choice)
+        for b, m in enumerate(every):
+            own = choice if a == b else as_good(m.valid_quality, m.valid_cost, aim, higher)
+            cost[a, b] = taken(m.test_cost, own)
+    return np.stack([taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]), cost
+
+
+def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
+    """Ratio of two costs; infinite where the other learner never reaches the quality."""
+    free = np.where(cost > 0, np.inf, 1.0)
+    found = np.divide(cost, other, out=free, where=other > 0)
+    return np.where(np.isnan(cost), np.inf, found)
+
+
+def _parts(
+    found: Sequence[Repeat], a: str, b: str, budget: float, higher: bool
+) -> Iterator[tuple[str, tuple[tuple[float, Interval], ...]]]:
+    """The difference in each third of the units, by rows of a query and by what ``a`` paid; nothing
+    where units do not fall into three parts."""
+    choose = partial(at_matched_cost, budget=budget, higher=higher)
+    own, other = (
+        [chosen_units(repeat.candidates[name], choose) for repeat in found] for name in (a, b)
+    )
+    gain = np.concatenate([x - y for (x, _), (y, _) in zip(own, other, strict=True)])
+    rows = np.concatenate([repeat.candidates[a].test.rows for repeat in found])
+    for kind, by in (
+        ("rows of a query", rows),
+        (f"cost to {a}", np.concatenate([c for _, c in own])),
+    ):
+        low, high = np.quantile(by, [1 / 3, 2 / 3])
+        inside = (by <= low, (by > low) & (by <= high), by > high)
+        if all(part.sum() > 1 for part in inside):
+            yield kind, tuple(_mean(gain[part]) for part in inside)
+
+
+def _mean(values: FloatArray) -> tuple[float, Interval]:
+    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
+    return mean, Interval(mean - error, mean + error)

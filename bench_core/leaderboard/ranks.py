@@ -14,14 +14,13 @@ from bench_core.statistics.comparison import rank_intervals, tiers
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A learner's ``mean`` rank and its rank on each data set; ``tier`` and ``ranks`` are what
-    Nemenyi's test leaves."""
+    """A learner's ranks."""
 
     learner: str
-    mean: float
+    mean: float  # over data sets
     by_dataset: tuple[float, ...]
-    tier: int
-    ranks: tuple[int, int]
+    tier: int  # by Nemenyi's test
+    ranks: tuple[int, int]  # that the test leaves
 
 
 def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranked, ...]]:

@@ -42,7 +42,7 @@ class Labels:
         self.y = unwritable(np.ascontiguousarray(y, dtype=np.float64))
         self.queries = queries
         self.multiplicity = multiplicity
-        self._made: dict[object, object] = {}
+        self._made: dict[object, object] = {}  # what metrics keep between operating points
         _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
@@ -187,7 +187,7 @@ def build(text: str, families: dict[str, type[Any]]) -> Any:
     if family not in families:
         raise UsageError(unknown("metric", family, families))
     metric, arguments = families[family], dict[str, Any]()
-    options = {f.name: f for f in dataclasses.fields(metric)}
+    options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options
     has_cut_off = options.pop("k", None) is not None
     if k is None and metric.needs_cut_off:
         raise UsageError(f"metric {text!r} needs a cut-off, such as {family}@5")

@@ -24,7 +24,7 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     order = usable[np.lexsort((-good[usable], cost[usable]))]  # equals stay in order
     if len(order) == 0:
         return np.zeros(0, dtype=np.int64)
-    rising = good[order]
+    rising = good[order]  # quality by ascending cost
     improves = np.append(True, rising[1:] > np.maximum.accumulate(rising)[:-1])
     return np.asarray(order[improves], dtype=np.int64)
 
@@ -37,7 +37,7 @@ def choosable(
     wins, wherever it keeps to the budget: it may be on neither frontier."""
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
     good = good if higher_is_better else -good
-    place = np.empty(len(cost))
+    place = np.empty(len(cost))  # by quality, then the cheaper, then the earlier
     place[np.lexsort((-np.arange(len(cost)), -cost, good))] = np.arange(len(cost))
     place[np.isnan(cost) | np.isnan(good)] = np.nan
     found = np.union1d(frontier(cost, good), frontier(p95, place))
@@ -81,6 +81,7 @@ def mixture_reaching(
         return None
     if (at := int(reaches.argmax())) == 0:
         return int(chosen[0]), int(chosen[0]), 0.0
+    # how far the target lies between the two, from the dearer one
     part = (reached[at] - target) / (reached[at] - reached[at - 1])
     return int(chosen[at]), int(chosen[at - 1]), float(part)
 

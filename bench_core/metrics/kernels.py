@@ -72,7 +72,7 @@ def dcg(
         i, stop, place = ranked.bounds[j], ranked.stop[j], 0
         while i < stop and place < top:
             end = _group_end(ranked, i, stop)
-            n, total = 0, 0.0
+            n, total = 0, 0.0  # documents of the group, and the sum of their gains
             for row in ranked.order[i:end]:
                 n += ranked.copies[row]
                 total += ranked.copies[row] * _gain(y[row], table)
@@ -99,7 +99,7 @@ def relevant_at_top(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray
 
 @_inner
 def _count(ranked: Ranked, i: int, end: int, relevant: BoolArray) -> tuple[int, int]:
-    n, r = 0, 0
+    n, r = 0, 0  # documents, relevant ones
     for row in ranked.order[i:end]:
         n += ranked.copies[row]
         if relevant[row]:
@@ -152,7 +152,7 @@ def first_relevant(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
             end = _group_end(ranked, i, stop)
             n, r = _count(ranked, i, end, relevant)
             if r > 0:
-                chance = r / n
+                chance = r / n  # that the first relevant one stands at step s
                 for s in range(1, min(n - r + 1, top - place) + 1):
                     out[j] += chance / (place + s)
                     chance *= (n - s - r + 1) / (n - s) if n > s else 0.0
@@ -203,7 +203,7 @@ def reciprocal_cascade(ranked: Ranked, satisfies: FloatArray, top: int) -> Float
             for row in ranked.order[i:end]:
                 n += ranked.copies[row]
             steps = min(n, top - place)
-            if end == i + 1:
+            if end == i + 1:  # no tie: copies of one document
                 R = satisfies[ranked.order[i]]
                 for s in range(1, steps + 1):
                     out[j] += goes_on * R / (place + s)
@@ -245,7 +245,7 @@ def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
         if depth < b - a and depth <= _SHORT:
             stop[j] = _best(scores, a, b, depth, order)
         else:
-            order[a:b] = a + np.argsort(-scores[a:b], kind="mergesort")
+            order[a:b] = a + np.argsort(-scores[a:b], kind="mergesort")  # stable
             stop[j] = b
         tied[a] = False
         for i in range(a + 1, stop[j]):
@@ -270,7 +270,7 @@ def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> in
     last = a + depth - 1
     for row in range(a, last + 1):
         _insert(scores, order, a, row, row)
-    worst = scores[order[last]]
+    worst = scores[order[last]]  # of those kept so far
     for row in range(last + 1, b):
         if scores[row] > worst:
             _insert(scores, order, a, last, row)

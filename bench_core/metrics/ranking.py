@@ -34,8 +34,8 @@ from bench_core.metrics.built_in import (
 )
 from bench_core.protocols import MetricValues
 
-_POWERS = np.exp2(np.arange(64)) - 1.0
-_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+_POWERS = np.exp2(np.arange(64)) - 1.0  # gains of whole grades
+_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # a threshold: any grade that is not 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RankingMetric(BuiltIn):
         if ranked is None:
             scores = checked_scores(scores, len(labels), self.name)
             ranked = rank(scores, labels, self.depth(labels))
-        if self.ties == "stable":
+        if self.ties == "stable":  # no row ties with the one before it
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
         threshold = getattr(self, "relevant", _ABOVE_ZERO)
         judged = _relevant_totals(labels, threshold) > 0
@@ -236,6 +236,7 @@ def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArra
     """Terms by place (top,) and their running sums (top + 1,), each rounded once."""
 
     def make() -> tuple[FloatArray, FloatArray]:
+        # in higher precision, so that long sums are rounded once
         place = np.arange(1, top + 1, dtype=np.longdouble)
         terms = 1 / (np.log2(place + 1) if what == "discount" else place)
         summed = np.concatenate([[np.longdouble(0)], np.cumsum(terms)])

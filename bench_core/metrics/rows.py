@@ -150,6 +150,7 @@ def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:
 
 def _log_sum(scores: FloatArray) -> FloatArray:
     top = scores.max(axis=1)
+    # shifted by the largest, so that exp does not overflow
     return np.asarray(np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top)
 
 
@@ -163,7 +164,7 @@ def _share_below(scores: FloatArray, inside: NDArray[np.bool_], labels: Labels) 
         return np.zeros(len(within))
     if labels.multiplicity is None:
         outside.sort()
-        below = np.arange(len(outside) + 1, dtype=np.float64)
+        below = np.arange(len(outside) + 1, dtype=np.float64)  # weight of the first i
     else:
         rising = np.argsort(outside)
         outside = outside[rising]

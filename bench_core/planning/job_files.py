@@ -22,25 +22,20 @@ from bench_core.class_names import find_class, importable
 from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
-from bench_core.planning.plan import Plan, about_run, fits_left, jobs_left, trials_skipped
+from bench_core.planning.plan import (
+    DatasetUse,
+    Plan,
+    about_run,
+    fits_left,
+    jobs_left,
+    trials_skipped,
+)
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import copy_fits
 from bench_core.results.records import FitSpec, TrialSpec, with_tuples
 from bench_core.results.store_files import store_path
 
 FORMAT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class DataPlace:
-    """The place of a prepared fold when the plan was made, and what prepares it again."""
-
-    path: str
-    dataset: str
-    fold: int
-    seed: int
-    size: str
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +47,7 @@ class JobFile:
     run: str
     about: Mapping[str, Any]  # the record of the run (``about_run``)
     listed: tuple[str, ...]  # the keys of all trials of the run
-    data: tuple[DataPlace, ...]
+    data: Mapping[str, DatasetUse]  # by the folder in which the plan had it
     fits: tuple[FitSpec, ...]  # each follows those it stands on
     trials: tuple[TrialSpec, ...]  # those to be done here
     costs: Mapping[str, Any]  # from to_json, by their keys
@@ -100,13 +95,8 @@ class Cutter:
         known = plan.expected.values()
         self._usual = sum(known) / len(known) if known else 1.0  # of a job that has no like
         self._plan = plan
-        sizes = {(use.name, use.fold, use.seed): use.size for use in plan.datasets}
-        self._places = {
-            t.data: DataPlace(
-                t.data, t.dataset, t.fold, t.seed, sizes[t.dataset, t.fold, t.seed], t.fingerprint
-            )
-            for t in plan.trials
-        }
+        uses = {(use.name, use.fold, use.seed): use for use in plan.datasets}
+        self._data = {t.data: uses[t.dataset, t.fold, t.seed] for t in plan.trials}
         self._code = learners_code(name for fit in plan.fits for name in _classes(fit.learner))
         self._same: dict[str, Any] = {
             "bench": __version__,
@@ -157,7 +147,7 @@ class Cutter:
             fits=kept,
             trials=tuple(trials),
             ready=tuple(sorted(ready)),
-            data=tuple(self._places[data] for data in dict.fromkeys(s.data for s in specs)),
+            data={spec.data: self._data[spec.data] for spec in specs},
             costs={s.costs: to_json(self._plan.costs[s.costs]) for s in specs if s.costs},
             seconds=self._seconds(specs),
         )
@@ -230,7 +220,7 @@ def parse_job(text: str) -> JobFile:
     document |= {
         "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
         "trials": tuple(map(trial, document["trials"])),
-        "data": tuple(DataPlace(**place) for place in document["data"]),
+        "data": {at: DatasetUse(**with_tuples(use)) for at, use in document["data"].items()},
         "skipped": tuple((trial(spec), reason) for spec, reason in document["skipped"]),
     }
     return JobFile(**document)

@@ -13,7 +13,7 @@ from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest
-from bench_core.planning.settings import Setting
+from bench_core.planning.settings import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
@@ -33,7 +33,7 @@ def choose_datasets(
     suite: Suite,
     registry: Registry,
     source: Source,
-    settings: Sequence[Setting],
+    settings: Sequence[Override],
     notify: Notify,
 ) -> tuple[list[ChosenDataset], tuple[str, ...]]:
     """The data sets of a request, stand-ins in place of what is licensed and absent.
@@ -101,7 +101,7 @@ def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
 
 
 def _own_data(
-    request: RunRequest, registry: Registry, settings: Sequence[Setting]
+    request: RunRequest, registry: Registry, settings: Sequence[Override]
 ) -> list[ChosenDataset]:
     """Registered data sets, instances, or one file."""
     chosen, files = [], []
@@ -173,7 +173,7 @@ def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
 def _instance(
     cls: Any,
     options: Mapping[str, Any],
-    settings: Sequence[Setting],
+    settings: Sequence[Override],
     registry: Registry,
     where: str,
 ) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from bench_core.planning.keys import DescribedLearner
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
-from bench_core.planning.settings import Setting
+from bench_core.planning.settings import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 
@@ -62,7 +62,7 @@ def choose_learners(
     request: RunRequest,
     suite: Suite,
     registry: Registry,
-    settings: Sequence[Setting],
+    settings: Sequence[Override],
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
 ) -> list[ChosenLearner]:
@@ -114,7 +114,7 @@ def choose_learners(
     return [*chosen, *given]
 
 
-def _first_board(registry: Registry, settings: Sequence[Setting], notify: Notify) -> Sequence[str]:
+def _first_board(registry: Registry, settings: Sequence[Override], notify: Notify) -> Sequence[str]:
     """``FIRST``, learners of ``-p`` modules and those that a setting is for; all learners where
     none of these is registered."""
     own = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
@@ -142,7 +142,7 @@ def default_reference(learners: Sequence[ChosenLearner]) -> str:
 def instances_of(
     cls: Any,
     table: Mapping[str, Any],
-    settings: Sequence[Setting],
+    settings: Sequence[Override],
     configs: int,
     registry: Registry,
     where: str,
@@ -166,7 +166,7 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
 
 
 def _instances(
-    learners: Sequence[Any], settings: Sequence[Setting], registry: Registry
+    learners: Sequence[Any], settings: Sequence[Override], registry: Registry
 ) -> list[ChosenLearner]:
     """Learners given as objects, those of one name together."""
     given: dict[str, list[Any]] = {}

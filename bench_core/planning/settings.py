@@ -11,7 +11,7 @@ from bench_core.plugins import Registry
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Override:
     """A setting taken apart."""
 
     owner: str  # a learner or data set
@@ -29,7 +29,7 @@ class Setting:
         return with_setting(table, self.path, self.value)
 
 
-def parse_setting(text: str) -> Setting:
+def parse_setting(text: str) -> Override:
     """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
     name, equals, value = text.partition("=")
     owner, *path = [part.strip() for part in name.split(".")]
@@ -41,7 +41,7 @@ def parse_setting(text: str) -> Setting:
     except (ValueError, RecursionError):
         read = {}
     taken = read["value"] if set(read) == {"value"} else value.strip()
-    return Setting(owner, tuple(path), taken, text)
+    return Override(owner, tuple(path), taken, text)
 
 
 def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -59,13 +59,13 @@ def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) ->
     return {**table, key: with_setting(inner, tuple(rest), value)}
 
 
-def read_settings(request: RunRequest, registry: Registry) -> tuple[Setting, ...]:
+def read_settings(request: RunRequest, registry: Registry) -> tuple[Override, ...]:
     """The settings of a request, their owners spelt as the registry does."""
     found = map(parse_setting, request.settings)
-    return tuple(Setting(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
+    return tuple(Override(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
 
 
-def check_owners(settings: Iterable[Setting], names: Collection[str], registry: Registry) -> None:
+def check_owners(settings: Iterable[Override], names: Collection[str], registry: Registry) -> None:
     """Refuse a setting for a learner or data set that is not in the run, which has these."""
     known = {*registry.learners, *registry.datasets, *names}
     for setting in settings:

@@ -112,12 +112,10 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
     return sorted(float(cap) for cap in found)
 
 
-def points_within(
-    frame: pd.DataFrame, metric: str, higher: bool, budget: Budget, cost: str = "total_cost"
-) -> pd.DataFrame:
+def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget) -> pd.DataFrame:
     """For each learner and repeat the best point within a budget, from the export frame."""
-    cap = budget.amount if budget.kind == "cap" else None
-    return under_budget(operating_points(frame, metric, cost, cap=cap), higher, budget)
+    cap = budget.amount if budget.kind == CAP else None
+    return under_budget(operating_points(frame, metric, cap=cap), higher, budget)
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
@@ -139,12 +137,11 @@ def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> 
     return points.iloc[_picked(points, best)].reset_index(drop=True)
 
 
-def curve(points: pd.DataFrame, higher: bool, learner: str = "") -> pd.DataFrame:
-    """The validation frontiers of all learners or of one, repeat by repeat, by ascending validation
+def curve(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
+    """The validation frontiers, learner by learner and repeat by repeat, by ascending validation
     cost: chosen by ``valid_*``, to be drawn by ``test_*``."""
-    own = points[points["learner"] == learner] if learner else points
-    rows = _picked(own, lambda cost, quality, _: frontier(cost, quality, higher))
-    return own.iloc[rows].reset_index(drop=True)
+    rows = _picked(points, lambda cost, quality, _: frontier(cost, quality, higher))
+    return points.iloc[rows].reset_index(drop=True)
 
 
 def choosable_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:

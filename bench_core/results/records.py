@@ -44,11 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """Fields of a run that its plan and its stored row share.
-
-    ``metrics`` holds all of the run, ``metrics`` in ``datasets`` those that suit a data set, the
-    primary one first. ``absent`` are data sets of the suite whose files were not there.
-    """
+    """Fields of a run that its plan and its stored row share."""
 
     suite: str
     title: str
@@ -56,49 +52,38 @@ class RunRecord:
     profile: str
     reference: str
     accounting: str
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]  # of all data sets, the primary one first
     higher_is_better: Mapping[str, bool]
     datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
     baselines: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()  # data sets of the suite whose files were not there
 
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """Everything ``run_fit`` needs, as JSON values.
-
-    ``learner`` from ``class_names.encode``; ``needs`` maps the canonical JSON of an encoded
-    learner to its FitKey; ``data`` is the folder of the prepared data; ``states`` is the folder of
-    fitted models, where the cost model lies under its key ``costs`` ("": that of the data).
-    """
+    """Everything ``run_fit`` needs, as JSON values."""
 
     key: str
     title: str
-    learner: Mapping[str, Any]
+    learner: Mapping[str, Any]  # from class_names.encode
     learner_name: str
     dataset: str
-    data: str
+    data: str  # folder of the prepared data
     metric: str
     seed: int
-    states: str
+    states: str  # folder of fitted models
     threads: int = 1
-    needs: Mapping[str, str] = field(default_factory=dict)
-    costs: str = ""
+    needs: Mapping[str, str] = field(default_factory=dict)  # FitKeys by encoded learner
+    costs: str = ""  # key of the cost model in states; "": that of the data
     plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """Everything ``run_trial`` needs, and what the export says about it.
-
-    ``costs`` as in ``FitSpec``; ``surrogate``: the learner trained on other prices
-    than those; ``audit_mode`` is off, sample or full; ``caps``: what no row may cost, each a
-    further point; ``workers``: how many jobs run at the same time. ``code`` is a digest of the
-    learner's source, ``libraries`` the versions that decide next to it.
-    """
+    """Everything ``run_trial`` needs, and what the export says about it; more in ``FitSpec``."""
 
     key: str = field(metadata=_INTERNAL)
     title: str = field(metadata=_INTERNAL)
@@ -117,45 +102,41 @@ class TrialSpec:
     metrics: tuple[str, ...] = field(metadata=_INTERNAL)
     unit: str
     cost_model: str = "sensor"
-    surrogate: bool = False
+    surrogate: bool = False  # trained on other prices than those of the cost model
     accounting: str = "path"
-    audit_mode: str = field(default="sample", metadata=_INTERNAL)
+    audit_mode: str = field(default="sample", metadata=_INTERNAL)  # off, sample, full
     splits: tuple[str, ...] = field(default=("valid", "test"), metadata=_INTERNAL)
     threads: int = 1
     costs: str = field(default="", metadata=_INTERNAL)
     plugins: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
-    caps: tuple[float, ...] = field(default=(), metadata=_INTERNAL)
-    workers: int = 1
-    code: str = ""
+    caps: tuple[float, ...] = field(default=(), metadata=_INTERNAL)  # further points
+    workers: int = 1  # jobs at the same time
+    code: str = ""  # digest of the learner's source
     libraries: str = field(default="", metadata=_INTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """Wall-clock seconds of ``fit`` alone, without loading of modules and kernels, and the peak of
-    resident memory."""
+    """Time and memory of a fit."""
 
-    seconds: float
-    peak_rss_mb: float
+    seconds: float  # wall clock of ``fit`` alone, without loading of modules and kernels
+    peak_rss_mb: float  # resident
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredValues:
     """Values per query or row of a split, at the ``points`` (p,) that budgets choose on validation.
 
-    ``metric`` (p, m) of the primary metric with ``weights`` (m,), ``cost`` (p, m) per row of each
-    unit with ``rows`` (m,), its rows counted with multiplicity. Neighbours are averaged where
-    there are more than ``score.VALUE_UNITS`` units. ``bought`` (p, s) is the share of rows that
-    buy each sensor.
+    Neighbours are averaged where there are more than ``score.VALUE_UNITS`` units.
     """
 
     split: str
     points: tuple[int, ...]
-    metric: Float32Array
-    cost: Float32Array
-    weights: Float32Array
-    rows: Float32Array
-    bought: Float32Array
+    metric: Float32Array  # (p, m) the primary metric
+    cost: Float32Array  # (p, m) per row of each unit
+    weights: Float32Array  # (m,) of the metric
+    rows: Float32Array  # (m,) rows of each unit, with multiplicity
+    bought: Float32Array  # (p, s) share of rows that buy each sensor
 
 
 VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
@@ -164,39 +145,35 @@ VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``word``: verified (every query and point), sampled, declared (not audited, or not shown how
-    purchases were made) or failed; the last two with the reason in one line."""
+    """The outcome of a trial's audit."""
 
+    # verified (every query and point), sampled, declared (not audited, or not shown how purchases
+    # were made) or failed
     word: str
-    reason: str = ""
+    reason: str = ""  # one line, of the last two
 
 
 class Sensors(NamedTuple):
-    """The sensors that could be bought: the features that need each, and its additive price."""
+    """The sensors that could be bought."""
 
-    names: tuple[str, ...] = ()
-    price: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()  # the features that need each
+    price: tuple[float, ...] = ()  # additive
 
 
 class Stages(NamedTuple):
-    """The stages of a model (``protocols.StageTree``), and by kept operating point the share of
-    test rows that ``reached`` each stage."""
+    """The stages of a model (``protocols.StageTree``)."""
 
     parent: tuple[int, ...] = ()
     sensors: tuple[int, ...] = ()
     price: tuple[float, ...] = ()
-    reached: Mapping[Any, Sequence[float]] = {}
+    reached: Mapping[Any, Sequence[float]] = {}  # share of test rows, by kept operating point
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One operating point on one split. Costs are per row; ``number`` is its place on the path.
+    """One operating point on one split. Costs are per row."""
 
-    ``metrics`` has a column for each metric. ``cap`` is what no row may cost, where that was
-    enforced. ``features_used`` counts the features that any row could read.
-    """
-
-    number: int = field(metadata=_INTERNAL)
+    number: int = field(metadata=_INTERNAL)  # its place on the path
     point: Mapping[str, int | float] = field(metadata={"to_text": canonical})
     split: str
     metrics: Mapping[str, float] = field(metadata={"spread": True})
@@ -205,8 +182,8 @@ class OperatingPoint:
     total_cost: float
     cost_p95: float
     cost_max: float
-    cap: float | None
-    features_used: int
+    cap: float | None  # what no row may cost, where that was enforced
+    features_used: int  # features that any row could read
 
 
 def _marks_of(text: str) -> tuple[str, ...]:
@@ -222,26 +199,24 @@ class Trial(TrialSpec):
     """A trial as it ended: what was asked for, and what came of it.
 
     A worker fills in what it measured (``MEASURED``); the writer adds how the job went, where and
-    when. ``error`` is why the trial failed, or why its audit has this verdict. ``marks`` and
-    ``stages`` (the fields of ``Stages``) are the model's. ``fit_seconds`` are those of its fit,
-    ``predict_seconds`` leave training rows out, which only the reference is scored on.
+    when.
     """
 
     status: str = "ok"
-    error: str = ""
+    error: str = ""  # why it failed, or why its audit has this verdict
     audit: str = ""
     marks: tuple[str, ...] = field(
         default=(), metadata={"to_text": ", ".join, "of_text": _marks_of}
     )
     fit_seconds: float | None = None
-    predict_seconds: float | None = None
+    predict_seconds: float | None = None  # without training rows, on which few are scored
     peak_rss_mb: float | None = None
     seconds: float = field(default=0.0, metadata=_INTERNAL)
     cpu: str = ""
     machine: str = ""
     versions: str = ""
     created_at: str = ""
-    stages: Mapping[str, Any] = field(default_factory=dict, metadata=_INTERNAL)
+    stages: Mapping[str, Any] = field(default_factory=dict, metadata=_INTERNAL)  # ``Stages``
     # the column is the key of their list in table ``sensor``: most trials have the same
     sensors: Sensors = field(
         default_factory=Sensors, metadata={**_INTERNAL, "to_text": _list_key, "of_text": str}
@@ -264,13 +239,12 @@ class Trial(TrialSpec):
 class TrialValues(StoredValues):
     """The stored values of one trial on one split, and what they belong to.
 
-    ``settings`` (p,) are the operating points, ``p95`` (p,) is what 95% of validation rows cost at
-    most there. Units stand in the same order for all trials on one data set, fold, seed and split.
+    Units stand in the same order for all trials on one data set, fold, seed and split.
     """
 
     trial: Trial
-    settings: tuple[Mapping[str, Any], ...]
-    p95: FloatArray
+    settings: tuple[Mapping[str, Any], ...]  # (p,) the operating points
+    p95: FloatArray  # (p,) what 95% of validation rows cost at most
 
     @property
     def stages(self) -> Stages | None:
@@ -301,11 +275,11 @@ def with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work. ``needs`` are keys of jobs that must have ended well before."""
+    """One piece of work."""
 
     kind: Kind
     spec: FitSpec | TrialSpec
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # keys of jobs that must have ended well before
 
     @property
     def key(self) -> str:
@@ -321,35 +295,29 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Outcome of a job: ``error`` is one line, of a fit that is ok about threads that it was not to
-    have; ``trace`` a traceback where there is one, ``output`` the end of what the job wrote to
-    stdout and stderr. ``stored``: the store has it already, from the shard of a task."""
+    """Outcome of a job."""
 
     job: Job
     status: Status
-    error: str = ""
-    trace: str = ""
+    error: str = ""  # one line; of a fit that is ok about threads that it was not to have
+    trace: str = ""  # traceback, beginning with the plugin's frames
     result: Result = None
     seconds: float = 0.0
-    output: str = ""
-    stored: bool = False
+    output: str = ""  # the end of what the job wrote to stdout and stderr
+    stored: bool = False  # the store has it already, from the shard of a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo(RunRecord):
-    """A run as the store remembers it.
-
-    ``state`` is running, interrupted (also by a kill) or finished. ``planned`` counts its trials,
-    ``counts`` those that have ended, by status.
-    """
+    """A run as the store remembers it."""
 
     run: str
     number: int
     created_at: str
     updated_at: str
-    state: str
+    state: str  # running, interrupted (also by a kill) or finished
     request: Mapping[str, Any]
-    planned: int = field(default=0, metadata=_ELSEWHERE)
+    planned: int = field(default=0, metadata=_ELSEWHERE)  # trials; counts: of those that ended
     counts: Mapping[str, int] = field(default_factory=dict, metadata=_ELSEWHERE)
 
     @property
@@ -360,11 +328,7 @@ class RunInfo(RunRecord):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: the ``attempt``-th of its fit, trial (``score``) or audit.
-
-    ``error`` is one line, ``trace`` a traceback that begins with the plugin's frames, ``output``
-    the end of what was written to stdout and stderr; each is empty where there is none.
-    """
+    """One attempt at a fit, trial or audit; texts as in ``Outcome``."""
 
     run: str
     kind: str
@@ -377,4 +341,4 @@ class Attempt:
     seconds: float
     created_at: str
     machine: str
-    attempt: int = field(default=0, metadata=_ELSEWHERE)
+    attempt: int = field(default=0, metadata=_ELSEWHERE)  # of its fit, trial or audit, from 1

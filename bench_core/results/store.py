@@ -19,8 +19,8 @@ import numpy as np
 
 from bench_core.errors import InputError, UsageError
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.frame import export_frame
 from bench_core.results.records import (
+    TRIAL_DIGITS,
     Attempt,
     OperatingPoint,
     RunInfo,
@@ -38,7 +38,7 @@ from bench_core.results.store_files import (
     damaged,
     store_path,
 )
-from bench_core.results.tables import json_value, record_of, select
+from bench_core.results.tables import columns_of, json_value, quoted, record_of, select
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -73,6 +73,23 @@ SELECT request FROM run WHERE run IN (SELECT run FROM run_trial WHERE trial = ?)
 ORDER BY updated_at DESC LIMIT 1
 """
 _RUNS = "SELECT * FROM run ORDER BY updated_at DESC, number DESC"
+RUN = ("run", "suite", "profile")
+_FIRST = (
+    *(*RUN, "trial", "dataset", "fold", "fingerprint", "stand_in"),
+    *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
+)
+_COUNTS = ("features_used", "threads", "workers")  # integers that a row may lack
+_AT_ONCE = 50_000  # rows; as Python's objects those of a large run take gigabytes
+
+_FRAME_TRIALS = """
+SELECT position, substr(key, 1, {}) AS trial, {} FROM run_trial
+CROSS JOIN trial ON trial.key = run_trial.trial WHERE run_trial.run = ?
+"""
+_FRAME_POINTS = """
+SELECT position, {} FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+LEFT JOIN point ON point.trial = trial.key WHERE run_trial.run = ?
+ORDER BY position, instr('{}', split), number
+"""
 
 
 class Store:
@@ -155,7 +172,7 @@ class Store:
         """
         info = self.info(run)
         with self._read() as db:
-            return export_frame(db, info, compact)
+            return _frame(db, info, compact)
 
     def values(
         self,
@@ -308,3 +325,44 @@ def _metrics(point: Mapping[str, Any], trial: Trial) -> dict[str, float]:
 def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
     found = db.execute("SELECT name, price FROM sensor WHERE list = ? ORDER BY number", [key])
     return Sensors(*map(tuple, zip(*found, strict=True)))
+
+
+def _frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -> pd.DataFrame:
+    """The frame of a run: ``RUN``, the short name of the trial, and the fields of ``Trial`` and
+    ``OperatingPoint`` that have no ``frame=False`` in their metadata."""
+    import pandas as pd
+    from pandas.api.types import union_categoricals
+
+    of_trial, of_point = (
+        {c.name: c.kind for c in columns_of(record) if c.about.get("frame", True)}
+        for record in (Trial, OperatingPoint)
+    )
+    del of_point["metrics"]
+    numbers = [*info.metrics, *(name for name, kind in of_point.items() if kind in (int, float))]
+    names = ", ".join(f"trial.{name}" for name in of_trial)
+    trials = pd.read_sql_query(
+        _FRAME_TRIALS.format(TRIAL_DIGITS, names), db, "position", params=[info.run]
+    )
+    trials = trials.assign(**{name: str(getattr(info, name)) for name in RUN})
+    # a text is kept once: the rows of a trial share theirs
+    texts = [name for name in trials if of_trial.get(name) not in (int, bool, float)]
+    trials[texts] = trials[texts].astype(object).fillna("").astype("category")
+    names = ", ".join(f"point.{quoted(name)}" for name in ("point", "split", *numbers))
+    query = _FRAME_POINTS.format(names, " ".join(SPLITS))
+    types = dict.fromkeys(numbers, "float64") | {"point": "category", "split": "category"}
+    parts = [*pd.read_sql_query(query, db, params=[info.run], dtype=types, chunksize=_AT_ONCE)]
+    points = pd.concat([part[["position", *numbers]] for part in parts], ignore_index=True)
+    for name in ("point", "split"):
+        whole = union_categoricals([part.pop(name).cat.add_categories("") for part in parts])
+        points[name] = whole.fillna("")
+    frame = points.join(trials, on="position")
+    kinds = of_trial | of_point
+    frame = frame.astype(
+        {
+            name: "Int64" if name in _COUNTS else kinds[name]
+            for name in kinds
+            if kinds[name] in (int, bool, float)
+        }
+        | ({} if compact else dict.fromkeys((*texts, "point", "split"), "str"))
+    )
+    return frame[[*dict.fromkeys((*_FIRST, *numbers, *of_trial))]]

@@ -143,10 +143,12 @@ def load_model(path: Path) -> Any:
             header = json.loads(file[_JSON].tobytes())
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
     except FileNotFoundError:
-        raise InputError(f"{path}: the fitted model is gone; run again --fresh") from None
+        again = f"run again with {option('fresh', True)}"
+        raise InputError(f"{path}: the fitted model is gone; {again}") from None
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # numpy and zipfile raise anything for a damaged file
-        raise InputError(f"{path}: not a model's state ({error}); run again --fresh") from error
+        again = f"run again with {option('fresh', True)}"
+        raise InputError(f"{path}: not a model's state ({error}); {again}") from error
     model: Any = find_class(header["model"])
     return model.from_state({**header["values"], **arrays})

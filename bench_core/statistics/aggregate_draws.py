@@ -27,16 +27,12 @@ FEW = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Draws of learners' values: ``draws`` (learners, 1 + resamples), the first is observed.
+    """Draws of learners' values, with the covariances (learners, learners) of their mean."""
 
-    ``units`` is the number of units or blocks behind it; ``within`` and ``between`` (learners,
-    learners) are covariances of the mean from units and from ``groups``.
-    """
-
-    draws: FloatArray
-    within: FloatArray
-    between: FloatArray
-    units: int
+    draws: FloatArray  # (learners, 1 + resamples), the first is observed
+    within: FloatArray  # from units
+    between: FloatArray  # from groups
+    units: int  # or blocks behind it
     groups: int = 1
 
     @property

@@ -39,13 +39,12 @@ draws there are then: the 10th and the 390th are the ends of a 95% interval."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """Values per unit of one split: ``quality`` and ``cost`` (p, m) by point, the ``weights`` (m,)
-    of quality and the ``rows`` (m,) that cost is a mean over."""
+    """Values per unit of one split, by point."""
 
-    quality: Values
-    cost: Values
-    weights: Values
-    rows: Values
+    quality: Values  # (p, m)
+    cost: Values  # (p, m)
+    weights: Values  # (m,) of quality
+    rows: Values  # (m,) that cost is a mean over
 
     def condensed(self, blocks: int) -> Units:
         """The same in at most so many blocks, which depend on the number of units alone."""
@@ -63,12 +62,11 @@ class Units:
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """One learner's points on the units of one repeat, by ascending validation cost; all of its
-    configurations together. Units, their weights and rows are the same for all learners. ``p95``
-    (p,), if known, is what 95% of validation rows cost at most."""
+    configurations together. Units, their weights and rows are the same for all learners."""
 
     valid: Units
     test: Units
-    p95: FloatArray = field(default_factory=lambda: np.zeros(0))
+    p95: FloatArray = field(default_factory=lambda: np.zeros(0))  # (p,) cost of 95% of rows
 
     @classmethod
     def of(cls, valid: Units, test: Units, p95: FloatArray) -> Candidates:

@@ -22,20 +22,14 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Learner a minus learner b.
-
-    ``p`` is two-sided, counted among the draws with one added; ``adjusted`` is Holm's over all
-    pairs asked for. ``equivalent`` is the share of draws in which the two differ by less than the
-    width of interest. ``more_units`` are the units it would take in all, over those there are, to
-    find a true difference of this size four times in five.
-    """
+    """Learner a minus learner b."""
 
     value: float
     interval: Interval
-    p: float
-    adjusted: float
-    equivalent: float
-    more_units: float
+    p: float  # two-sided, counted among the draws with one added
+    adjusted: float  # by Holm over all pairs asked for
+    equivalent: float  # share of draws in which the two differ by less than the width of interest
+    more_units: float  # times the units, to find such a difference four times in five
 
 
 def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interval:

@@ -17,12 +17,11 @@ _ROUNDING = 1e-6  # of sums in 32 bits
 
 
 class Choice(NamedTuple):
-    """By draw the chosen point, -1 for none. The share ``part`` of the units is served by the point
-    ``other`` instead."""
+    """A choice by draw."""
 
-    point: IntArray
-    other: IntArray
-    part: FloatArray
+    point: IntArray  # (draws,) -1 for none
+    other: IntArray  # the point that serves a part of the units
+    part: FloatArray  # the share of that part
 
     def at(self, where: Any) -> Choice:
         """The choices at an index."""

@@ -78,6 +78,7 @@ PURCHASES = ("bought-early", "bought-trend", "bought-first", "bought-last", "sta
 it keeps up with the second."""
 
 _FORMS = {"budgets": "[from, to]", "prices": "[from, to]", "early": "0.1", "floor": '">= 0.9"'}
+_KINDS: Mapping[Any, Any] = {"str": str, "float": (int, float)}
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
@@ -178,12 +179,14 @@ class Claim:
         for rule in (self.holds, self.floor):
             compared(rule or "> 0", 0.0)
         for key, form in _FORMS.items():
+            # a key of a measure belongs to it alone; a floor may be given to some
             given, optional = bool(getattr(self, key)), key == "floor" and self.measure in FLOORED
             if given != (key in needs) and not (given and optional):
                 word = "has no" if given else "needs"
                 raise UsageError(f"measure {self.measure} {word} {key} = {form}")
         for key, limits in (("budgets", self.budgets), ("prices", self.prices)):
-            low, high, *more = (*limits, inf, inf)[: max(2, len(limits))]
+            numbers = all(isinstance(x, int | float) for x in limits)
+            low, high, *more = (*limits, inf, inf)[: max(2, len(limits))] if numbers else (1, 0)
             if more or not 0 <= low <= high:
                 raise UsageError(f"{key} = {_FORMS[key]}, rising, not {list(limits)}")
 
@@ -227,8 +230,8 @@ class Claim:
             for key, value in table.items():
                 if key not in known:
                     raise UsageError(unknown("key", key, known))
-                if wanted := _other_than(known[key].type, value):
-                    raise UsageError(f"key {key!r}: {wanted} is wanted, not {value!r}")
+                if not isinstance(value, _KINDS.get(known[key].type, list)):
+                    raise UsageError(f"key {key!r}: {value!r} is of another type")
             for name, f in known.items():
                 if f.default is MISSING and name not in table:
                     raise UsageError(f"key {name!r} is missing")
@@ -237,19 +240,6 @@ class Claim:
                 for key, value in table.items()
             }
             return cls(**values | {"learners": tuple(map(Contender.of, table.get("learners", ())))})
-
-
-def _other_than(annotation: Any, value: Any) -> str:
-    """What is wanted in place of a value of a wrong type; "" where it has the right one."""
-    if annotation == "str":
-        return "" if isinstance(value, str) else "text"
-    if annotation == "float":
-        return "" if isinstance(value, int | float) else "a number"
-    numbers = annotation == "tuple[float, ...]"
-    fits = isinstance(value, list) and (
-        not numbers or all(isinstance(x, int | float) for x in value)
-    )
-    return "" if fits else "a list of numbers" if numbers else "a list"
 
 
 def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:

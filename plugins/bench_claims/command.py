@@ -101,7 +101,7 @@ def _verdict(
 
     if claim.measure == "none":
         return Verdict(claim, UNMEASURED, how=claim.why)
-    unsettled: dict[str, Verdict] = {}
+    unsettled: dict[str, Verdict] = {}  # the first of each word
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
         if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):

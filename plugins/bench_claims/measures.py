@@ -5,21 +5,26 @@ Points are chosen on validation, figures are those of the test split, means over
 more operating points never loses a claim, as long as validation orders them as test does: a
 learner's curve begins at the constant predictor, which is free, holds its best affordable point
 up to the next better one, and is read at budgets that the claim names.
+
+A store keeps, of the points that a budget may choose, the share of test rows that buy each sensor
+and the share that reach each stage of a cascade. Here a sensor is bought if any row buys it, and a
+share is that of a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
+stages are those that are left of it: the models served have no others.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bench_claims.claims import FLOORED, PURCHASES, TIMES, Claim, compared
-from bench_claims.purchases import BOUGHT, Purchases
+from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.marks import growing
@@ -28,9 +33,56 @@ from bench_core.results.operating_points import REPEAT, Criterion
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.arrays import FloatArray, IntArray
+    from bench_core.arrays import BoolArray, FloatArray, IntArray
+    from bench_core.results.store import Store
 
 CONSTANT = "constant"  # the baseline where every curve begins
+BOUGHT = "bought"
+"""The column that ``with_purchases`` adds."""
+
+_ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
+
+
+class Purchases(NamedTuple):
+    """What is bought at one operating point."""
+
+    price: FloatArray  # (s,) of each sensor
+    share: FloatArray  # (s,) of rows that buy it
+    reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
+    sensors: Sequence[int] = ()  # (k,) number of sensors on the way to its end
+
+    def of(self, prices: Sequence[float]) -> BoolArray:
+        """The sensors (s,) of a group of prices [from, to]."""
+        found: BoolArray = (self.price >= prices[0]) & (self.price <= prices[1])
+        return found
+
+    def stage(self) -> IntArray | None:
+        """The stage (s,) in which each sensor is first read, -1 for one that never is; None where
+        shares do not tell, as some stage that reads sensors turns no row away."""
+        if len(self.sensors) < 2:
+            return None
+        reached = np.array(self.reached) - _ROUNDED
+        # a sensor is bought by as many rows as reach the stage that reads it first
+        first = np.where(self.share > 0, (self.share[:, None] < reached).sum(axis=1), -1)
+        counts = [int(((first >= 0) & (first <= k)).sum()) for k in range(len(reached))]
+        return first if counts == list(self.sensors) else None
+
+
+def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
+    """The rows of a claim's learners and data, with what their kept points buy on test."""
+    rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
+    found: dict[tuple[str, str], Purchases] = {}
+    for learner in dict.fromkeys(contender.learner for contender in claim.learners):
+        for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
+            price, stages = np.array(one.trial.sensors.price), one.stages
+            for k, setting in enumerate(one.settings):
+                way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()
+                share = one.bought[k].astype(np.float64)
+                found[one.trial.short, canonical(setting)] = Purchases(price, share, *way)
+    keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
+    return rows.assign(**{BOUGHT: [found.get(key) for key in keys]})
+
+
 NAN = float("nan")
 Kept = tuple[Mapping[str, Any], Purchases | None]
 """A setting and what is bought at its point; None where that is not kept."""
@@ -105,6 +157,7 @@ def saving(results: Results) -> float:
     something; else there is no figure.
     """
     own, most = results.keeping, results.claim.at_most
+    # by repeat; NaN where the quality is not kept
     spent = (own["test_cost"] / own["reference_cost"]).where(own["reached"])
     return 1.0 - float(spent.fillna(1.0).mean() if most else spent.mean(skipna=False))
 
@@ -151,8 +204,10 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
         curves.append(selection.mean_path(selection.curve(own, results.higher))[0])
     for pair in pairwise(curves):
+        # budgets at which either curve rises, and the ends of the range
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
+        # what each holds from such a budget up to the next
         better, worse = (
             c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
             for c in pair
@@ -183,6 +238,7 @@ def bought_early(results: Results) -> float:
         most = results.claim.early * float(json.loads(str(params)).get("trees", NAN))
         trees = [json.loads(str(point)).get("trees", np.inf) for point in points["point"]]
         kept = zip(trees, points[BOUGHT], strict=True)
+        # by the number of trees
         early = {at: what for at, what in kept if what is not None and at <= most}
         least.append(_share(results, early[max(early)] if early else None))
     return float(np.min(least))
@@ -248,6 +304,7 @@ def passed(results: Results) -> float:
     found = []
     best = results.bought(results.best(0))
     for (params, what), points in zip(best, results.settings(1), strict=True):
+        # what the second learner buys at the trade-off of the first one's best setting
         same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
         pair = what, same[0] if len(same) == 1 else None
         own, other = (NAN if x is None else float([*x.reached, 1.0][1]) for x in pair)
@@ -275,7 +332,7 @@ def shortfall(results: Results, measured: float) -> str:
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
     if claim.measure not in FLOORED:
         return ""
-    have, best = measured, NAN
+    have, best = measured, NAN  # a quality is its own figure
     if claim.measure != "quality":
         columns = (results.keeping[x] for x in ("test_quality", "reference_quality"))
         have, best = (float(column.mean(skipna=False)) for column in columns)

@@ -22,8 +22,8 @@ from bench_claims.measures import (
     convergence,
     shortfall,
     too_few_trees,
+    with_purchases,
 )
-from bench_claims.purchases import with_purchases
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 
@@ -72,6 +72,7 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
     use = next((use for use in info.datasets if use["name"] == claim.dataset), None)
     other = next((use for use in info.datasets if use["stand_in_for"] == name), None)
     own_metrics = claim.metric or claim.measure in (*TIMES, "sizes")
+    # the first of these that is so
     for word, why, found in (
         (UNMEASURED, claim.why, claim.measure == "none"),
         (ABSENT, f"no files of {name}: bench show {name}", name in info.absent),
@@ -84,7 +85,7 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
         if found:
             return Verdict(claim, word, how=why)
     assert use is not None
-    if len(claim.budgets) == 1:
+    if len(claim.budgets) == 1:  # up to the price of all features
         claim = replace(claim, budgets=(*claim.budgets, float(use["price_of_everything"])))
     if claim.measure in PURCHASES and store is not None:
         frame = with_purchases(frame, store, info.run, claim)
@@ -118,6 +119,7 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     rows = _with_cost(rows, claim.cost)
+    # what is compared must be there for every contender
     for column in (claim.cost,) if claim.measure in TIMES else (metric.name, claim.cost):
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:

@@ -18,9 +18,6 @@ from bench_core.terminal.wording import count
 if TYPE_CHECKING:
     from bench_core.costs.timing import Extractor, Measured, Timing
 
-# Seconds; a clock that moves by more is slow to measure with.
-COARSE = 1e-3
-
 
 @click.group(
     "cost",
@@ -155,7 +152,7 @@ def measure_command(
 
 def _table(measured: Measured) -> Table:
     from bench_core._io.machine import machine
-    from bench_core.costs.timing import STEPS, UNITS
+    from bench_core.costs.timing import UNITS
 
     rows = []
     for name, features in measured.features.items():
@@ -167,9 +164,6 @@ def _table(measured: Measured) -> Table:
         ]
     taken = f"{count(measured.items, 'item')} x {count(measured.repeats, 'repeat')}"
     footer = [f"per item, {taken}, on {machine()}"]
-    if measured.step >= COARSE:
-        coarse = f"the clock moves by {1e3 * measured.step:.3g} ms, so prices are right to "
-        footer.append(f"{coarse}{1 / STEPS:.0%}; --clock wall is finer")
     titles = ("extractor", "features", f"median {UNITS[measured.clock]}", "quartiles")
     return Table(titles, rows, "extractor", right=titles[1:], footer=footer)
 

@@ -60,7 +60,7 @@ def labels_of(train: Examples) -> Labels:
     from bench_trees.losses import Labels
 
     queries = None if train.queries is None else train.queries.boundaries
-    return Labels(train.y, train.multiplicity, None, queries)
+    return Labels(train.y, train.multiplicity, queries)
 
 
 def _curvature(loss: Loss, train: Examples) -> FloatArray:

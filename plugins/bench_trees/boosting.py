@@ -31,7 +31,6 @@ def boost(
     settings: Settings | None = None,
     penalty: Penalty | None = None,
     multiplicity: Int64Array | None = None,
-    weights: Float64Array | None = None,
     queries: Int64Array | None = None,
     ledger: Ledger | None = None,
     start: Float64Array | None = None,
@@ -44,8 +43,8 @@ def boost(
     of which words are made first; may be a read-only memory map. ``y`` (n,): targets, 0/1, class
     numbers or grades, as the loss wants. ``loss``: ``"squared"``, ``"logistic"``,
     ``"softmax"`` (classes from y), ``"lambdarank"``, or a ``Loss`` such as ``Softmax(26)``.
-    ``multiplicity`` (n,) >= 1: copies a row stands for, in loss and cost. ``weights`` (n,) > 0:
-    touch the loss, never the cost. ``queries``: row boundaries (q+1,), lambdarank only.
+    ``multiplicity`` (n,) >= 1: copies a row stands for, in loss and cost. ``queries``: row
+    boundaries (q+1,), lambdarank only.
     ``ledger``: purchases so far (default none; updated in place, so that several calls may
     share it). ``start`` (K, n): scores that the trees are added to, in place of the best constant,
     which is then 0. ``progress(done, total)`` is called after every iteration. Trees of one
@@ -56,8 +55,7 @@ def boost(
     """
     settings = settings or Settings()
     copies = None if multiplicity is None else np.array(multiplicity, np.int64)
-    mass = None if weights is None else np.ascontiguousarray(weights, np.float64)
-    data = Labels(np.ascontiguousarray(y, np.float64), copies, mass, queries)
+    data = Labels(np.ascontiguousarray(y, np.float64), copies, queries)
     _check(codes, bins, data)
     if isinstance(loss, str):
         loss = named(loss, data.y)
@@ -97,8 +95,7 @@ def _iterations(
     """Two functions. The first grows one tree per output for up to so many iterations, and none if
     no root is split. The second tells if the training loss is then above that at the start; squared
     loss at a learning rate up to 1 never is."""
-    plain = isinstance(loss, Squared) and loss.outputs == 1
-    exact = plain and data.weights is None and start is None
+    exact = isinstance(loss, Squared) and loss.outputs == 1 and start is None
     if exact and grower.settings.learning_rate <= 1:
         residuals = Residuals(data.y, float(base[0]), grower.copies, grower.total)
         return lambda most: grower.grow_on(residuals, most), lambda: False
@@ -123,8 +120,7 @@ class _Descent:
         gradient, hessian = self.slopes or self._slopes()
         self.slopes = None
         if not self.grower.settings.second_order:
-            weights = self.data.weights
-            hessian = None if weights is None else weights[None, :]
+            hessian = None
         return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
@@ -170,8 +166,6 @@ def _check(codes: UInt8Array | UInt64Array, bins: Bins, data: Labels) -> None:
         )
     if not bool(np.all(np.isfinite(data.y))):
         raise ValueError("labels hold NaN or infinity")
-    m, w = data.multiplicity, data.weights
+    m = data.multiplicity
     if m is not None and (m.shape != (n,) or bool(np.any(m < 1))):
         raise ValueError(f"multiplicity must be ({n},) and at least 1")
-    if w is not None and (w.shape != (n,) or not bool(np.all(np.isfinite(w) & (w > 0)))):
-        raise ValueError(f"weights must be ({n},), finite and positive")

@@ -2,8 +2,7 @@
 
 One pass over the rows gives all of it for every reported prefix of trees
 (``kernels/traversal.py``). A row's score is summed tree by tree in float64 in the order of the
-trees, whatever rows stand next to it, and threads take disjoint rows: a block, a single row and any
-number of threads give the same bits.
+trees, whatever rows stand next to it: a block and a single row give the same bits.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
-from bench_trees.kernels.traversal import TILE, Layout, Steps, Walked, ordered, walk_tiles
-from bench_trees.threads import workers
+from bench_trees.kernels.traversal import Layout, Steps, Walked, ordered, walk_tiles
 
 __all__ = ["Layout", "Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
 
-_CHUNK = 16  # tiles a thread takes at a time
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1  # keys: below and above those of all numbers
 
 
@@ -134,7 +131,6 @@ def walk(
     X: Float32Array,
     before: Walked,
     rows: Int64Array | None = None,
-    threads: int = 1,
 ) -> Walked:
     """Continue from the last step of ``before`` through all ``steps``.
 
@@ -146,13 +142,7 @@ def walk(
     p, n = len(steps.ends), len(picked)
     bits = np.empty((p, n, layout.words), dtype=np.uint64)
     done = Walked(np.empty((p, n, steps.bias.shape[1])), bits, np.empty((p, n)))
-    X = frozen(X, np.float32)
-
-    def piece(start: int, stop: int) -> None:
-        walk_tiles(layout, X, picked, steps, before, done, start, stop)
-
-    with workers(threads) as crew:
-        crew.run(piece, -(-n // TILE), _CHUNK)
+    walk_tiles(layout, frozen(X, np.float32), picked, steps, before, done)
     return done
 
 
@@ -161,13 +151,12 @@ def add_columns(
     X: Float32Array,
     rows: Int64Array,
     columns: Int64Array,
-    outputs: Int64Array,
     by: Float64Array,
 ) -> None:
-    """Add ``by[j] * X[rows, columns[j]]`` to output ``outputs[j]`` of scores (n, K), in order.
+    """Add ``by[j] * X[rows, columns[j]]`` to the first output of scores (n, K), in order.
 
     Only the given columns are read; a missing cell adds nothing.
     """
-    for column, output, factor in zip(columns, outputs, by, strict=True):
+    for column, factor in zip(columns, by, strict=True):
         cells = X[rows, column].astype(np.float64)
-        scores[:, output] += np.where(np.isnan(cells), 0.0, factor * cells)
+        scores[:, 0] += np.where(np.isnan(cells), 0.0, factor * cells)

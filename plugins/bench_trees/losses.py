@@ -8,7 +8,6 @@ losses are written so that a row of multiplicity m weighs as m copies of it do.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -25,36 +24,27 @@ TINY = 1e-15  # keeps logarithms of shares finite
 
 @dataclass(frozen=True)
 class Labels:
-    """Targets of a fit: y (n,), multiplicity (n,) or None, weights (n,) or None, queries.
+    """Targets of a fit."""
 
-    ``memory``: what a loss makes of these labels once, by the loss.
-    """
-
-    y: Float64Array
-    multiplicity: Int64Array | None = None
-    weights: Float64Array | None = None
-    queries: Int64Array | None = None
+    y: Float64Array  # (n,)
+    multiplicity: Int64Array | None = None  # (n,)
+    queries: Int64Array | None = None  # (q + 1,) row boundaries
+    # what a loss makes of these labels once, by the loss
     memory: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
+    @property
     def mass(self) -> Float64Array:
-        """Multiplicity times weight (n,)."""
-        mass = np.ones(len(self.y)) if self.weights is None else self.weights
-        return mass if self.multiplicity is None else mass * self.multiplicity
+        """Copies that each row stands for (n,)."""
+        copies = self.multiplicity
+        return np.ones(len(self.y)) if copies is None else copies.astype(np.float64)
 
     def mean(self, values: Float64Array) -> float:
-        """The mean of values (n,) over copies, by their weights."""
-        if self.weights is None and self.multiplicity is None:
-            return float(values.mean())
-        return float(np.average(values, weights=self.mass))
-
-    def weigh(self, values: Float64Array) -> Float64Array:
-        """Values (..., n) times weights; multiplicity is the caller's matter."""
-        return values if self.weights is None else values * self.weights
+        """The mean of values (n,) over copies."""
+        return float(np.average(values, weights=self.multiplicity))
 
 
 Gradients = tuple[Float64Array, Float64Array | None]
-"""Gradient (K, n) and hessian (K, n), None where it is 1; per copy, weights included."""
+"""Gradient (K, n) and hessian (K, n), None where it is 1; per copy."""
 
 
 class Loss(Protocol):
@@ -80,7 +70,7 @@ class Measured(Protocol):
     """
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
-        """The mean over all copies, by their weights, at scores (K, n)."""
+        """The mean over all copies at scores (K, n)."""
 
 
 def named(name: str, y: Float64Array) -> Loss:
@@ -104,7 +94,7 @@ class Squared:
 
     def base(self, labels: Labels) -> Float64Array:
         """The mean."""
-        return np.array([np.average(labels.y, weights=labels.mass)])
+        return np.array([labels.mean(labels.y)])
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
         """The mean of (y - f)^2 / 2."""
@@ -112,8 +102,7 @@ class Squared:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient f - y, hessian 1."""
-        gradient = labels.weigh(scores - labels.y)
-        return gradient, None if labels.weights is None else labels.weights[None, :]
+        return scores - labels.y, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,7 @@ class Logistic:
         """The log-odds of the share of ones."""
         if not bool(np.all((labels.y == 0) | (labels.y == 1))):
             raise ValueError("logistic loss needs labels 0 and 1")
-        share = float(np.clip(np.average(labels.y, weights=labels.mass), TINY, 1 - TINY))
+        share = float(np.clip(labels.mean(labels.y), TINY, 1 - TINY))
         return np.array([np.log(share / (1 - share))])
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
@@ -146,9 +135,6 @@ class Logistic:
             np.divide(1, 1 + h, out=p)
             np.multiply(p, 1 - p, out=h)
             p -= labels.y[rows]
-            if labels.weights is not None:
-                p *= labels.weights[rows]
-                h *= labels.weights[rows]
 
         return _by_piece(derive, scores, crew)
 
@@ -169,8 +155,8 @@ class Softmax:
         y = labels.y.astype(np.int64)
         if bool(np.any((y != labels.y) | (y < 0) | (y >= self.outputs))) or self.outputs < 2:
             raise ValueError(f"softmax loss needs labels 0..{max(self.outputs, 2) - 1}")
-        shares = np.bincount(y, labels.mass, minlength=self.outputs) / labels.mass.sum()
-        return np.asarray(np.log(np.maximum(shares, TINY)), np.float64)
+        counts = np.bincount(y, labels.multiplicity, minlength=self.outputs)
+        return np.asarray(np.log(np.maximum(counts / counts.sum(), TINY)), np.float64)
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
         """The mean of log sum_k exp(f_k) - f_y."""
@@ -189,10 +175,8 @@ class Softmax:
             p /= p.sum(axis=0)
             np.subtract(1, p, out=h)
             h *= p
-            h *= factor if labels.weights is None else factor * labels.weights[rows]
+            h *= factor
             p[y[rows], np.arange(p.shape[1])] -= 1
-            if labels.weights is not None:
-                p *= labels.weights[rows]
 
         return _by_piece(derive, scores, crew, NEAR // self.outputs + 1)
 
@@ -202,17 +186,14 @@ class LambdaRank:
     """LambdaRank (Burges, 2010) with the weights of NDCG, as LightGBM computes it.
 
     Over pairs i, j of a query with y_i > y_j of which one is within the first ``truncation`` by
-    score: cost log(1 + exp(-sigma (f_i - f_j))) times |change of NDCG if they swapped|, the ideal
-    DCG truncated likewise, gain 2^y - 1. With ``normalise`` a pair is divided by
-    0.01 + |f_i - f_j| and a query's gradients by their sum over its logarithm, so that no query
-    dominates. Ties keep row order. Copies of a row take consecutive ranks, and their mean is the
-    row's gradient. Documents further than 700 / sigma below the best of their query count as
-    equally far, where powers of e end.
+    score: cost log(1 + exp(-(f_i - f_j))) times |change of NDCG if they swapped|, the ideal DCG
+    truncated likewise, gain 2^y - 1. A pair is divided by 0.01 + |f_i - f_j| and a query's
+    gradients by their sum over its logarithm, so that no query dominates. Ties keep row order.
+    Copies of a row take consecutive ranks, and their mean is the row's gradient. Documents further
+    than 700 below the best of their query count as equally far, where powers of e end.
     """
 
     truncation: int = 30
-    sigma: float = 1.0
-    normalise: bool = True
     outputs: int = 1
 
     def base(self, labels: Labels) -> Float64Array:
@@ -231,18 +212,17 @@ class LambdaRank:
         ranking: Ranking = labels.memory[self]
         f = np.ascontiguousarray(scores[0])
         gradient, hessian = np.empty_like(f), np.empty_like(f)
-        settings = self.truncation, float(self.sigma), self.normalise
 
         def piece(start: int, stop: int) -> None:
             _rank_long(f, ranking, start, stop)
-            lambdas(f, ranking, (start, stop), settings, gradient, hessian)
+            lambdas(f, ranking, (start, stop), self.truncation, gradient, hessian)
 
         # a few pieces for each thread, as queries of one length stand together; less than FEW_ROWS,
         # some 0.2 ms, are not worth a thread
         pieces = max(1, min(4 * crew.threads, len(f) // FEW_ROWS))
         blocks = -(-len(ranking.lengths) // LANES)
         crew.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
-        return labels.weigh(gradient)[None, :], labels.weigh(hessian)[None, :]
+        return gradient[None, :], hessian[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:
         """Constants of the fit: lengths of queries, discounts, and ideal DCG."""
@@ -260,7 +240,7 @@ class LambdaRank:
         first = position < self.truncation
         gains = gain[ideal] * discount[position] * first
         best = np.bincount(each[ideal], gains, minlength=len(lengths))
-        scale = np.divide(self.sigma, best, out=np.zeros_like(best), where=best > 0)
+        scale = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)
         by_length = np.argsort(lengths, kind="stable")
         share = gain * scale[each]
         if labels.multiplicity is None:

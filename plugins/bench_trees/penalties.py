@@ -57,11 +57,6 @@ class Penalty:
         """Number of sensors s."""
         return len(self.coupled)
 
-    @property
-    def free(self) -> bool:
-        """True if no price is above zero."""
-        return not (self.coupled.any() or self.lazy.any() or self.split.any())
-
     def of(self, feature: int) -> Int32Array:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]

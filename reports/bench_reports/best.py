@@ -101,6 +101,7 @@ def answer(
     from bench_core.results.store import Store
 
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
+    # by budget and learner
     each: list[dict[str, Standing]] = [{} for _ in budgets]
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
@@ -181,6 +182,7 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
         ]
         for offer in found
     ]
+    # the winner stands out on a terminal
     styles = ["bold green", *[""] * (len(rows) - 1)]
     titles = ("learner", *numbers, "audit", "repeats")
     return Table(titles, rows, "learner", numbers, row_styles=styles)

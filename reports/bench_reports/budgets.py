@@ -40,6 +40,7 @@ def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
 
 def costs_in(frame: pd.DataFrame) -> str:
     """``, costs in ms``, or nothing where the prices of a data set have no unit of their own."""
+    # "cost units" is what prices without a unit are in
     units = {*map(str, frame["unit"].dropna())} - {"", "cost", "cost units"}
     return f", costs in {one_line(', '.join(sorted(units)))}" if units else ""
 
@@ -112,6 +113,7 @@ def run_command(
     named = {name for table in tables for name in table.get(learner, {})}
     named |= {*default_grid(known)} if known else set()
     own = [p for p in parameters(known) if not p.holds_learner] if known else []
+    # what is as by default need not be written
     defaults = {p.name: plain(p.default, p) for p in own if p.name not in named}
     kept = {
         name: value

@@ -20,9 +20,9 @@ from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.leaderboard.pairs import Pair
     from bench_core.results.budgets import Budget
     from bench_core.results.records import RunInfo
-    from bench_core.statistics.pairs import Pair
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
@@ -151,6 +151,7 @@ def _answer(
     if budget.kind == "cap" and budget.amount not in caps_of(frame):
         yield f"{dataset}: {unaffordable(info, frame, budget, place)}"
         return
+    # units are queries where there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
         found, pairs, others = pairs_within(info, store, dataset, names, budget, interest=interest)
@@ -185,6 +186,7 @@ def _answer(
 
 def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
     one = pair.difference
+    # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
     if one.interval.low > 0 or one.interval.high < 0:
         yield f"{better} is better than {other}"

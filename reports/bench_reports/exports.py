@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import no_formula, one_line
-from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.board import UNKNOWN
+from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
@@ -22,7 +22,7 @@ from bench_core.terminal.tables import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Row
+    from bench_core.leaderboard.board import Board, Row
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
@@ -39,16 +39,16 @@ def write_csv(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: 
     text = StringIO()
     made = csv.writer(text, lineterminator="\n")
     made.writerow(TITLES)
-    for summary in summaries(run, frame, store):
-        made.writerows(_rows(summary))
+    for board in all_certified(run, store, frame):
+        made.writerows(_rows(board))
     write_text(output or Path("-"), text.getvalue())
 
 
-def _rows(summary: Summary) -> Iterator[list[str]]:
-    board = summary.board
-    for row, found in summary.lines():
+def _rows(board: Board) -> Iterator[list[str]]:
+    for row, found in board.lines():
         role = "reference" if row.reference else "baseline" if row.baseline else ""
-        for at, one in zip(summary.standings, found, strict=True):
+        for at, one in zip(board.at, found, strict=True):
+            # no limit is an empty cell
             budget, kind = at.budget or Budget(math.nan, "")
             texts = board.dataset, board.metric, board.unit, row.learner, role, kind
             yield [
@@ -88,21 +88,21 @@ def write_json(
         "state": run.state,
         "command": command(run.request),
         "methods": paragraph(run, frame),
-        "datasets": [_board(summary) for summary in summaries(run, frame, store)],
+        "datasets": [_board(board) for board in all_certified(run, store, frame)],
         "sections": [{"name": s.name, "summary": s.summary} for s in sections],
     }
+    # NaN is not JSON
     text = json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False)
     write_text(output or Path("-"), f"{text}\n")
 
 
-def _board(summary: Summary) -> dict[str, Any]:
-    board = summary.board
+def _board(board: Board) -> dict[str, Any]:
     same = ("dataset", "metric", "higher_is_better", "unit", "accounting", "reference", "stand_in")
     return {
         **_fields(board, *same),
         "facts": board.facts,
-        "notes": [*summary.notes()],
-        "budgets": [at.budget for at in summary.standings],
+        "notes": [*board.remarks()],
+        "budgets": [at.budget for at in board.at],
         "learners": [
             {
                 **_fields(row, "learner", "baseline"),
@@ -119,7 +119,7 @@ def _board(summary: Summary) -> dict[str, Any]:
                     for point in row.curve
                 ],
             }
-            for row, found in summary.lines()
+            for row, found in board.lines()
         ],
         "failures": [asdict(lost) for lost in board.failures],
     }

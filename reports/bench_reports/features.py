@@ -90,6 +90,7 @@ def _table(name: str, learner: str, within: Budget, bought: Sequence[Purchase], 
         for one in bought
         if one.share > NEVER
     ]
+    # unbought features need not be measured at all
     footer = [*sentences(bought)]
     if never := [one.features for one in bought if one.share == NEVER]:
         more = f", ... (all {len(never)}: -o features.csv)" if len(never) > NAMED else ""

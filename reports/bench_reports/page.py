@@ -82,6 +82,7 @@ def page(
     boards, views, learners, data = page_data(info, boards, frame, store)
     # the policy allows just these two by their hashes, so a name with markup can run nothing
     style, script = source("page.css"), source(*SCRIPTS)
+    # one of each data, whatever the accounting
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
     for board in boards:
@@ -164,6 +165,7 @@ def public(section: Section) -> Section:
     """The section without rows that settle nothing; its summary counts them."""
     if section.marked < 0:
         return section
+    # those are notes to the project, not to its readers
     kept = tuple(row for row in section.rows if row[1][section.marked] not in UNSETTLED)
     return replace(section, rows=kept)
 
@@ -174,6 +176,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
 
     # a trial has a row for each point and split
     trials = frame.drop_duplicates(["dataset", "fold", "learner", "params", "seed"])
+    # a store may hold trials of several versions
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"
     prints = {f"{use['name']} {str(use.get('fingerprint', ''))[:12]}" for use in info.datasets}
@@ -368,6 +371,7 @@ def overview(
     """All learners without a limit, ranked as on a terminal (``over_datasets``); then baselines,
     then those that lack a result on some data set."""
     names, found = over_datasets(boards)
+    # rank by learner and data set, as on a terminal
     ranked = {one.learner: dict(zip(names, one.by_dataset, strict=True)) for one in found}
     first = {name: min(own[name] for own in ranked.values()) for name in names}
     means = {one.learner: one.mean for one in found}

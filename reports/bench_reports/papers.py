@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.at_budgets import Summary, summaries
 from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.methods import paragraph
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import cost, quality, times
@@ -22,7 +22,7 @@ from bench_reports.terminal import marked
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Row
+    from bench_core.leaderboard.board import Board, Row
     from bench_core.leaderboard.standings import Standing
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
@@ -42,50 +42,50 @@ def markdown(
 ) -> None:
     """Write Markdown with tables."""
     lines = [f"# {md(run.title or run.run)}", ""]
-    for summary in summaries(run, frame, store):
-        lines += [*_markdown_table(summary), ""]
+    for board in all_certified(run, store, frame):
+        lines += [*_markdown_table(board), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
     lines += ["## Methods", "", md(paragraph(run, frame)), ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _markdown_table(summary: Summary) -> Iterator[str]:
-    board, best = summary.board, summary.best()
-    yield f"## {md(title(summary))}"
+def _markdown_table(board: Board) -> Iterator[str]:
+    best = board.best()
+    yield f"## {md(title(board))}"
     yield ""
+    # | miser | **0.7990** [0.78, 0.81] | ... | 3000 | 2.1x [1.5x, 2.6x] |
     rows = [
         [
             f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner),
             *(_md_cell(one, top) for one, top in zip(found, best, strict=True)),
             cost(found[-1].cost),
-            *_saving(summary, row),
+            *_saving(board, row),
         ]
-        for row, found in summary.lines()
+        for row, found in board.lines()
     ]
     if rows:
-        titles = columns(summary)
+        titles = columns(board)
         for cells in (titles, ["---", *("---:" for _ in titles[1:])], *rows):
             yield f"| {' | '.join(cells)} |"
     yield ""
     about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
-    yield md(" ".join([about + how + CHOSEN, *_about_saving(summary)]))
-    yield from (f"- {md(note)}" for note in summary.notes())
+    yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
+    yield from (f"- {md(note)}" for note in board.remarks())
 
 
-def _saving(summary: Summary, row: Row) -> list[str]:
+def _saving(board: Board, row: Row) -> list[str]:
     """A cell with the saving and its 95% interval, where some learner has one."""
-    if not summary.saves or row.saved is None:
-        return [times(row.saving)] if summary.saves else []
+    if not board.saves or row.saved is None:
+        return [times(row.saving)] if board.saves else []
     low, high = map(times, row.saved.interval)
     return [f"{times(row.saving)} [{low}, {high}]"]
 
 
-def _about_saving(summary: Summary) -> list[str]:
-    if not summary.saves:
+def _about_saving(board: Board) -> list[str]:
+    if not board.saves:
         return []
-    board = summary.board
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     return [
         f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
@@ -109,17 +109,17 @@ def md(text: str) -> str:
 def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Write LaTeX: a table for each data set, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
-    for summary in summaries(run, frame, store):
-        lines += [*_latex_table(summary), ""]
+    for board in all_certified(run, store, frame):
+        lines += [*_latex_table(board), ""]
     lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _latex_table(summary: Summary) -> Iterator[str]:
-    board, titles, best = summary.board, columns(summary), summary.best()
+def _latex_table(board: Board) -> Iterator[str]:
+    titles, best = columns(board), board.best()
     head: list[str] = []
     body: list[str] = []
-    numbers = len(summary.standings)
+    numbers = len(board.at)
     if numbers > 1:  # the budgets have a title in common; the last column has no limit
         over = tex(f"{board.metric} within a cost per row of")
         rest = " &" * (len(titles) - numbers)
@@ -127,15 +127,16 @@ def _latex_table(summary: Summary) -> Iterator[str]:
         head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
     head.append(_tex_row(map(tex, titles)))
     methods = True  # until the first baseline, above which a rule stands
-    for row, found in summary.lines():
+    for row, found in board.lines():
         if row.baseline and methods and body:
             body.append("    \\midrule")
         methods = not row.baseline
         cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
-        saved = map(tex, _saving(summary, row))
+        saved = map(tex, _saving(board, row))
         body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
+    # a column of names, the others of figures
     shape = f"l*{{{len(titles) - 1}}}{{r}}"
-    yield from _booktabs(caption(summary), board.dataset, shape, head, body, "4pt")
+    yield from _booktabs(caption(board), board.dataset, shape, head, body, "4pt")
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
@@ -177,37 +178,36 @@ def _tex_cell(one: Standing, best: float) -> str:
     return f"{text}$^{{+{quality(high - one.quality)}}}_{{-{quality(one.quality - low)}}}$"
 
 
-def caption(summary: Summary) -> str:
+def caption(board: Board) -> str:
     """The data set, metric and budgets in words, and what qualifies the figures."""
-    board = summary.board
     better = "higher" if board.higher_is_better else "lower"
-    budgets = [at.budget for at in summary.standings if at.budget is not None]
+    budgets = [at.budget for at in board.at if at.budget is not None]
+    # budgets of one kind are named once
     means = all(budget.kind == "mean" for budget in budgets)
     known = ", ".join(str(budget) if means else budget.words for budget in budgets)
     a = "a mean cost" if means else "a cost"
     within = f" within {a} per row of {known}{_in_unit(board.unit)}" if known else ""
     # a caption has to be read without the text around it
     parts = [
-        f"{title(summary)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
+        f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
         "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "
         f"affordable. {CHOSEN}",
-        *_about_saving(summary),
+        *_about_saving(board),
     ]
     if any(row.baseline for row in board.rows):
         parts.append("Below the rule: trivial baselines.")
-    return " ".join([*parts, *(f"{note}." for note in summary.notes())])
+    return " ".join([*parts, *(f"{note}." for note in board.remarks())])
 
 
-def title(summary: Summary) -> str:
+def title(board: Board) -> str:
     """The data set, its marks and its facts."""
-    board = summary.board
     return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
 
 
-def columns(summary: Summary) -> list[str]:
+def columns(board: Board) -> list[str]:
     """The titles of a table: learner, budgets, cost, and the saving if there is one."""
-    budgets = [str(at.budget) if at.budget is not None else "any" for at in summary.standings]
-    return ["learner", *budgets, "cost", *(["saving"] if summary.saves else [])]
+    budgets = [str(at.budget) if at.budget is not None else "any" for at in board.at]
+    return ["learner", *budgets, "cost", *(["saving"] if board.saves else [])]
 
 
 def _in_unit(unit: str) -> str:

@@ -64,6 +64,7 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
         raise UsageError(f"run {run.run} has no curves to draw")
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": run.run}):
         figure = Figure(figsize=(6.6, 3.6 * len(made)), layout="constrained")
+        # methods have the first colours
         rows = sorted((row for board in made for row in board.rows), key=lambda row: row.baseline)
         looks = {name: k for k, name in enumerate(dict.fromkeys(row.learner for row in rows))}
         panels = figure.subplots(len(made), squeeze=False)[:, 0]
@@ -94,6 +95,7 @@ def _bands(
     from bench_core.leaderboard.standings import standings
 
     paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
+    # each place costs a bootstrap
     kept = np.linspace(0, max(len(paid) - 1, 0), min(len(paid), BAND_PLACES))
     places = np.array(sorted(paid))[kept.round().astype(int)]
     if store is None or not paid:
@@ -155,7 +157,7 @@ def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
-    gap = (high - low) / 24
+    gap = (high - low) / 24  # about the height of a line of text
     at = np.array([y for y, _, _ in labels])
     for k in range(1, len(at)):  # from below, each at least a gap above the one before
         at[k] = max(at[k], at[k - 1] + gap)

@@ -78,6 +78,7 @@ def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.Data
     from bench_core.results.store import Store
 
     kept = Store(store)
+    # a run without a result has no page
     known = [info.run for info in kept.runs() if info.counts.get("ok")]
     names = [kept.resolve(run) for run in runs] if runs else known
     if not names:
@@ -111,6 +112,7 @@ def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
     """The figures that are compared with the next publication."""
     from bench_core.leaderboard.assembly import boards
 
+    # as they are shown: what a reader cannot see has not changed
     return {
         f"{board.dataset} / {row.learner}": [float(quality(best)), float(cost(row.best.cost))]
         for board in boards(info, frame)

@@ -334,6 +334,7 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
         "saving": _saving,
         "95%": _interval,
     }
+    # a column of dashes says nothing
     said = {
         title: cell
         for title, cell in columns.items()
@@ -412,6 +413,7 @@ def plain_tables(board: Board) -> Iterator[Table]:
 
 def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:
     """Ranks over several data sets, which are numbered where their names do not fit."""
+    # 32: names, mean and rank take about so much
     heads = list(names)
     if sum(GAP + max(len(name), 4) for name in heads) > width - 32:
         heads = [str(k + 1) for k in range(len(names))]
@@ -457,13 +459,14 @@ def _widths(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _table(columns: Columns, rows: Sequence[Row]) -> Table:
-    words = {"data set", "learner", "audit", "marks"}
+    words = {"data set", "learner", "audit", "marks"}  # other columns are figures
     cells = [[cell(row) for cell in columns.values()] for row in rows]
     return Table([*columns], cells, "learner", [title for title in columns if title not in words])
 
 
 def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str, str]]:
     made = _table({"learner": lambda row: one_line(row.learner), **columns}, board.rows)
+    # baselines come last, below a rule
     methods = sum(not row.baseline for row in board.rows)
     rule = methods if 0 < methods < len(board.rows) else None
     styles = ["dim" if row.baseline else "" for row in board.rows]
@@ -590,6 +593,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
     rows = [row for row in board.rows if row.curve][:LINES]
     if board.costs is None or not rows or width < LEAST_WIDTH:
         return []
+    # quality and a bar, the plot, letter, name and area
     areas = max(len(_measure(row, "area")) for row in rows)
     columns = width - 9 - 4 - LABEL - 1 - areas
     # quality of each learner (rows, columns) at the costs of the columns, NaN where it has none
@@ -603,6 +607,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
     there = ~np.isnan(values)
     if not there.any() or np.ptp(values[there]) == 0:
         return []
+    # the better end is on top, also of errors
     top, bottom = values[there].max(), values[there].min()
     if not board.higher_is_better:
         top, bottom = bottom, top

@@ -171,7 +171,7 @@ FILES = [
         "correct it",
     ),
     spoilt(
-        "unknown name", "table", swap("names.csv", "c,1", "z,1"), "names.csv, line 4: feature 'z'",
+        "unknown name", "table", swap("names.csv", "c,1", "z,1"), "names.csv, line 4", "'z'",
         "correct or remove", "known: a, b, c",
     ),
     spoilt(
@@ -245,7 +245,7 @@ OPTIONS = [
     ),
     option(
         "--set for a learner unknown", "svm", "--set misr.trees=3", "--set misr.trees=3",
-        "did you mean miser?",
+        "known: gbrt, rows.svm",
     ),
     option("unknown metric", "svm", "-m ndgc@5", "'ndgc", "ndcg"),
     option(

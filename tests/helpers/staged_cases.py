@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 
 from bench_core import DiscountGroup, Features, Prices, Queries, price_list
 from helpers.random_trees import path, random_ensemble, random_rows, used_features
@@ -34,10 +34,10 @@ def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) 
     """Stages over trees and raw columns; any routing if there is one output, else a chain."""
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=5, outputs=outputs)
     count = int(rng.integers(1, 6))
-    gates = [_gate(rng) if outputs == 1 else Gate() for _ in range(count)]
-    onward = _routing(rng, gates)
+    bars = [_bar(rng) if outputs == 1 else None for _ in range(count)]
+    onward = _routing(rng, bars)
     stages = []
-    for k, gate in enumerate(gates):
+    for k, bar in enumerate(bars):
         size = int(rng.integers(0, 5))
         columns = rng.random() < 0.4
         stages.append(
@@ -46,10 +46,9 @@ def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) 
                 weights=rng.choice([0.0, 1.0, -0.75], size=size),
                 bias=rng.normal(size=outputs),
                 carry=bool(rng.random() < 0.5),
-                gate=gate,
+                bar=bar,
                 then=onward[k][0],
                 otherwise=onward[k][1],
-                outputs=rng.integers(0, outputs, size=size),
             )
         )
     inner = [k for k in range(count - 1) if rng.random() < 0.6]
@@ -64,19 +63,18 @@ def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) 
     )
 
 
-def _gate(rng: np.random.Generator) -> Gate:
-    kind = str(rng.choice(["always", "score", "rank"]))
-    return Gate(kind, float(rng.integers(1, 4)) if kind == "rank" else float(rng.normal()))
+def _bar(rng: np.random.Generator) -> float | None:
+    return float(rng.normal()) if rng.random() < 0.6 else None
 
 
-def _routing(rng: np.random.Generator, gates: list[Gate]) -> list[list[int]]:
+def _routing(rng: np.random.Generator, bars: list[float | None]) -> list[list[int]]:
     """Successors such that every stage is entered from one earlier stage."""
-    onward = [[END, END] for _ in gates]
-    for k in range(1, len(gates)):
+    onward = [[END, END] for _ in bars]
+    for k in range(1, len(bars)):
         free = [
             (p, side)
             for p in range(k)
-            for side in ((0,) if gates[p].kind == "always" else (0, 1))
+            for side in ((0,) if bars[p] is None else (0, 1))
             if onward[p][side] == END
         ]
         p, side = free[int(rng.integers(len(free)))]
@@ -109,7 +107,6 @@ def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
     """The states of all rows at every point, by the definition of a staged model."""
     from copy import deepcopy
 
-    query = [0] * len(features) if features.queries is None else features.queries.index().tolist()
     rows = [RowState([0.0] * model.outputs) for _ in range(len(features))]
     reported = []
     ends = {p.stage for p in model.points}
@@ -119,9 +116,7 @@ def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
             _evaluate(model, k, features.X[i], rows[i])
         if k in ends:
             reported.append(deepcopy(rows))
-        passed = {
-            i: _passes(stage.gate, i, here, rows, query, features.queries is not None) for i in here
-        }
+        passed = {i: stage.bar is None or rows[i].score[0] >= stage.bar for i in here}
         for i in here:
             rows[i].next = stage.then if passed[i] else stage.otherwise
             rows[i].rejected = not passed[i] and stage.otherwise == END
@@ -147,20 +142,9 @@ def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
             row.sensors |= {s for f in tested for s in prices.sensors_of(f).tolist()}
             for f in used_features(ensemble, entry):
                 row.model_sensors |= set(prices.sensors_of(int(f)).tolist())
-    for (entry, weight), output in zip(entries, stage.into.tolist(), strict=True):
+    for entry, weight in entries:
         if entry >= ensemble.trees and weight != 0:
             cell = float(x[entry - ensemble.trees])
-            row.score[output] += 0.0 if np.isnan(cell) else weight * cell
+            row.score[0] += 0.0 if np.isnan(cell) else weight * cell
             row.sensors |= set(prices.sensors_of(entry - ensemble.trees).tolist())
             row.model_sensors |= set(prices.sensors_of(entry - ensemble.trees).tolist())
-
-
-def _passes(
-    gate: Gate, i: int, here: list[int], rows: list[RowState], query: list[int], grouped: bool
-) -> bool:
-    if gate.kind == "always" or (gate.kind == "rank" and not grouped):
-        return True
-    if gate.kind == "score":
-        return rows[i].score[0] >= gate.value
-    rivals = [j for j in here if query[j] == query[i]]
-    return 1 + sum(rows[j].score[0] > rows[i].score[0] for j in rivals) <= gate.value

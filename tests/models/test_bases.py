@@ -13,7 +13,7 @@ from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.cronus import Cronus
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import chain, ensemble_of
-from bench_models.staged import Gate, Stage, StagedModel
+from bench_models.staged import Stage, StagedModel
 from helpers.boosted_cases import examples, prices
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext
@@ -27,7 +27,7 @@ CHANGES: dict[str, Callable[[Stage], Stage]] = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),
     "no weight": lambda s: replace(s, weights=s.weights * 0),
     "the constant": lambda s: replace(s, bias=s.bias + 1),
-    "a gate": lambda s: replace(s, gate=Gate("score", 0.0)),
+    "a gate": lambda s: replace(s, bar=0.0),
     "a start afresh": lambda s: replace(s, carry=False),
     "fewer trees": lambda s: replace(s, entries=s.entries[:0], weights=s.weights[:0]),
     "other trees": lambda s: replace(s, entries=s.entries[::-1] - 1),

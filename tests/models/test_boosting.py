@@ -72,8 +72,9 @@ def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores() -> None:
             if grades[i] > grades[j]:
                 gap = (2 ** grades[i] - 2 ** grades[j]) * abs(discount[i] - discount[j]) / ideal
                 cost += gap * np.log(2)
-    got = constant_loss("lambdarank", LambdaRank(normalise=False), data)
-    assert got == pytest.approx(cost / 3, rel=1e-9)
+    total = cost / np.log(2)  # of the gradients' sizes, whose logarithm a query counts as
+    got = constant_loss("lambdarank", LambdaRank(), data)
+    assert got == pytest.approx(cost / 3 * np.log2(1 + total) / total, rel=1e-9)
 
 
 def test_buying_all_features_for_a_row_costs_tradeoff_times_the_constants_loss() -> None:

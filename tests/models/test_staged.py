@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 from helpers.random_trees import random_ensemble, random_rows
 from helpers.staged_cases import D, RowState, random_features, random_model, walk_rows
 from hypothesis import given, settings
@@ -228,25 +228,8 @@ def test_constant_trees_are_not_charged() -> None:
     assert last.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
 
 
-def ranked(scores: list[float], keep: float, sizes: list[int]) -> list[float]:
-    first = Stage(np.array([0]), np.ones(1), np.zeros(1), gate=Gate("rank", keep), then=1)
-    second = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
-    model = StagedModel([first, second], [Point(1, {})], price_list(np.ones(1)), rejected=-1.0)
-    X = np.array(scores, dtype=np.float32)[:, None]
-    (only,) = model.predict_path(Features(X, Queries.from_sizes(np.array(sizes))))
-    return only.scores.tolist()
-
-
-def test_a_rank_gate_keeps_the_best_of_each_query() -> None:
-    assert ranked([3, 1, 2, 9, 8], 2, [3, 2]) == [100, -1, 100, 100, 100]
-
-
-def test_rows_tied_at_the_last_kept_rank_all_pass() -> None:
-    assert ranked([1, 2, 1, 3, 0], 3, [5]) == [100, 100, 100, 100, -1]
-
-
 def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
-    gate = Stage(np.array([0]), np.ones(1), np.zeros(1), gate=Gate("score", 0.5), then=1)
+    gate = Stage(np.array([0]), np.ones(1), np.zeros(1), bar=0.5, then=1)
     after = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
     model = StagedModel([gate, after], [Point(1, {})], price_list(np.ones(1)))
     X = np.array([[0.5], [0.25]], dtype=np.float32)
@@ -256,9 +239,7 @@ def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
 
 def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> None:
     def gated(column: int, then: int) -> Stage:
-        return Stage(
-            np.array([column]), np.ones(1), np.zeros(1), gate=Gate("score", 0.0), then=then
-        )
+        return Stage(np.array([column]), np.ones(1), np.zeros(1), bar=0.0, then=then)
 
     stages = [gated(0, 1), gated(1, 2), Stage(np.array([2]), np.ones(1), np.zeros(1))]
     model = StagedModel(stages, [Point(2, {})], price_list(np.ones(3)), rejected="below")
@@ -275,7 +256,7 @@ def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> No
     [
         ({"then": 5}, "stage 0 leads to stage 5"),
         ({"then": 0}, "stage 0 leads to stage 0"),
-        ({"then": 1, "otherwise": 1, "gate": Gate("score")}, None),
+        ({"then": 1, "otherwise": 1, "bar": 0.0}, None),
         ({"entries": np.array([9])}, "do not fit 1 trees, 8 columns"),
         ({"weights": np.array([np.nan])}, "not finite"),
         ({"bias": np.zeros(2)}, "do not fit"),
@@ -309,14 +290,14 @@ def test_a_block_of_the_wrong_width_is_refused() -> None:
 
 
 def test_the_tree_of_stages_has_what_the_way_to_each_may_buy() -> None:
-    def stage(column: int, gate: Gate, then: int = END, otherwise: int = END) -> Stage:
+    def stage(column: int, bar: float | None, then: int = END, otherwise: int = END) -> Stage:
         entries, weights = np.array([column]), np.ones(1)
-        return Stage(entries, weights, np.zeros(1), gate=gate, then=then, otherwise=otherwise)
+        return Stage(entries, weights, np.zeros(1), bar=bar, then=then, otherwise=otherwise)
 
-    half = Gate("score", 0.5)
-    stages = [stage(0, half, 1, 2), stage(1, half), stage(2, half, 3), stage(0, Gate())]
+    half = 0.5
+    stages = [stage(0, half, 1, 2), stage(1, half), stage(2, half, 3), stage(0, None)]
     prices = price_list([1.0, 5.0, 20.0])
     model = StagedModel(stages, [Point(3, {})], prices)
     assert model.stage_tree == ((-1, 0, 0, 2), (1, 2, 2, 2), (1.0, 6.0, 21.0, 21.0))
-    chain = StagedModel([stage(0, Gate())], [Point(0, {})], prices)
+    chain = StagedModel([stage(0, None)], [Point(0, {})], prices)
     assert chain.stage_tree is None  # all rows go the same way

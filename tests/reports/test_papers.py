@@ -21,8 +21,7 @@ from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.at_budgets import summaries
-from bench_core.leaderboard.certainty import certified
+from bench_core.leaderboard.certainty import all_certified, certified
 from bench_core.leaderboard.methods import paragraph
 from bench_core.planning.invocation import command
 from bench_core.terminal.wording import times
@@ -62,8 +61,8 @@ def cells(line: str, separator: str) -> list[str]:
 def test_the_best_is_bold_and_what_ties_with_it_is_marked(
     valued: ValuedRun, tmp_path: Path
 ) -> None:
-    (summary,) = summaries(valued.info, valued.frame, valued)  # type: ignore[arg-type]
-    last = {one.learner: one for one in summary.standings[-1].rows}
+    (board,) = all_certified(valued.info, valued, valued.frame)  # type: ignore[arg-type]
+    last = {one.learner: one for one in board.at[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
     lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
@@ -116,14 +115,14 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     valued: ValuedRun, tmp_path: Path
 ) -> None:
     rows = list(csv.DictReader(StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))))
-    (summary,) = summaries(valued.info, valued.frame, valued)  # type: ignore[arg-type]
-    assert len(rows) == 5 * len(summary.standings)
+    (board,) = all_certified(valued.info, valued, valued.frame)  # type: ignore[arg-type]
+    assert len(rows) == 5 * len(board.at)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
     assert {name: row["role"] for name, row in unlimited.items() if row["role"]} == {
         "gbrt": "reference",
         "constant": "baseline",
     }
-    own = next(one for one in summary.standings[-1].rows if one.learner == "bad")
+    own = next(one for one in board.at[-1].rows if one.learner == "bad")
     assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
     assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
     (shown,) = boards(valued.info, valued.frame)

@@ -34,7 +34,7 @@ SHAPES = [(n, d) for n in (1000, 10_000, 100_000, 1_000_000) for d in (10, 30, 1
 SQUARED = [("squared", n, d, 0.5 if d == 519 else 0.8) for n, d in SHAPES]
 LOSSES = [
     (loss, n, d, bar)
-    for loss in ("logistic", "softmax", "weighted")
+    for loss in ("logistic", "softmax")
     for n, d, bar in ((473_134, 519, 0.5), (100_000, 519, 0.5), (100_000, 30, 0.8))
 ]
 RANKING = [("lambdarank", 100_000, d, 0.4) for d in (519, 136)]
@@ -42,7 +42,6 @@ CASES = [*SQUARED, ("squared", 10_000, 5000, 0.8), *LOSSES, *RANKING]
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "squared": {"objective": "regression"},
     "logistic": {"objective": "binary"},
-    "weighted": {"objective": "binary"},
     "softmax": {"objective": "multiclass", "num_class": CLASSES},
     "lambdarank": {"objective": "lambdarank"},
 }
@@ -83,8 +82,7 @@ def test_time_of_a_tree(loss: str, n: int, d: int, bar: float, benchmark: Any) -
     warm_up(print)
     n = max(1000, round(n * SCALE))
     X, y = rows(n, d)
-    how: dict[str, Any] = {"loss": "logistic" if loss == "weighted" else loss, "threads": THREADS}
-    weight = np.random.default_rng(1).random(n) + 0.5 if loss == "weighted" else None
+    how: dict[str, Any] = {"loss": loss, "threads": THREADS}
     query = None
     if loss in ("softmax", "lambdarank"):
         grades = CLASSES if loss == "softmax" else 5
@@ -100,8 +98,8 @@ def test_time_of_a_tree(loss: str, n: int, d: int, bar: float, benchmark: Any) -
     iterations = max(2, (60 if n * d < 60_000_000 else 10) // outputs)
     settings = Settings(trees=iterations, max_depth=4, max_leaves=16, min_rows=20)
     params = {**PARAMS, **OBJECTIVES[loss]}
-    data = lightgbm.Dataset(X, y, params=params, weight=weight, group=query).construct()
-    how |= {"settings": settings, "weights": weight}
+    data = lightgbm.Dataset(X, y, params=params, group=query).construct()
+    how["settings"] = settings
     actions: dict[str, Callable[[], Any]] = {"ours": partial(boost, words, bins, y, **how)}
     for mode, extra in MODES.items():
         actions[mode] = partial(lightgbm.train, {**params, **extra}, data, iterations)

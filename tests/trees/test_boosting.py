@@ -148,30 +148,6 @@ def test_kernels_as_plain_python_give_the_same_trees_and_no_warning() -> None:
     assert found[0].count("\n") == 4
 
 
-def test_weights_touch_the_loss_but_not_the_cost() -> None:
-    """Tenfold weights scale the gain of (3 + 3 rows, residuals -+1) from 3 to 30; the price of a
-    split, 2 per row, stays 12."""
-    X = np.array([[0], [0], [0], [1], [1], [1]], np.float32)
-    y = X[:, 0] * 2.0
-    kwargs: dict[str, Any] = {
-        "settings": Settings(trees=1, min_rows=1),
-        "penalty": Penalty.plain(1, split=np.array([2.0])),
-    }
-    assert trained(X, y, **kwargs).trees == 0
-    assert trained(X, y, weights=np.full(6, 10.0), **kwargs).trees == 1
-
-
-def test_weights_move_leaf_values_as_weighted_means() -> None:
-    X = np.array([[0], [0], [1], [1]], np.float32)
-    e = trained(
-        X,
-        np.array([0.0, 4, 10, 10]),
-        weights=np.array([3.0, 1, 1, 1]),
-        settings=Settings(trees=1, learning_rate=1, min_rows=1, max_depth=1),
-    )
-    np.testing.assert_allclose(scores_of(e, X)[0], [1, 1, 10, 10])
-
-
 def test_training_ends_when_the_root_is_not_worth_its_price() -> None:
     X, y = rows()
     e = trained(X, y, penalty=Penalty.plain(5, coupled=np.full(5, 1e9)))
@@ -287,7 +263,6 @@ def test_a_table_of_constant_columns_gives_the_constant() -> None:
         ({"loss": "softmax", "y": np.array([0.0, 0.5])}, "needs labels 0"),
         ({"loss": "lambdarank"}, "query boundaries"),
         ({"multiplicity": np.array([1, 0])}, "multiplicity must be"),
-        ({"weights": np.array([1.0, -1])}, "weights must be"),
         ({"penalty": Penalty.plain(2)}, "penalty has 2 features"),
         ({"ledger": Ledger(Penalty.plain(1), 7)}, "ledger was made for another"),
         ({"threads": 0}, "threads must be at least 1"),

@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers.download import Progress, check_file, fetch, unpack
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, option
 from bench_core.protocols import CompleteDataset, Dataset, Source
 from bench_core.splits import Splits
 
@@ -239,7 +239,7 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[
                 path.replace(to)
     except OSError as error:
         raise InputError(
-            f"{source.folder}: cannot be written ({error}); name another with --data-dir"
+            f"{source.folder}: cannot be written ({error}); name another with {option('data-dir')}"
         ) from error
 
 

@@ -107,11 +107,9 @@ class DataColumn:
         from row to row to be categories.
         """
         texts = self._cells()
-        # half of the different texts decide: a few odd cells do not change what a column is
         counts = different_texts(texts)
-        commas = sum(map(_is_decimal_comma, counts)) * 2 > len(counts)
-        as_text = self.typed and self.kind != "categorical"
-        if commas or (as_text and _numeric(texts).sum() * 2 > (texts != "").sum()):
+        numbers = self.kind != "categorical" and _numeric(texts, commas=True).sum()
+        if numbers * 2 > (texts != "").sum():
             raise self._no_numbers()
         first, what = next(iter(counts), ""), ""
         if counts and all(map(_DATE.match, counts)):
@@ -144,11 +142,10 @@ class DataColumn:
         wrong = ~_numeric(texts) & (texts != "")
         row = int(np.argmax(wrong))
         if not wrong.any():
-            first = next(iter(different_texts(texts)), "")
-            what = f"numbers as text ({first!r:.60}): pandas.to_numeric reads them"
+            what = f"numbers as text ({texts[row]!r:.60}): pandas.to_numeric reads them"
             return InputError(f"{self._whole} holds {what}")
         remedy = "correct it, encode the column as numbers, or remove it"
-        if _is_decimal_comma(texts[row]):
+        if _numeric(texts[row : row + 1], commas=True).any():
             remedy = "write decimal points instead of commas, and nothing between thousands"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
@@ -158,16 +155,13 @@ def different_texts(texts: TextArray) -> dict[str, int]:
     return dict(Counter(sorted(text for text in texts if text)).most_common())
 
 
-def _numeric(texts: TextArray) -> BoolArray:
-    """Which cells (n,) read as numbers."""
+def _numeric(texts: TextArray, commas: bool = False) -> BoolArray:
+    """Which cells (n,) read as numbers; ``commas``: also those with a decimal comma."""
     import pandas as pd
 
-    found = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
-    return np.asarray(found.notna(), dtype=bool)
-
-
-def _is_decimal_comma(cell: str) -> bool:
-    return "," in cell and is_number(cell.replace(",", ".", 1))
+    cells = pd.Series(texts, dtype="str")
+    cells = cells.str.replace(",", ".", n=1) if commas else cells
+    return np.asarray(pd.to_numeric(cells, errors="coerce").notna(), dtype=bool)
 
 
 def is_number(text: str) -> bool:

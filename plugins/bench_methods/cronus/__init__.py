@@ -69,7 +69,7 @@ from bench_models.descent import DescentSettings, JointlyOptimised
 from bench_models.dictionary import dictionary
 from bench_models.least_squares import one_blas_thread
 from bench_models.problem import Problem, needed, positives
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
@@ -328,7 +328,7 @@ def staged(
                 entries=entries,
                 weights=scale * weights[entries],
                 bias=np.array([scale * cascade.bias[k] + shift]),
-                gate=Gate("always") if last or bar == -np.inf else Gate("score", bar),
+                bar=None if last or bar == -np.inf else bar,
                 then=END if last else place + 1,
             )
         )

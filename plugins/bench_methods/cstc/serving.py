@@ -15,7 +15,7 @@ from bench_models.boosting import ensemble_of
 from bench_models.dictionary import dictionary, tree_columns
 from bench_models.least_squares import normal_equations, solve_positive
 from bench_models.problem import Problem, needed
-from bench_models.staged import END, Gate, Point, Stage, StagedModel
+from bench_models.staged import END, Point, Stage, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
@@ -271,8 +271,7 @@ def staged(
             above = np.nextafter(factor * tree.threshold[k], np.inf)  # strictly above passes
             then, otherwise = (number[shape.after(k, up), False] for up in (True, False))
             router = Predictor(tree.weights[k], float(tree.bias[k]))
-            gate = Gate("score", float(above))
-            stages.append(stage(router, gate=gate, then=then, otherwise=otherwise))
+            stages.append(stage(router, bar=float(above), then=then, otherwise=otherwise))
         else:
             then = number.get((place, True), END)
             stages.append(stage(model.predictors[place], then=then))

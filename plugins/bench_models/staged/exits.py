@@ -235,7 +235,7 @@ class ExitModel(Stored):
     combine: str = "last"
 
     def __post_init__(self) -> None:
-        if any(s.gate.kind != "always" for s in self.chain.stages):
+        if any(s.bar is not None for s in self.chain.stages):
             raise ValueError("the stages of a chain with exits must let all rows pass")
         if len(self.points) >= MOST_POINTS or self.combine not in COMBINE:
             raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {COMBINE}")

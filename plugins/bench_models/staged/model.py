@@ -39,7 +39,7 @@ class StagedModel:
     rows score whose way ended at a gate that did not let them pass: ``"score"`` that of their
     last stage; ``"below"`` below every survivor of their query, by exit stage and then by stage
     score (rows without queries keep their stage's score); a number: that value. ``facts`` are
-    JSON values that the learner wants kept. ``threads`` never changes a result.
+    JSON values that the learner wants kept.
     Raises ValueError where stages and points do not form a model.
 
     Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
@@ -57,7 +57,6 @@ class StagedModel:
     ensemble: Ensemble | None = None
     rejected: Rejected = "score"
     facts: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 1
 
     def __post_init__(self) -> None:
         trees = 0 if self.ensemble is None else self.ensemble.trees
@@ -70,9 +69,8 @@ class StagedModel:
 
     @property
     def independent_rows(self) -> bool:
-        """Whether all rows go the same way: gates by rank, and the scores of rows that left, depend
-        on the other rows of the query."""
-        return all(stage.gate.kind == "always" for stage in self.stages)
+        """True if all rows go the same way: scores of rows that left may depend on other rows."""
+        return all(stage.bar is None for stage in self.stages)
 
     @property
     def adds_up(self) -> bool:
@@ -111,7 +109,7 @@ class StagedModel:
         rows = RowState.begin(len(X), self.outputs, self._costs.bits.shape[1])
         for segment in self._segments:
             who = rows.at(segment.first)
-            done = segment.run(X, who, rows.walked(who), self.threads)
+            done = segment.run(X, who, rows.walked(who))
             for step, stage in enumerate(range(segment.first, segment.stop)):
                 if stage in points or stage + 1 == segment.stop:
                     now = (done.scores[step], done.bits[step], done.splits[step])
@@ -123,7 +121,7 @@ class StagedModel:
                     bills = self._charge(stage, shown)
                     yield Prediction(dict(points[stage].values), scores, bills, shown.last)
             if segment.stop < len(self.stages):
-                rows = rows.routed(who, self.stages[segment.stop - 1], queries)
+                rows = rows.routed(who, self.stages[segment.stop - 1])
 
     def stage_by_stage(
         self, features: Features
@@ -137,7 +135,7 @@ class StagedModel:
         X = self._checked(features)
         done = Walked.begin(len(X), self.outputs, self._costs.bits.shape[1])
         for segment in self._segments:
-            done = segment.run(X, None, done, self.threads)
+            done = segment.run(X, None, done)
             yield from zip(done.scores, done.bits, done.splits, strict=True)
 
     def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:

@@ -34,16 +34,18 @@ def steps_of(stages: Sequence[Stage], trees: Ensemble, prices: Prices, last: int
 
     steps = []
     for k, (stage, use) in enumerate(zip(stages[: last + 1], uses, strict=False)):
-        gated = k < last and stage.gate.kind != "always"
+        gated = k < last and stage.bar is not None
         step = Step(
             trees=use.trees,
             weights=use.tree_weights,
             fresh=costs.fresh[k],
             bias=np.asarray(stage.bias, dtype=np.float64),
-            columns=Columns.raw(use.columns, use.column_outputs, use.column_weights),
+            columns=Columns.raw(
+                use.columns, np.zeros(len(use.columns), np.int64), use.column_weights
+            ),
             carry=stage.carry,
-            gate=stage.gate.kind if gated else "always",
-            value=stage.gate.value if gated else 0.0,
+            gate="score" if gated else "always",
+            value=stage.bar if gated and stage.bar is not None else 0.0,
             then=later(stage.then, END),
             otherwise=later(stage.otherwise, REJECT) if gated else END,
         )

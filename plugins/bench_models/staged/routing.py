@@ -1,17 +1,17 @@
-"""Where rows are on their ways, who passes a gate, what they finally score; ranks in queries."""
+"""Where rows are on their ways, what they finally score; ranks in queries."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_core import Queries
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
-from bench_models.staged.stages import END, Gate, Rejected, Stage
+from bench_models.staged.stages import END, Rejected, Stage
 
 if TYPE_CHECKING:
     from bench_trees.inference import Walked
@@ -26,7 +26,7 @@ class RowState:
     splits: FloatArray  # (n,) multipliers of the splits evaluated
     last: IntArray  # (n,) the stage last evaluated
     next: IntArray  # (n,) the stage to come, or END
-    rejected: BoolArray  # (n,) ended at a gate that did not let them pass
+    rejected: BoolArray  # (n,) ended below a bar
 
     @classmethod
     def begin(cls, rows: int, outputs: int, words: int) -> RowState:
@@ -75,10 +75,11 @@ class RowState:
             last=_put(self.last, rows, np.full(len(scores), stage, dtype=np.int64)),
         )
 
-    def routed(self, rows: IntArray | None, stage: Stage, queries: Queries | None) -> RowState:
-        """``rows`` go where the gate of ``stage`` sends them."""
+    def routed(self, rows: IntArray | None, stage: Stage) -> RowState:
+        """``rows`` go where the bar of ``stage`` sends them."""
         who = np.arange(len(self.next)) if rows is None else rows
-        passed = passes(stage.gate, self.scores[who, 0], who, queries)
+        every = stage.bar is None
+        passed = np.ones(len(who), dtype=bool) if every else self.scores[who, 0] >= stage.bar
         onward = np.where(passed, stage.then, stage.otherwise)
         out = ~passed & (stage.otherwise == END)
         return replace(
@@ -95,17 +96,6 @@ def _put(array: NDArray[Any], rows: IntArray | None, values: NDArray[Any]) -> ND
     new = array.copy()
     new[rows] = values
     return new
-
-
-def passes(gate: Gate, scores: FloatArray, rows: IntArray, queries: Queries | None) -> BoolArray:
-    """Which of ``rows`` with these scores pass."""
-    if gate.kind == "score":
-        return scores >= gate.value
-    if gate.kind == "rank" and queries is not None:
-        groups = QueryGroups.by(queries.index()[rows])
-        rank = ranks(scores, np.ones((1, len(rows)), dtype=bool), groups)[0]
-        return np.asarray(rank <= gate.value)
-    return np.ones(len(scores), dtype=bool)
 
 
 def final_scores(rows: RowState, rule: Rejected, queries: Queries | None) -> FloatArray:
@@ -155,12 +145,6 @@ class QueryGroups:
         """Every row is a query of its own where there are none."""
         ends = np.arange(rows + 1) if queries is None else queries.boundaries
         return cls(ends[:-1], np.diff(ends))
-
-    @classmethod
-    def by(cls, query: IntArray) -> Self:
-        """From each row's query (n,), rows of one query together."""
-        starts = np.flatnonzero(np.diff(query, prepend=-1))
-        return cls(starts, np.diff(starts, append=len(query)))
 
     @cached_property
     def of(self) -> IntArray:

@@ -31,7 +31,6 @@ class StageTerms:
         column = (weights != 0) & (entries >= trees)
         self.trees, self.tree_weights = entries[tree], weights[tree]
         self.columns, self.column_weights = entries[column] - trees, weights[column]
-        self.column_outputs = np.asarray(stage.into, dtype=np.int64)[column]
 
 
 class StageCosts:
@@ -85,17 +84,15 @@ class Segment:
     use: StageTerms  # of the last stage: its columns
     column_bits: BitArray  # (w,)
 
-    def run(self, X: Float32Array, rows: IntArray | None, before: Walked, threads: int) -> Walked:
+    def run(self, X: Float32Array, rows: IntArray | None, before: Walked) -> Walked:
         """Walk ``rows`` of X (None: all), whose state is ``before``."""
         from bench_trees.inference import add_columns, walk
 
-        done = walk(self.layout, self.steps, X, before, rows, threads)
+        done = walk(self.layout, self.steps, X, before, rows)
         if len(self.use.columns):
             picked = np.arange(len(X), dtype=np.int64) if rows is None else rows
             use = self.use
-            add_columns(
-                done.scores[-1], X, picked, use.columns, use.column_outputs, use.column_weights
-            )
+            add_columns(done.scores[-1], X, picked, use.columns, use.column_weights)
             done.bits[-1] |= self.column_bits
         return done
 
@@ -133,7 +130,7 @@ def segments(
 def _cuts(stages: Sequence[Stage], uses: Sequence[StageTerms]) -> list[tuple[int, int]]:
     cuts, first = [], 0
     for k, stage in enumerate(stages):
-        straight = stage.gate.kind == "always" and stage.then == k + 1
+        straight = stage.bar is None and stage.then == k + 1
         columns = any(len(u.columns) for u in uses[k : k + 2])
         if not straight or columns or k + 1 - first == _LONGEST:
             cuts.append((first, k + 1))

@@ -1,4 +1,4 @@
-"""The values that describe a staged model: stages, gates and operating points; their state."""
+"""The values that describe a staged model: stages and operating points; their state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +10,9 @@ from bench_core.arrays import FloatArray, IntArray
 
 END = -1  # as ``then`` or ``otherwise``: the row's way ends here
 MOST_POINTS = 100
-GATES = ("always", "score", "rank")
 
 Rejected = Literal["score", "below"] | float
-"""What a row scores whose way ended at a gate that did not let it pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Who passes: all (``always``), rows with score >= ``value`` (``score``), or rows ranked
-    within the best ``value`` of their query (``rank``; without queries every row is the best).
-
-    Ranks are among the rows of the query that reached the stage; ties share the better rank.
-    """
-
-    kind: str = "always"
-    value: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in GATES or not np.isfinite(self.value):
-            raise ValueError(f"gate must be one of {GATES} with a finite value, got {self}")
+"""What a row scores whose way ended below a bar."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,27 +21,21 @@ class Stage:
 
     With T trees, entry e < T is tree e and entry e >= T is raw column e - T. Trees are summed
     first, then columns, each in the order given; a missing raw cell adds nothing. Entries of
-    zero weight cost nothing. A tree adds to its own output.
+    zero weight cost nothing. A tree adds to its own output, a column to the first.
     """
 
     entries: IntArray  # (m,)
     weights: FloatArray  # (m,)
     bias: FloatArray  # (K,)
     carry: bool = False  # on top of the score of the stage before
-    gate: Gate = Gate()
+    bar: float | None = None  # the least score that passes; None: all rows do
     then: int = END  # the stage of rows that pass
     otherwise: int = END
-    outputs: IntArray | None = None  # (m,) what a column adds to; None: output 0
-
-    @property
-    def into(self) -> IntArray:
-        """The output each entry adds to, were it a column."""
-        return np.zeros(len(self.entries), dtype=np.int64) if self.outputs is None else self.outputs
 
     @property
     def onward(self) -> set[int]:
         """The stages a row may go to."""
-        return {self.then, self.otherwise if self.gate.kind != "always" else END} - {END}
+        return {self.then, END if self.bar is None else self.otherwise} - {END}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,17 +70,17 @@ def check(stages: Sequence[Stage], points: Sequence[Point], trees: int, features
     parents(stages)
     outputs = len(stages[0].bias)
     for k, stage in enumerate(stages):
-        entries, into = stage.entries, stage.into
-        inside = (entries >= 0) & (entries < trees + features) if len(entries) else True
-        shapes = {entries.shape, stage.weights.shape, into.shape}
-        if stage.bias.shape != (outputs,) or len(shapes) > 1 or not np.all(inside):
+        entries, same = stage.entries, stage.entries.shape == stage.weights.shape
+        inside = (entries >= 0) & (entries < trees + features)
+        if stage.bias.shape != (outputs,) or not same or not np.all(inside):
             raise ValueError(
                 f"stage {k}: entries, weights and bias do not fit {trees} trees, {features} "
                 f"columns and {outputs} outputs"
             )
-        if not (np.isfinite(stage.weights).all() and np.isfinite(stage.bias).all()):
-            raise ValueError(f"stage {k}: a weight or bias is not finite")
-        if stage.gate.kind != "always" and outputs != 1:
+        numbers = stage.weights, stage.bias, stage.bar or 0.0
+        if not all(np.isfinite(part).all() for part in numbers):
+            raise ValueError(f"stage {k}: a weight, bias or bar is not finite")
+        if stage.bar is not None and outputs != 1:
             raise ValueError(f"stage {k}: a gate needs one output, the model has {outputs}")
     ends = [p.stage for p in points]
     if not 1 <= len(ends) <= MOST_POINTS:
@@ -119,23 +96,21 @@ def stages_state(stages: Sequence[Stage]) -> dict[str, Any]:
         "stages.start": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         "stages.entries": np.concatenate([s.entries for s in stages]).astype(np.int64),
         "stages.weights": np.concatenate([s.weights for s in stages]).astype(np.float64),
-        "stages.outputs": np.concatenate([s.into for s in stages]).astype(np.int64),
         "stages.bias": np.array([s.bias for s in stages], dtype=np.float64),
         "stages.carry": np.array([s.carry for s in stages], dtype=np.bool_),
-        "stages.value": np.array([s.gate.value for s in stages], dtype=np.float64),
+        "stages.bar": np.array([s.bar for s in stages], dtype=np.float64),  # None: NaN
         "stages.onward": np.array([(s.then, s.otherwise) for s in stages], dtype=np.int64),
-        "gates": [s.gate.kind for s in stages],
     }
 
 
 def stages_from(state: Mapping[str, Any]) -> list[Stage]:
     """The inverse of ``stages_state``."""
     inner = state["stages.start"][1:-1]
-    split = (np.split(state[f"stages.{name}"], inner) for name in ("entries", "weights", "outputs"))
-    plain = (state[f"stages.{name}"].tolist() for name in ("carry", "value", "onward"))
+    split = (np.split(state[f"stages.{name}"], inner) for name in ("entries", "weights"))
+    plain = (state[f"stages.{name}"].tolist() for name in ("carry", "bar", "onward"))
     return [
-        Stage(entries, weights, bias, carry, Gate(kind, value), then, otherwise, outputs)
-        for bias, kind, entries, weights, outputs, carry, value, (then, otherwise) in zip(
-            state["stages.bias"], state["gates"], *split, *plain, strict=True
+        Stage(entries, weights, bias, carry, None if np.isnan(bar) else bar, then, otherwise)
+        for bias, entries, weights, carry, bar, (then, otherwise) in zip(
+            state["stages.bias"], *split, *plain, strict=True
         )
     ]

@@ -26,7 +26,7 @@ class Ranking(NamedTuple):
     lengths: Int64Array  # (q,) positions
     by_length: Int64Array  # (q,) the shortest query first
     copies: Int64Array  # (n,), or (0,) where all are 1
-    share: Float64Array  # (n,) gain times sigma by the query's ideal DCG, 0 where that is 0
+    share: Float64Array  # (n,) gain by the query's ideal DCG, 0 where that is 0
     discount: Float64Array  # of each position
     place: Int64Array  # (n,) the first position of rows that are ranked before: updated
 
@@ -46,16 +46,15 @@ def lambdas(
     scores: Float64Array,
     ranking: Ranking,
     part: tuple[int, int],
-    settings: tuple[int, float, bool],
+    truncation: int,
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
     """LambdaRank gradients of the queries ``part`` of those by length, means over a row's copies.
 
-    ``settings``: truncation, sigma, normalise. LANES queries are worked on side by side, so that a
-    pair of positions is one step for all of them, and no sum depends on which queries these are.
+    LANES queries are worked on side by side, so that a pair of positions is one step for all of
+    them, and no sum depends on which queries these are.
     """
-    truncation, sigma, normalise = settings
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
     block, own, tile = np.empty(longest * WIDTH), np.empty(OWN), np.empty((5, longest * LANES))
@@ -64,12 +63,12 @@ def lambdas(
         lanes = ranking.by_length[first : min(first + LANES, stop)]
         n = ranking.lengths[lanes[-1]]
         count = _read(scores, ranking, lanes, rows)
-        _raise_powers(rows, count, sigma)
+        _raise_powers(rows, count)
         if n <= LONG:
             _rank(rows, count)
-        _arrange(rows, ranking, lanes, n, normalise, block, own)
+        _arrange(rows, ranking, lanes, n, block, own)
         _add_pairs(block, own, n, min(truncation, n - 1), ranking.discount)
-        _write(rows, ranking, lanes, block, own, normalise, sigma, gradient, hessian)
+        _write(rows, ranking, lanes, block, own, gradient, hessian)
 
 
 @inner
@@ -91,9 +90,9 @@ def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Docum
 
 
 @inner
-def _raise_powers(rows: Documents, count: int, sigma: float) -> None:
-    """e^(sigma (f - the query's highest)) of all rows: of two of them, that of one by the sum of
-    both is the logistic function of the distance."""
+def _raise_powers(rows: Documents, count: int) -> None:
+    """e^(f - the query's highest) of all rows: of two of them, that of one by the sum of both is
+    the logistic function of the distance."""
     best = np.empty(LANES)
     for k in range(LANES):
         best[k] = -np.inf
@@ -102,7 +101,7 @@ def _raise_powers(rows: Documents, count: int, sigma: float) -> None:
             best[k] = max(best[k], rows.score[r + k])
     for r in range(0, count * LANES, LANES):
         for k in range(LANES):
-            rows.power[r + k] = math.exp(max(sigma * (rows.score[r + k] - best[k]), LOWEST))
+            rows.power[r + k] = math.exp(max(rows.score[r + k] - best[k], LOWEST))
 
 
 @inner
@@ -128,12 +127,10 @@ def _arrange(
     ranking: Ranking,
     lanes: Int64Array,
     n: int,
-    normalise: bool,
     block: Float64Array,
     own: Float64Array,
 ) -> None:
     """Scores, shares and powers by position; a row has one for each of its copies."""
-    distance = 1.0 if normalise else 0.0
     for at in range(0, n * WIDTH, WIDTH):
         for k in range(SLOPE, WIDTH):
             block[at + k] = 0.0
@@ -148,12 +145,12 @@ def _arrange(
             for row in range(ranking.queries[q], ranking.queries[q + 1]):
                 at, share = int(rows.place[r]) * WIDTH + lane, ranking.share[row]
                 for _ in range(ranking.copies[row] if len(ranking.copies) > 0 else 1):
-                    block[at + SCORE] = distance * rows.score[r]
+                    block[at + SCORE] = rows.score[r]
                     block[at + SHARE] = share
                     block[at + POWER] = rows.power[r]
                     at += WIDTH
                 r += LANES
-            if normalise and block[lane] != block[(live - 1) * WIDTH + lane]:
+            if block[lane] != block[(live - 1) * WIDTH + lane]:
                 own[FLOOR + lane] = 0.01
 
 
@@ -201,15 +198,13 @@ def _write(
     lanes: Int64Array,
     block: Float64Array,
     own: Float64Array,
-    normalise: bool,
-    sigma: float,
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
     """Means over each row's positions of gradients and hessians, to their scale."""
     for lane in range(len(lanes)):
         total, at, q = 2.0 * own[SIZES + lane], lane, lanes[lane]
-        scale = math.log2(1 + total) / total if normalise and total > 0 else 1.0
+        scale = math.log2(1 + total) / total if total > 0 else 1.0
         for row in range(ranking.queries[q], ranking.queries[q + 1]):
             where = int(rows.place[at]) * WIDTH + lane
             g, h, factor = block[where + SLOPE], block[where + CURVE], scale
@@ -219,5 +214,5 @@ def _write(
                     g += block[where + SLOPE]
                     h += block[where + CURVE]
                 factor = scale / ranking.copies[row]
-            gradient[row], hessian[row] = g * factor, h * (factor * sigma)
+            gradient[row], hessian[row] = g * factor, h * factor
             at += LANES

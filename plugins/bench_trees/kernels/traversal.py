@@ -121,11 +121,9 @@ def walk_tiles(
     steps: Steps,
     before: Walked,
     done: Walked,
-    start: int,
-    stop: int,
 ) -> None:
-    """Walk the tiles ``start:stop`` through all steps, from the last step of ``before``, into
-    ``done``; see ``inference.walk``."""
+    """Walk rows tile by tile through all steps, from the last step of ``before``, into ``done``;
+    see ``inference.walk``."""
     cell, key, left = layout.cell, layout.key, layout.left
     word, mask, value, lengths = layout.word, layout.mask, layout.value, layout.splits
     ends, bias, carry = steps
@@ -137,8 +135,7 @@ def walk_tiles(
     at = np.zeros(TILE, dtype=np.int32)
     read = np.zeros(TILE * noted, dtype=np.uint64)
     total, spent = np.zeros((outputs, TILE)), np.zeros(TILE)
-    for tile in range(start, stop):
-        begin = tile * TILE
+    for begin in range(0, len(picked), TILE):
         count = min(TILE, len(picked) - begin)
         for some in range(0, count, ROWS):  # whose cells stay in the nearest cache
             for c in range(len(columns)):

@@ -142,7 +142,7 @@ STORES: dict[str, tuple[Callable[[Path], object], str]] = {
         altered("PRAGMA user_version = 99"),
         "newer version (schema 99, this one knows",
     ),
-    "a folder": (a_folder, "is a folder, not a results store"),
+    "a folder": (a_folder, "is a folder"),
     "cut short": (
         lambda store: store.write_bytes(store.read_bytes()[:5000]),
         "name another with --store",

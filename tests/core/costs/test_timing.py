@@ -69,24 +69,6 @@ def test_short_calls_are_repeated_until_the_clock_can_tell(clock: Clock) -> None
     assert len(calls) > 200  # a timing lasts 0.2 ms at least
 
 
-class Coarse(Clock):
-    """Moves in steps, and with time, as the CPU clock of Windows does."""
-
-    def process_time(self) -> float:
-        self.now += 1e-5
-        return self.now // 0.015625 * 0.015625
-
-
-def test_a_clock_of_large_steps_is_given_enough_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Coarse()
-    monkeypatch.setattr(timing.time, "process_time", clock.process_time)
-    measured = measure([Extractor("e", costly(clock, lambda item: 0.001))], range(4), repeats=4)
-    assert measured.step == pytest.approx(0.015625)
-    assert measured.extract["e"].median == pytest.approx(1, rel=0.05)
-    assert measured.extract["e"].high - measured.extract["e"].low < 0.1
-    assert cost_document(measured)["measured"]["clock_step"] == pytest.approx(15.625)
-
-
 def test_a_machine_that_slows_down_favours_none(clock: Clock) -> None:
     clock.slower = 0.5
     same = {name: costly(clock, lambda item: 0.01) for name in "abcd"}

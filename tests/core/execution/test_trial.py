@@ -33,14 +33,13 @@ from bench_core.api import plan
 from bench_core.execution import predict, trial
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import run_fit
-from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.score import (
+from bench_core.execution.predict import blocks, predict_split, readable
+from bench_core.execution.trial import (
     condense,
     points_to_keep,
-    readable,
+    run_trial,
     score_split,
 )
-from bench_core.execution.trial import run_trial
 from bench_core.metrics import parse_metric
 from bench_core.results.store_files import (
     StateError,

@@ -88,7 +88,7 @@ def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> N
     assert cutter.job([base], set()).trials == ()
     job = cutter.job([trial], {fit.key for fit in plan.fits})
     assert {*job.ready} == {fit.key for fit in job.fits} == {trial.fit}
-    assert [place.path for place in job.data] == [trial.data]
+    assert [*job.data] == [trial.data]
     assert {fit.learner["class"] for fit in job.fits} <= job.code.keys()
 
 
@@ -147,21 +147,22 @@ def test_data_that_are_not_there_are_prepared_and_compared(
     folder = home / "jobs"
     (job,) = cut(TOYS, folder, 1)
     monkeypatch.setenv("BENCH_CACHE", str(home / "elsewhere"))
-    planned = job.data[0].path
-    moved = replace(job, data=(replace(job.data[0], path=str(home / "gone")),))
+    ((planned, use),) = job.data.items()
+    gone = str(home / "gone")
+    moved = replace(job, data={gone: use})
     specs = {
-        name: tuple(replace(spec, data=str(home / "gone")) for spec in getattr(moved, name))
+        name: tuple(replace(spec, data=gone) for spec in getattr(moved, name))
         for name in ("fits", "trials")
     }
     moved = replace(moved, **specs)
-    other = replace(moved, data=(replace(moved.data[0], fingerprint="0" * 64),))
+    other = replace(moved, data={gone: replace(use, fingerprint="0" * 64)})
     with pytest.raises(InputError, match="toy-rank, prepared here, has the fingerprint"):
         work(other, folder / "1.db", silent)
     assert not (folder / "1.db").exists()
     assert work(moved, folder / "1.db", silent).counts == {"ok": 6}
     assert Path(planned) not in (home / "elsewhere").rglob("*")
     # rows keep the plan's place, where results go
-    assert {spec.data for spec in Store(folder / "1.db").specs()} == {str(home / "gone")}
+    assert {spec.data for spec in Store(folder / "1.db").specs()} == {gone}
 
 
 def test_a_job_of_other_code_is_refused_in_one_line(home: Path) -> None:

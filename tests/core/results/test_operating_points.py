@@ -22,7 +22,8 @@ def under_budget(data, metric, budget, cost="total_cost"):
 
 
 def curve(data, metric, learner):
-    return selection.curve(operating_points(data, metric), HIGHER[metric], learner)
+    points = operating_points(data, metric)
+    return selection.curve(points[points["learner"] == learner], HIGHER[metric])
 
 
 def mean_curve(data, metric, learner):

@@ -76,7 +76,7 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
                 w * walk(ensemble, t, x).value
                 for t, w in zip(stage.entries, stage.weights, strict=True)
             )
-            if stage.gate.kind == "score" and score < stage.gate.value:
+            if stage.bar is not None and score < stage.bar:
                 rejected = True
                 break
         gone.append(rejected)
@@ -100,7 +100,7 @@ def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() ->
         for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
             outputs = [walk(model.ensemble, t, x).value for t in stage.entries]  # type: ignore[arg-type]
             score = stage.bias[0] + float(np.dot(outputs, stage.weights))
-            if stage.gate.kind == "score" and score < stage.gate.value:
+            if stage.bar is not None and score < stage.bar:
                 break
         keys.append((k, round(score, 9)))
     scores = last(model, train.features).scores
@@ -246,4 +246,4 @@ def test_a_vanished_stage_is_not_served() -> None:
         cascade, ensemble=trees, prices=prices(), binary=False, positive_weight=3.5, rejected="out"
     )
     assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
-    assert model.stages[0].gate.value == 0.2
+    assert model.stages[0].bar == 0.2
