@@ -262,8 +262,7 @@ class BudgetPrune(OnTrees):
 def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
     """The prunings at the tradeoffs found, then the whole trees at 0."""
     tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
-    # leaves are never split
-    rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)
+    rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)  # leaves are never split
     rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
     whole = made.whole(prices, facts)
     prefixes = prefixes_at_jumps(found.paid, trees.trees, whole.per_round)

@@ -220,8 +220,7 @@ def search(
     for done in range(1, passes + 1):
         shares = cost_shares(problem, logarithm, crew)
         critical = critical_tradeoffs(problem, shares)
-        # part_u <- part_u x_u
-        logarithm += np.log2(np.maximum(critical, 1 / MOST))
+        logarithm += np.log2(np.maximum(critical, 1 / MOST))  # part_u <- part_u x_u
         if done % CHECK_EVERY and done < passes:
             continue
         critical, corners, lost, paid = best_of_levels(problem, critical, crew)

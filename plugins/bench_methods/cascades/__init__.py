@@ -195,8 +195,7 @@ class SoftCascade(_Cascade):
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
         part = float(share[positive].sum())
-        # the constant's log-loss
-        constant = entropy(np.array([1 - part, part]))
+        constant = entropy(np.array([1 - part, part]))  # the constant's log-loss
         tau = price_of_cost(self.tradeoff, constant, prices.everything)
         return Soft(positive, share, cost, tau)
 

@@ -62,8 +62,7 @@ class Soft:
 
         def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             own = log_sigmoid(f)
-            # sigma(f) and 1 - sigma(f)
-            passes, stops = np.exp(own), np.exp(own - f)
+            passes, stops = np.exp(own), np.exp(own - f)  # sigma(f) and 1 - sigma(f)
             logp = np.minimum(own + others, _CERTAIN)
             pull = np.where(self.positive, -1.0, np.exp(logp) / -np.expm1(logp))
             value = self.share @ (self._loss(logp) + behind * passes)
@@ -165,8 +164,7 @@ class Design:
             return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
         scale = float(np.sqrt(variance[varies].mean()))
         own = own[varies] / scale
-        # the Hessian of the stage's loss, about
-        gram = curvature * (own * share) @ own.T
+        gram = curvature * (own * share) @ own.T  # the Hessian of the stage's loss, about
         np.fill_diagonal(gram, gram.diagonal() + ridge)
         root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
         return cls(trees[varies], mean[varies], scale, root)

@@ -315,8 +315,7 @@ def staged(
     live = [k for k in range(cascade.stages) if k not in vanished]
     # from labels of +-1 to log-odds
     scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
-    # trees that some live stage weighs
-    used = np.flatnonzero(cascade.weights[live].any(axis=0))
+    used = np.flatnonzero(cascade.weights[live].any(axis=0))  # trees that some live stage weighs
     stages = []
     for place, k in enumerate(live):
         weights = cascade.weights[k][used]

@@ -171,8 +171,7 @@ def stage_objective(
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
     price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
     sigma = np.abs(cascade.weights[k])  # eq. 11
-    # a weight is paid by the rows that arrive
-    lam = penalty.lam * float(state.arriving[k]) ** 2
+    lam = penalty.lam * float(state.arriving[k]) ** 2  # a weight is paid by the rows that arrive
     gated = k < cascade.stages - 1
     later = np.zeros(len(rows))
     onward = np.zeros((0, len(rows)))

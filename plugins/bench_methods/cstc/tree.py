@@ -120,8 +120,7 @@ class Shape:
 
     def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
         """The shape that is left without these nodes and all below them, and which nodes stay."""
-        # a node takes all below it along
-        lost = {j for k in gone for j in self.below(k)}
+        lost = {j for k in gone for j in self.below(k)}  # a node takes all below it along
         kept = [k for k in range(self.nodes) if k not in lost]
         number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
         shape = Shape(
@@ -338,8 +337,7 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     the ``mass`` (n,) below; None where all scores are the same."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
-    # mass at or below each score
-    z, below = scores[order], np.cumsum(mass[order])
+    z, below = scores[order], np.cumsum(mass[order])  # mass at or below each score
     gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
     if len(gaps) == 0:
         return None
@@ -381,8 +379,7 @@ class NodeObjective(GatedObjective):
         score = weights @ self.columns + (bias if self.constant else 0.0)
         gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
         upper, lower = self.copies
-        # how often the row's risk counts
-        count = 1.0 + upper * gate + lower * (1.0 - gate)
+        count = 1.0 + upper * gate + lower * (1.0 - gate)  # how often the row's risk counts
         arriving, miss = self.weight * self.reach, score - self.y
         risk = 0.5 * arriving * miss**2
         cost = self.cost + 0.5 * (self.price @ (weights**2 - self.start**2))  # lemma 1

@@ -143,8 +143,7 @@ class L1:
             while cheaper:
                 penalty = t * marginal.charges() * worth + out
                 now = minimise(problem, penalty, now, self.steps, self.tolerance)
-                # a purchase may make other features free
-                cheaper = marginal.buy(now.weights)
+                cheaper = marginal.buy(now.weights)  # a purchase may make other features free
             if not self.refit:
                 found.append((t, now))
             elif chosen(now) == chosen(found[-1][1]):
@@ -351,8 +350,7 @@ def _fista(
         size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
         restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
         t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
-        # FISTA's extrapolation
-        momentum = 0.0 if restart else (t - 1) / t_new
+        momentum = 0.0 if restart else (t - 1) / t_new  # FISTA's extrapolation
         z = Fitted(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
         x, t = new, t_new
         if moved <= tolerance * size:
