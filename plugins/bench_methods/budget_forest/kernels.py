@@ -1,5 +1,5 @@
-"""Compiled loops: growing a tree by the threshold-pairs impurity, walking a pruned one, and the
-sums, closures and projections of pruning.
+"""Compiled loops: growing a tree by the threshold-pairs impurity, and the sums, closures and
+projections of pruning.
 
 While a tree grows, the bag's rows stand in one array; a node is a stretch of it, and a split is a
 stable partition of that stretch. Labels and copies travel with the rows, so that only codes are
@@ -16,13 +16,11 @@ from bench_trees.kernels.compiling import inner
 from numba import njit
 from numpy.typing import NDArray
 
-from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 Codes = NDArray[np.uint8]
 Bag = tuple[Int32Array, Int32Array, Int32Array]
 """Row numbers, labels and copies."""
-Shape = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32Array]
-"""Start of each tree; feature, threshold, missing goes left, left and right child of each node."""
 Purchases = tuple[Int32Array, FloatArray, FloatArray, IntArray, Int32Array, Int32Array]
 """``leaf``, ``weight``, ``price``, ``first``, ``sensor`` and ``node`` of a ``PruningProblem``."""
 
@@ -232,50 +230,6 @@ def grow(
         stack.append((used + 1, middle, end, level + 1))
         used += 2
     return used
-
-
-@njit(cache=True, nogil=True)
-def descend(
-    X: Float32Array,
-    shape: Shape,
-    rank: Int32Array,
-    point: int,
-    needs: tuple[Int32Array, Int32Array, FloatArray],
-    rows: tuple[Int32Array, BitArray, FloatArray, FloatArray],
-    vectors: FloatArray,
-    total: FloatArray,
-) -> None:
-    """Go on to the nodes that rows reach where nodes with a ``rank`` up to ``point`` are split.
-
-    ``rows``: the node of each row in each tree (n, T), sensors bought (n, w), splits and trees
-    evaluated (n,); ``needs``: feature f needs needs[1][needs[0][f]:needs[0][f + 1]], a split on it
-    counts needs[2][f]. ``total`` (n, K) are the sums of the ``vectors`` (nodes, K) reached.
-    """
-    _, feature, threshold, missing_left, left, right = shape
-    at, bits, splits, trees = rows
-    for i in range(len(X)):
-        moved = False
-        for t in range(at.shape[1]):
-            node = at[i, t]
-            if rank[node] > point:
-                continue
-            trees[i] += node == shape[0][t]
-            while rank[node] <= point:
-                f = feature[node]
-                for k in range(needs[0][f], needs[0][f + 1]):
-                    s = needs[1][k]
-                    bits[i, s >> 6] |= np.uint64(1) << np.uint64(s & 63)
-                splits[i] += needs[2][f]
-                x = X[i, f]
-                goes_left = missing_left[node] if np.isnan(x) else x <= threshold[node]
-                node = left[node] if goes_left else right[node]
-            at[i, t] = node
-            moved = True
-        if moved:
-            for k in range(total.shape[1]):
-                total[i, k] = 0.0
-                for t in range(at.shape[1]):
-                    total[i, k] += vectors[at[i, t], k]
 
 
 @njit(cache=True, nogil=True)

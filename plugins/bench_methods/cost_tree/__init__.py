@@ -38,8 +38,10 @@ Departures
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
 from bench_models.boosting import BINS, TASKS, binned
 from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.pruned_path import PrunedPath
 
 from bench_core import (
     Examples,
@@ -55,9 +57,11 @@ from bench_core import (
 from bench_methods.cost_tree.model import (
     CostTreeGrower,
     GrowthSettings,
-    PrunedTree,
     Target,
+    losses,
     nested_prunings,
+    pruned_path,
+    scores_of,
     without_useless,
 )
 
@@ -91,16 +95,16 @@ class CostTree:
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrunedTree:
+    ) -> PrunedPath:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
         how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
         tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
-        model = PrunedTree.of(tree, target, prices)
-        kept = without_useless(tree, model.losses(valid))
+        score = scores_of(np.array(tree.summed), target)
+        kept = without_useless(tree, losses(tree, score, valid, target.classes))
         context.progress(1, 1)
-        return model.with_points(nested_prunings(tree, kept))
+        return pruned_path(tree, score, nested_prunings(tree, kept), prices)
 
 
 bench_learners = provide_learners(CostTree)

@@ -7,25 +7,23 @@ down the tree, from one operating point to the next.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from bench_models.pruned_path import PrunedPath
 from bench_models.staged import MOST_POINTS
-from bench_models.staged.program import place_of
-from bench_models.states import Stored
 from bench_models.tradeoff import entropy
+from bench_models.tree_average import TreeAverage
 
-from bench_core import Acquired, Bill, Examples, Features, FitContext, Prediction, Prices, Task
-from bench_core.arrays import Array, BitArray, BoolArray, Float32Array, FloatArray, IntArray
+from bench_core import Examples, FitContext, Prices, Task
+from bench_core.arrays import Array, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Bins
 
-    from bench_core.serving import Program
 
 _HUGE = 1e200
 _ROUNDING = 1e-9  # of sums of shares
@@ -190,145 +188,61 @@ class CostTreeGrower:
         return feature, int(found[1][feature]), bool(found[2][feature])
 
 
-@dataclass(frozen=True, eq=False)
-class PrunedTree(Stored):
-    """A tree of flat nodes, children after their parents; ``feature`` is -1 at a leaf.
+def pruned_path(
+    tree: CostedTree, score: FloatArray, prunings: Sequence[BoolArray], prices: Prices
+) -> PrunedPath:
+    """The model whose points are these prunings, the splits (nodes,) of each, rising.
 
-    ``score`` (nodes, K) is what a node answers. A node is split from the operating point ``since``
-    (nodes,) on; ``leaves`` (p,) counts the leaves at each point.
-    ``classes`` is 0 for numbers. A row pays for its own path.
+    ``score`` (nodes, K) is what each node answers.
     """
+    from bench_trees import Ensemble
 
-    independent_rows: ClassVar[bool] = True
+    splits, leaf = np.array(prunings), np.array(tree.feature) < 0
+    one = Ensemble(
+        start=np.array([0, len(leaf)], np.int32),
+        feature=np.array(tree.feature, np.int32),
+        threshold=np.array(tree.threshold, np.float32),
+        left=np.array(tree.left, np.int32),
+        right=np.array(tree.right, np.int32),
+        missing_left=np.array(tree.missing_left),
+        value=np.arange(len(leaf), dtype=np.float64),
+        output=np.zeros(1, np.int32),
+        base=score[0],  # what a row is answered that buys nothing
+        features=prices.features,
+    )
+    whole = TreeAverage.of(
+        one, prices, vectors=score - score[0], average=False, link="identity", facts={}
+    )
+    rank = np.where(splits.any(axis=0), splits.argmax(axis=0), len(splits)).astype(np.int32)
+    names = [{"leaves": int(own.sum()) + 1} for own in splits]
+    return PrunedPath(whole, rank, names, np.zeros((0, 2), dtype=np.int64))
 
-    feature: IntArray
-    threshold: Float32Array
-    missing_left: BoolArray
-    left: IntArray
-    right: IntArray
-    score: FloatArray
-    since: IntArray
-    leaves: IntArray
-    classes: int
-    prices: Prices
 
-    @classmethod
-    def of(cls, tree: CostedTree, target: Target, prices: Prices) -> Self:
-        """The whole tree as the only point."""
-        feature = np.array(tree.feature)
-        splits = int((feature >= 0).sum())
-        return cls(
-            feature=feature,
-            threshold=np.array(tree.threshold, np.float32),
-            missing_left=np.array(tree.missing_left),
-            left=np.array(tree.left),
-            right=np.array(tree.right),
-            score=_scores(np.array(tree.summed), target),
-            since=np.zeros(len(feature), np.int64),
-            leaves=np.array([splits + 1]),
-            classes=target.classes,
-            prices=prices,
-        )
-
-    def with_points(self, prunings: Sequence[BoolArray]) -> Self:
-        """With these prunings as points: the splits (nodes,) of each, rising."""
-        splits = np.array(prunings)
-        since = np.where(splits.any(axis=0), splits.argmax(axis=0), len(splits))
-        return replace(self, since=since, leaves=splits.sum(axis=1) + 1)
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction per pruning."""
-        X, n = features.X, len(features)
-        if X.shape[1] != self.prices.features:
-            raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
-        # rows go on from where the smaller pruning left them
-        at, splits = np.zeros(n, np.int64), np.zeros(n)
-        bits = np.zeros((n, self._bits.shape[1]), np.uint64)
-        for point, leaves in enumerate(self.leaves.tolist()):
-            rows = np.arange(n)
-            while len(rows := rows[self._splits(at[rows], point)]):
-                node = at[rows]
-                bits[rows] |= self._bits[node]
-                splits[rows] += self.prices.multiplier[self.feature[node]]
-                at[rows] = self._child(X, rows, node)
-            scores = self.score[at]
-            scores = scores[:, 0] if scores.shape[1] == 1 else scores
-            tree = float(leaves > 1)
-            bill = Bill(Acquired(bits.copy(), self.prices.sensors), splits.copy(), tree)
-            yield Prediction({"leaves": leaves}, scores, {"path": bill})
-
-    def program(self, point: Mapping[str, int | float]) -> Program:
-        """The tree at a pruning, for serving."""
-        from bench_core.serving import VECTOR, Program, Step, Stop, Trees, compact
-
-        place = place_of(point, [{"leaves": leaves} for leaves in self.leaves.tolist()])
-        inner = self._splits(np.arange(len(self.feature)), place)
-        tree = Trees(
-            start=np.array([0, len(self.feature)]),
-            feature=np.where(inner, self.feature, -1),
-            threshold=self.threshold,
-            left=np.where(inner, self.left, -1),
-            right=np.where(inner, self.right, -1),
-            missing_left=self.missing_left,
-            value=np.arange(len(self.feature), dtype=np.float64),
-            output=np.array([VECTOR]),
-        )
-        one = np.zeros(1, dtype=np.int64)
-        step = Step(one, np.ones(1), np.ones(1, dtype=bool), np.zeros(self.score.shape[1]))
-        return compact(
-            Program(
-                outputs=self.score.shape[1],
-                steps=[step],
-                trees=Trees.joined([tree]),
-                multiplier=self.prices.multiplier,
-                stops=[Stop(0, dict(point))],
-                vectors=self.score,
-                nothing=self.score[0],
-            )
-        )
-
-    def losses(self, rows: Examples) -> FloatArray:
-        """What these rows lose at each node (nodes,) that they pass: in nats, or half the squares
-        in the unit of the labels."""
-        total = np.zeros(len(self.feature))
-        at, who = np.zeros(len(rows), np.int64), np.arange(len(rows))
-        while len(who):
-            node = at[who]
-            total += np.bincount(node, self._loss(node, rows, who), minlength=len(total))
-            who = who[self.feature[node] >= 0]
-            at[who] = self._child(rows.X, who, at[who])
-        return total
-
-    def _loss(self, node: IntArray, rows: Examples, who: IntArray) -> FloatArray:
-        y, score = rows.y[who], self.score[node]
-        if not self.classes:
-            loss = (y - score[:, 0]) ** 2 / 2
-        elif score.shape[1] == 1:
-            loss = np.logaddexp(0, (1 - 2 * y) * score[:, 0])
+def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) -> FloatArray:
+    """What these rows lose at each node (nodes,) that they pass: in nats, or half the squares in
+    the unit of the labels."""
+    feature, left, right = map(np.array, (tree.feature, tree.left, tree.right))
+    threshold, missing_left = np.array(tree.threshold, np.float32), np.array(tree.missing_left)
+    total, at, who = np.zeros(len(feature)), np.zeros(len(rows), np.int64), np.arange(len(rows))
+    while len(who):
+        node, y = at[who], rows.y[who]
+        own = score[node]
+        if not classes:
+            lost = (y - own[:, 0]) ** 2 / 2
+        elif own.shape[1] == 1:
+            lost = np.logaddexp(0, (1 - 2 * y) * own[:, 0])
         else:
-            own = score[np.arange(len(who)), y.astype(np.int64)]
-            loss = np.log(np.exp(score).sum(axis=1)) - own
-        return np.asarray(rows.weights[who] * loss)
-
-    def _splits(self, node: IntArray, point: int) -> BoolArray:
-        return np.asarray((self.feature[node] >= 0) & (self.since[node] <= point))
-
-    def _child(self, X: Float32Array, rows: IntArray, node: IntArray) -> IntArray:
-        x = X[rows, self.feature[node]]
-        left = np.where(np.isnan(x), self.missing_left[node], x <= self.threshold[node])
-        return np.where(left, self.left[node], self.right[node])
-
-    @cached_property
-    def _bits(self) -> BitArray:
-        """What a split of each node buys (nodes, w)."""
-        used, place = np.unique(np.maximum(self.feature, 0), return_inverse=True)
-        mask = np.zeros((len(used), self.prices.sensors), dtype=bool)
-        for k, feature in enumerate(used.tolist()):
-            mask[k, self.prices.sensors_of(feature)] = True
-        return Acquired.pack(mask).bits[place.reshape(-1)]
+            lost = np.log(np.exp(own).sum(axis=1)) - own[np.arange(len(who)), y.astype(np.int64)]
+        total += np.bincount(node, rows.weights[who] * lost, minlength=len(total))
+        who = who[feature[node] >= 0]
+        node = at[who]
+        x = rows.X[who, feature[node]]
+        goes_left = np.where(np.isnan(x), missing_left[node], x <= threshold[node])
+        at[who] = np.where(goes_left, left[node], right[node])
+    return total
 
 
-def _scores(summed: FloatArray, target: Target) -> FloatArray:
+def scores_of(summed: FloatArray, target: Target) -> FloatArray:
     """Answers of nodes (nodes, K): log-odds, logarithms of shares, or means."""
     if not target.classes:
         return summed

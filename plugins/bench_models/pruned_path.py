@@ -1,0 +1,151 @@
+"""All prunings of trees as one path: rows go down the trees, from one pruning to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bench_core import Acquired, Bill, Features, Prediction
+from bench_core.arrays import Float32Array, Int32Array, IntArray
+from bench_models.staged.program import place_of
+from bench_models.states import Stored
+from bench_models.tree_average import TreeAverage
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program, Trees
+
+STOPS = 20
+"""Of a pruning that is served: after so many equal numbers of trees a cap may end a row's way."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedPath(Stored):
+    """P prunings of trees, each with more splits than the one before.
+
+    ``rank`` (nodes,) is the first pruning in which a node is split, P for leaves. ``whole`` are the
+    trees, whose ``vectors`` have a row for each node. The points are the prunings, as ``names``
+    says, each after its own ``prefixes`` (M, 2), a pruning and how many of its trees. A row pays at
+    each point for its paths through the trees of that point only.
+    """
+
+    concurrent: ClassVar[bool] = True
+    independent_rows: ClassVar[bool] = True
+
+    whole: TreeAverage
+    rank: Int32Array
+    names: Sequence[Mapping[str, int | float]]
+    prefixes: IntArray
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Those of the trees."""
+        return self.whole.numbers.marks
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per pruning, and per number of its first trees where asked for."""
+        trees = self.whole.numbers.ensemble
+        assert trees is not None
+        # one walk for all prunings: a row only ever goes further down
+        walk = _Walk(self, features.X, 0, trees.trees)
+        for pruning, name in enumerate(self.names):
+            most = self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()
+            so_far = None
+            for first, last in pairwise([0, *most]):
+                so_far = _Walk(self, features.X, first, last, so_far)
+                so_far.go_on(pruning)
+                yield so_far.shown({**name, "first": last})
+            walk.go_on(pruning)
+            yield walk.shown(name)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The trees at a pruning, or the first of them, for serving."""
+        from bench_core.serving import compact
+
+        name = {key: value for key, value in point.items() if key != "first"}
+        pruning = place_of(name, self.names)
+        trees, per_round, apart = _split_at(self, pruning), self.whole.per_round, "first" in point
+        split = trees.feature[trees.start[:-1]] >= 0
+        if apart:  # each stretch is summed by itself
+            ends = [0, *self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()]
+            ends = ends[: place_of(point, [{**point, "first": end} for end in ends]) + 1]
+        else:
+            every = (
+                max(1, len(trees) // per_round // STOPS) * per_round if split.any() else len(trees)
+            )
+            ends = [*range(0, len(trees), every), len(trees)]
+        program = self.whole.served(trees, self.whole.vectors, ends)
+        steps = []
+        for k, step in enumerate(program.steps):
+            if apart:
+                step = replace(step, carry=False, combine="add" if k else "last")
+            if not split[step.trees].any() and (apart or len(program.steps) == 1):
+                roots = self.whole.vectors[trees.start[step.trees]]
+                none = step.trees[:0]
+                step = replace(
+                    step, trees=none, weights=np.zeros(0), fresh=none > 0, bias=roots.sum(axis=0)
+                )
+            steps.append(step)
+        return compact(replace(program, steps=steps))
+
+
+def _split_at(path: PrunedPath, pruning: int) -> Trees:
+    """The trees at a pruning; a leaf numbers itself."""
+    from bench_core.serving import Trees
+
+    trees = path.whole.numbers.dictionary
+    inner = np.asarray(path.rank <= pruning)
+    return replace(
+        Trees.joined([trees]),
+        feature=np.where(inner, trees.feature, -1).astype(np.int32),
+        left=np.where(inner, trees.left, -1).astype(np.int32),
+        right=np.where(inner, trees.right, -1).astype(np.int32),
+        value=np.arange(trees.nodes, dtype=np.float64),
+    )
+
+
+class _Walk:
+    """Rows on their way down the trees from number ``first`` to ``last``, and what they have paid,
+    all that they paid ``before`` included."""
+
+    def __init__(
+        self, path: PrunedPath, X: Float32Array, first: int, last: int, before: _Walk | None = None
+    ) -> None:
+        self.whole, self.prices, self.last = path.whole, path.whole.numbers.prices, last
+        trees, prices, n = path.whole.numbers.ensemble, self.prices, len(X)
+        assert trees is not None
+        # plain arrays, as kernels take them, whatever was loaded
+        plain, start = np.asarray, trees.start
+        nodes = trees.feature, trees.threshold, trees.missing_left, trees.left, trees.right
+        self.X = plain(X)
+        self.shape: Any = tuple(map(plain, (start[first : last + 1], *nodes)))
+        self.rank, self.vectors = plain(path.rank), plain(path.whole.vectors)
+        self.needs: Any = tuple(map(plain, (prices.start, prices.needed, prices.multiplier)))
+        self.at = np.tile(start[first:last], (n, 1))
+        self.total = np.tile(self.vectors[start[first:last]].sum(axis=0), (n, 1))
+        if before is None:
+            self.bits = Acquired.nothing(prices.sensors).rows(n).bits.copy()
+            self.splits, self.begun = np.zeros(n), np.zeros(n)
+            self.before = np.zeros_like(self.total)
+        else:
+            self.bits = before.bits.copy()
+            self.splits, self.begun = before.splits.copy(), before.begun.copy()
+            self.before = before.before + before.total
+
+    def go_on(self, pruning: int) -> None:
+        """Down to the leaves of a pruning, not before that of the last call."""
+        from bench_models.pruned_walk import descend
+
+        rows = (self.at, self.bits, self.splits, self.begun)
+        descend(self.X, self.shape, self.rank, pruning, self.needs, rows, self.vectors, self.total)
+
+    def shown(self, point: Mapping[str, int | float]) -> Prediction:
+        """The prediction at a point; its arrays are its own."""
+        acquired = Acquired(self.bits.copy(), self.prices.sensors)
+        bill = Bill(acquired, self.splits.copy(), self.begun.copy())
+        return Prediction(
+            point, self.whole.scores(self.before + self.total, self.last), {"path": bill}
+        )
