@@ -31,11 +31,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
 from bench_models.boosting import TRADEOFF, WIDE
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.libraries import Costs, LibraryTrees, Parameters, bought_alone
 
-from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
+from bench_core import (
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    linear,
+    log,
+    param,
+    provide_learners,
+)
 
 _LOSSES = {
     "squared": "RMSE",
@@ -71,6 +81,12 @@ class CatBoost(LibraryTrees):
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
+        # which the library refuses in words of its own
+        first = train.X[:1]
+        if bool(((first == train.X) | (np.isnan(first) & np.isnan(train.X))).all()):
+            raise InputError(f"{self.name}: no feature varies in the training rows")
+        if bool(np.all(train.y == train.y[0])):
+            raise InputError(f"{self.name}: all training labels are {train.y[0]:g}")
         row = self.loss_prices(self.tradeoff, train, prices, context)
         # the library knows features, not sensors
         alone = bought_alone(row, prices)

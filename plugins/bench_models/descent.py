@@ -272,11 +272,12 @@ def lbfgs(
     steps: int,
     ftol: float,
     gtol: float,
+    memory: int = 10,
 ) -> tuple[FloatArray, float]:
     """A minimiser of a smooth function by SciPy's L-BFGS-B, and the value there.
 
-    Ends after ``steps``, where a step lowers the value by less than the share ``ftol``, or where
-    no entry of the gradient exceeds ``gtol``.
+    Its curvature is that of the last ``memory`` moves. Ends after ``steps``, where a step lowers
+    the value by less than the share ``ftol``, or where no entry of the gradient exceeds ``gtol``.
     """
     from scipy.optimize import minimize
 
@@ -285,7 +286,7 @@ def lbfgs(
         start,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": steps, "ftol": ftol, "gtol": gtol},
+        options={"maxiter": steps, "ftol": ftol, "gtol": gtol, "maxcor": memory},
     )
     return result.x, float(result.fun)
 

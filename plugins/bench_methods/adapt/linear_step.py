@@ -43,6 +43,7 @@ _TOLERANCE = 1e-6  # of the gradient, in scaled coordinates
 _FLAT = 1e-9  # relative change of the objective at which a descent ends
 _TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
 _STEPS = 500
+_MEMORY = 20  # with fewer moves rounding errors grow where the objective is nearly flat
 _PATH = 40  # L1 weights tried
 _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 _STEEP = 1e-6  # of the gradient where a step of the path ends
@@ -242,7 +243,7 @@ def descend(
         return now, packed(weights, _INTERCEPT * by.intercepts)
 
     begin = packed(start.weights @ root, start.intercepts / _INTERCEPT)
-    u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=steep)
+    u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=steep, memory=_MEMORY)
     return plain(u), value
 
 
@@ -256,7 +257,7 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
     found = columns.nothing(1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
         # at 0 a price would hold all weights where they are
-        found, _ = descend(columns, loss, charge, found, flat=0.0, steep=1e-8)
+        found, _ = descend(columns, loss, charge, found, flat=1e-13, steep=1e-7)
     return found
 
 

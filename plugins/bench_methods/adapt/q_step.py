@@ -25,7 +25,7 @@ from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
-_BIAS = 1e-12  # how near the bias is to the root
+_BIAS = 1e-15  # how near the bias is to the root: descents amplify what is left
 _NEAR = 0.02  # how far from the last bias the next one may usually be found
 _DIGITS = 9  # of f0's scores behind the point
 _BLOCK = 8000  # rows of one prediction of f0
