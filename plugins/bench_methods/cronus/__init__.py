@@ -9,7 +9,7 @@ rate included, so that all weights 1 is that learner; a free constant stands bes
 Equations
     4-7           initialise.stage_loss       one stage as if it were the last
     8             cascade.true_loss           with bench_models.problem.relaxed_cost
-    p, d, q       cascade.flow, cascade.Flow.exit
+    p, d, q       cascade.flow, cascade.CascadeFlow.exit
     9             cascade.StageObjective      (8) as a function of one stage, by (11)
     10, 11        bench_models.problem.auxiliaries    kappa and eta; sigma is |b|
     13, 14        initialise.stage_ridge, initialise._reweight
