@@ -168,7 +168,10 @@ class Registry:
             if one.plugin_name not in wanted and not _wraps(one.opts)
         ]
         self.errors.clear()
-        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
+        try:
+            self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
+        except FAULTS as fault:  # of a wrapper: functions are guarded
+            say(f"a wrapper of bench_warm_up fails: {one_line(fault)}")
         for info, error in self.errors.items():
             say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 

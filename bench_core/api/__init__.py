@@ -201,4 +201,4 @@ def _display(on_event: OnEvent | None, shown: bool) -> Iterator[OnEvent]:
 
 def _warn(event: Event) -> None:
     if event.warning:
-        warnings.warn(event.message, stacklevel=7)
+        warnings.warn(event.message, stacklevel=7)  # the line of the caller of ``run``

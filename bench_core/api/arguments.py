@@ -75,7 +75,7 @@ def taking(request: type, *names: str) -> Callable[[Function], Function]:
                     raise TypeError(unknown("argument", name, allowed))
             return function(*args, **given)
 
-        made: Any = checked
+        made: Any = checked  # functions take attributes, types do not know
         made.__signature__ = own.replace(parameters=taken)
         made.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
         return cast(Function, checked)
@@ -98,7 +98,7 @@ def request_of(
         if known[field].form.many and isinstance(value, list | dict) and not value:
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
-    if X is not None:
+    if X is not None:  # data in memory are a data set of one name
         splits = tuple(_splits(X, y, queries, given))
         names = splits[0].columns
         given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
@@ -110,7 +110,7 @@ def request_of(
     learners, settings = given.get("learners"), given.get("settings", ())
     texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
-    if texts:
+    if texts:  # also from the mapping of learners
         given["settings"] = texts
     for one in _listed(learners):
         if isinstance(one, type):
@@ -145,6 +145,7 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
             raise InputError(f"X: {fault}; correct the Splits")
         yield X
         return
+    # an empty text stands for nothing, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     share, drop, groups = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "groups"))
     apart = [name for name in _APART if rows[name] is not None]
@@ -201,10 +202,12 @@ def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
         return str(given) if isinstance(given, Path) else given
     table: Any = given
     if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a series
+        # without names of its own a series is a list
         numbered = [*given.index] == [*range(len(given))]
         table = given.tolist() if numbered else given.to_dict()
     if isinstance(table, Mapping):
         table = {_feature(key, names): _plain(value) for key, value in table.items()}
+        # the content of a cost file, or its costs alone
         whole = isinstance(table.get("costs"), Mapping | list)
         whole = whole or isinstance(table.get("model"), str)
         return CostFile(Path("costs"), "", table if whole else {"costs": table})

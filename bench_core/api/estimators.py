@@ -100,7 +100,7 @@ class _Budgeted(BaseEstimator):
         n = len(whole or rows)
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
-            parts = cut(n, (0.5, 0.5), seed)
+            parts = cut(n, (0.5, 0.5), seed)  # of very few rows
         made = []
         for part in parts:
             own = np.isin(whole.index(), part) if whole else part
@@ -133,7 +133,7 @@ class _Budgeted(BaseEstimator):
         self.caps_ = None
         if self.budget_kind == "cap":
             self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
-        kept: dict[str, Any] = {}
+        kept: dict[str, Any] = {}  # fits that several settings stand on
         classes, points = splits.classes, []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
@@ -163,8 +163,8 @@ class _Budgeted(BaseEstimator):
         unlabelled = Examples(X[order], np.zeros(len(X)), groups)
         classes = len(getattr(self, "classes_", ()))
         path = predict_split(self.model_, unlabelled, self.cost_model_, classes, caps=self.caps_)
-        answers, place = path.places[self.position_]
-        back = np.argsort(order)
+        answers, place = path.places[self.position_]  # (p, n) arrays, and the row in them
+        back = np.argsort(order)  # the order of the caller
         return answers.scores[place][back], answers.cost[place][back]
 
     def _seed(self) -> int:

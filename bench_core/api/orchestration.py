@@ -39,6 +39,7 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
     given = [
         x for x in (*request.learners, request.costs) if is_learner(x) or isinstance(x, CostModel)
     ]
+    # such as a class of a notebook
     stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
     if stuck and request.executor != "inline":
         line = (
@@ -57,7 +58,7 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
 
 def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
     """Plan a request and do what the store does not have yet."""
-    check_writable(store_path(request.store))
+    check_writable(store_path(request.store))  # before hours are spent
     plan = planned(request, registry, notify)
     return _done(plan, replace(request, executor=plan.executor), registry, notify)
 
@@ -89,7 +90,7 @@ def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) 
         try:
             return Result.of(carry_out(plan, request, writer, notify, warm_up, cluster))
         except Interrupted as stop:
-            stop.result = Result.of(stop.result)
+            stop.result = Result.of(stop.result)  # of what has ended
             raise
 
 

@@ -71,6 +71,7 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
                 f"the run's request no longer makes {then.title}: its suite, or the learner's "
                 "parameters changed"
             )
+        # that of the same key, or the first
         spec = min(same, key=lambda spec: spec.key != then.key)
         with open_writer(path) as writer:
             warm_up = warming(registry, plan.metrics, lambda event: None)
@@ -106,8 +107,8 @@ def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequ
         data_dir=asked.data_dir or before.get("data_dir", ""),
         store=str(store),
         plugins=asked.plugins,
-        workers=1,
-        timeout=0.0,
+        workers=1,  # there is one trial
+        timeout=0.0,  # no limit
         memory=0,
         fresh=False,
     )

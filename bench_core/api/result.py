@@ -189,6 +189,7 @@ class Result(RunResult):
                     board.metric: row.best.quality,
                     **_certainty(standing[row.learner]),
                     "cost": row.best.cost,
+                    # None where not every repeat keeps the quality
                     "cost at 99%": row.cheap.cost if row.cheap else math.nan,
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
@@ -242,7 +243,7 @@ class Result(RunResult):
             if within.kind == "cap":
                 why = "measure it with run(..., caps=...)"
             raise UsageError(f"nothing is affordable at {within.words}: {why}")
-        top = found[0]
+        top = found[0]  # offers are sorted by validation
         setting = top.pick.settings[0]
         (standing,) = self._standings(name, None if math.isinf(within.amount) else within)
         own_stand = standing[top.learner]
@@ -281,7 +282,7 @@ class Result(RunResult):
         favoured by where its points lie; ``at`` shows the single point that can be deployed."""
         name, within = self._one(dataset), _within(budget, kind)
         names = list(dict.fromkeys(learners))
-        self._known(name, names)
+        self._known(name, names)  # before the values are read
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
         store = Store(self.store)

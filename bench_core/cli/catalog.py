@@ -172,7 +172,7 @@ def _fits(store: Path) -> Table:
     """Of each run its fitted models, and those that go with it if it is removed."""
     from rich.filesize import decimal
 
-    from bench_core.cli.remove import total
+    from bench_core.cli.store import total
     from bench_core.results.removal import plan_removal
     from bench_core.results.store import Store
     from bench_core.results.store_files import state_path, states_folder
@@ -194,7 +194,7 @@ def _cache() -> Table:
     """The prepared data, the largest first."""
     from rich.filesize import decimal
 
-    from bench_core.cli.remove import prepared, total
+    from bench_core.cli.store import prepared, total
 
     entries = [path for folder in prepared() for path in folder.glob("[!.]*")]
     sizes = {p: total(p.rglob("*")) if p.is_dir() else p.stat().st_size for p in entries}

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
-# parts of a model's "about" that are checked and shown
-_CHECKED = ("metric", "test", "unit")
-_SHOWN = (*_CHECKED, "learner", "point", "dataset", "task", "everything", "reference", "stand_in")
 _SAME = 1e-9  # relative
 
 
@@ -132,20 +129,20 @@ def _under_cap(folder: Folder) -> Folder:
 @options.debug_option
 def show_command(folder: Path) -> None:
     """Show what the model in FOLDER may ask for, what it costs and what it saves."""
-    model, screen = _loaded(folder, *_SHOWN), console()
+    model, screen = _loaded(folder), console()
     show(sensors_table(model), screen)
     screen.out("\n".join(summary(model)), highlight=False)
 
 
-def _loaded(folder: Path, *wanted: str) -> Predictor:
-    """The model in a folder. Raises InputError where its ``about``, in which a caller of
-    ``write_folder`` may write anything, lacks what is wanted."""
+def _loaded(folder: Path) -> Predictor:
+    """The model in a folder. Raises InputError where its ``about`` is not that of the export: a
+    caller of ``write_folder`` may write anything."""
     from bench_core.serving import load
 
     model = load(folder)
-    if lost := [name for name in wanted if name not in model.about]:
+    if "metric" not in model.about:
         raise InputError(
-            f"{folder}: its 'about' in model.json has no {lost[0]}, as 'bench model export' "
+            f"{folder}: its 'about' in model.json has no metric, as 'bench model export' "
             "writes it: export the model, or serve it by bench_core.serving"
         )
     return model
@@ -210,8 +207,7 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
     """
-    own = ("provenance",) if data is None else ("task", "classes")
-    model = _loaded(folder, *_CHECKED, *own)
+    model = _loaded(folder)
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:

@@ -14,7 +14,7 @@ import click
 from bench_core.cli.completion import COMPLETIONS, names_of, runs_named
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import FLAG, NAMES, Form, Option, help_of, options_of
+from bench_core.planning.option import FLAG, NAMES, Form, help_of, options_of
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, as_budgets
 
@@ -61,32 +61,26 @@ def request_options(request: type, *left_out: str) -> Decorator:
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """The option of one field; ``changes`` are those of this verb, in click's words."""
     known = options_of(request)
-    # "changes" come last: a verb may have its own help or default
-    given = {"help": help_of(known[name], known)} | _of_form(known[name]) | changes
-    if given.get("required"):
-        given.pop("default", None)  # click would take it
-    return click.option(*known[name].flags, name, **given)
-
-
-def _of_form(option: Option) -> dict[str, Any]:
-    """An option of click that reads a field's value."""
+    option = known[name]
     form = option.form
+    given: dict[str, Any] = {"default": option.default, "help": help_of(option, known)}
     if form is FLAG:
-        return {"is_flag": True, "default": option.default}
-    given: dict[str, Any] = {"type": Written(form), "metavar": option.metavar or form.metavar}
+        return click.option(*option.flags, name, is_flag=True, **given | changes)
+    given |= {"type": Written(form), "metavar": option.metavar or form.metavar}
     if form.many:
+        del given["default"]
         given |= {"multiple": True, "callback": _joined(option.default)}
-    else:
-        given |= {"default": option.default}
     if option.complete:
         given["shell_complete"] = COMPLETIONS.get(option.complete, names_of(option.complete))
     if option.usual:
         given["show_default"] = option.usual
     if option.variable:
         given |= {"envvar": option.variable, "show_envvar": True}
-    if option.name == "store":
+    if name == "store":
         given |= {"type": FILE, "default": STORE, "show_default": True}
-    return given
+    if changes.get("required"):
+        del given["default"]  # click would take it
+    return click.option(*option.flags, name, **given | changes)
 
 
 def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:

@@ -126,7 +126,7 @@ def cost_model(
         prices = SensorPrices.additive(columns.arrange(_entries(file, document)))
         return prices.of_columns(made_of) if made_of else prices
     name = document.get("model", SensorPrices.name)
-    if str(name) not in models:
+    if not isinstance(name, str) or name not in models:
         line = unknown("cost model", str(name), models)
         known = f"known: {', '.join(sorted(models))}"
         raise file.fault("model", line if known in line else f"{line} {known}")
@@ -253,15 +253,10 @@ class _Columns:
         for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
             if spelling in known:
                 return known[spelling]
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, self.names, n=1)
         few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
-        hint = f"did you mean {near[0]!r}?" if near else f"correct or remove the line{few}"
-        raise InputError(
-            f"{place or self.file.near(name)}: feature {name!r} is none of the "
-            f"{len(self.names)} features; {hint}"
-        )
+        why = f"correct or remove it{few}"
+        line = unknown("feature", name, self.names, why)
+        raise InputError(f"{place or self.file.near(name)}: {line}")
 
     def members(self, key: str, group: Any) -> tuple[int, ...]:
         if not isinstance(group, list) or not group:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -321,15 +322,12 @@ def _refuse_contradictions(
     derived: Mapping[int, Sequence[int]],
     names: Sequence[str | int],
 ) -> None:
-    grouped = [j for group in (*shared, *(g.members for g in discounted), derived) for j in group]
+    grouped = Counter(chain(*shared, *(rule.members for rule in discounted), derived))
     for j in chain(grouped, *derived.values()):
         if not 0 <= j < len(cost):
             raise ValueError(f"feature {j} is outside 0..{len(cost) - 1}")
-    seen: set[int] = set()
-    for j in grouped:
-        if j in seen:
+        if grouped[j] > 1:
             raise ContradictionError(j, f"feature {names[j]!r} is in two groups; keep one")
-        seen.add(j)
     for group in shared:
         if not group:
             raise ValueError("a group of features that share one sensor is empty")

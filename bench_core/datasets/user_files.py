@@ -26,16 +26,8 @@ QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
-_OTHER_FORMATS = {
-    b"ARROW1": "an Arrow or Feather file",
-    b"PK\x03\x04": "a zip archive, as .xlsx and .npz files are",
-    b"\x93NUMPY": "a NumPy array",
-    b"\x89HDF": "an HDF5 file",
-    b"\x80": "a pickle, which could run any code",
-    b"{": "JSON",
-    b"[": "JSON",
-    b"@": "an ARFF file",
-}
+# Arrow, a zip as .xlsx and .npz files are, NumPy, HDF5, a pickle, JSON, ARFF
+_OTHERS = (b"ARROW1", b"PK\x03\x04", b"\x93NUMPY", b"\x89HDF", b"\x80", b"{", b"[", b"@")
 
 
 @dataclass(frozen=True)
@@ -142,9 +134,11 @@ def read_part(
 
     known = [] if known is None else known
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    for start, what in _OTHER_FORMATS.items():
-        if beginning.startswith(start):
-            raise InputError(f"{path}: {what}; save the rows as CSV, Parquet or SVMlight")
+    if beginning.startswith(_OTHERS):
+        raise InputError(
+            f"{path}: another format, such as JSON, Excel's or NumPy's; save the rows as CSV, "
+            "Parquet or SVMlight"
+        )
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         table = read_table(path, format)
         known.extend(table.names)

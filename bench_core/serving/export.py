@@ -13,7 +13,6 @@ from bench_core import __version__
 from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, unknown
-from bench_core.metrics.frontier import best_under, cheapest_reaching
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.store import Store
@@ -51,13 +50,15 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
     known = list(dict.fromkeys(map(str, frame["learner"])))
     if wish.learner and wish.learner not in known:
         raise UsageError(unknown("learner of this run", wish.learner, known))
-    kind = "mean" if wish.budget is None else wish.budget.kind
-    cap = _measured_cap(frame, wish)
-    points = selection.operating_points(frame, metric.name, COSTS[kind], cap=cap)
+    budget = wish.budget or Budget(float("inf"))
+    # a cap under which the run measured all learners decides by what was measured, and holds anyway
+    measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
+    cap, limit = (budget.amount, float("inf")) if measured else (None, budget.amount)
+    points = selection.operating_points(frame, metric.name, COSTS[budget.kind], cap=cap)
     for column in ("learner", "seed", "fold"):
         if (wanted := getattr(wish, column)) not in ("", None):
             points = points[points[column] == wanted]
-    chosen = _within(points, metric.higher_is_better, wish)
+    chosen = _within(points, metric.higher_is_better, wish.quality, limit)
     if chosen.empty:
         raise UsageError(f"{wish.dataset}: {_nothing(points, wish, metric)}")
     mean = selection.over_repeats(chosen)
@@ -69,28 +70,18 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
     return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
 
 
-def _measured_cap(frame: pd.DataFrame, wish: Wish) -> float | None:
-    """The cap of a wish, if the run measured all learners under it: then that is what decides."""
-    if wish.budget is None or wish.budget.kind != "cap":
-        return None
-    return wish.budget.amount if wish.budget.amount in selection.caps_of(frame) else None
-
-
-def _within(points: pd.DataFrame, higher: bool, wish: Wish) -> pd.DataFrame:
-    """One point of each learner and repeat that has one; a cap that was measured holds anyway."""
-    limit = float("inf") if wish.budget is None else wish.budget.amount
-    if CAP in points.columns and points[CAP].notna().any():
-        limit = float("inf")
-    keys = ["learner", *selection.REPEAT]
-    rows = []
-    for _, part in points.groupby(keys, sort=True, observed=True):
-        cost, quality = (part[f"valid_{name}"].to_numpy(float) for name in ("cost", "quality"))
-        if wish.quality is not None:
-            index = cheapest_reaching(cost, quality, wish.quality, higher)
-        else:
-            index = best_under(cost, quality, limit, higher)
-        rows += [] if index is None else [part.index[index]]
-    return points.loc[rows]
+def _within(
+    points: pd.DataFrame, higher: bool, quality: float | None, limit: float
+) -> pd.DataFrame:
+    """One point of each learner and repeat that has one: the best within the limit, or else the
+    cheapest that reaches a quality."""
+    sign = -1.0 if higher else 1.0
+    ranked = points.assign(loss=sign * points["valid_quality"])
+    if quality is not None:
+        ranked = ranked[ranked["loss"] <= sign * quality].sort_values(["valid_cost", "loss"])
+    else:
+        ranked = ranked[ranked["valid_cost"] <= limit].sort_values(["loss", "valid_cost"])
+    return ranked.drop_duplicates(["learner", *selection.REPEAT]).drop(columns="loss")
 
 
 def _nothing(points: pd.DataFrame, wish: Wish, metric: Criterion) -> str:

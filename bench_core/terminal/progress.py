@@ -116,7 +116,7 @@ class Bars:
             transient=True,  # bars go in the end, printed lines stay
             speed_estimate_period=300,
         )
-        self._overall: TaskID | None = None
+        self._overall: TaskID | None = None  # until there is a plan
         self._jobs: dict[str, TaskID] = {}  # bar of each running job by its key
         self._finished = 0
 
@@ -228,6 +228,6 @@ def finish_line(event: Event) -> str:
 
 def detail_lines(trace: str, output: str) -> list[str]:
     """Traceback and output of a job, indented."""
-    text = f"{trace}\noutput:\n{output}" if output.strip() else trace
+    text = f"{trace.rstrip()}\noutput:\n{output}" if output.strip() else trace
     lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
     return [f"    {line}".rstrip() for line in lines]

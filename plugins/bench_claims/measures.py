@@ -5,21 +5,26 @@ Points are chosen on validation, figures are those of the test split, means over
 more operating points never loses a claim, as long as validation orders them as test does: a
 learner's curve begins at the constant predictor, which is free, holds its best affordable point
 up to the next better one, and is read at budgets that the claim names.
+
+A store keeps, of the points that a budget may choose, the share of test rows that buy each sensor
+and the share that reach each stage of a cascade. Here a sensor is bought if any row buys it, and a
+share is that of a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
+stages are those that are left of it: the models served have no others.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bench_claims.claims import FLOORED, PURCHASES, TIMES, Claim, compared
-from bench_claims.purchases import BOUGHT, Purchases
+from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.marks import growing
@@ -28,9 +33,56 @@ from bench_core.results.operating_points import REPEAT, Criterion
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.arrays import FloatArray, IntArray
+    from bench_core.arrays import BoolArray, FloatArray, IntArray
+    from bench_core.results.store import Store
 
 CONSTANT = "constant"  # the baseline where every curve begins
+BOUGHT = "bought"
+"""The column that ``with_purchases`` adds."""
+
+_ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
+
+
+class Purchases(NamedTuple):
+    """What is bought at one operating point."""
+
+    price: FloatArray  # (s,) of each sensor
+    share: FloatArray  # (s,) of rows that buy it
+    reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
+    sensors: Sequence[int] = ()  # (k,) number of sensors on the way to its end
+
+    def of(self, prices: Sequence[float]) -> BoolArray:
+        """The sensors (s,) of a group of prices [from, to]."""
+        found: BoolArray = (self.price >= prices[0]) & (self.price <= prices[1])
+        return found
+
+    def stage(self) -> IntArray | None:
+        """The stage (s,) in which each sensor is first read, -1 for one that never is; None where
+        shares do not tell, as some stage that reads sensors turns no row away."""
+        if len(self.sensors) < 2:
+            return None
+        reached = np.array(self.reached) - _ROUNDED
+        # a sensor is bought by as many rows as reach the stage that reads it first
+        first = np.where(self.share > 0, (self.share[:, None] < reached).sum(axis=1), -1)
+        counts = [int(((first >= 0) & (first <= k)).sum()) for k in range(len(reached))]
+        return first if counts == list(self.sensors) else None
+
+
+def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
+    """The rows of a claim's learners and data, with what their kept points buy on test."""
+    rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
+    found: dict[tuple[str, str], Purchases] = {}
+    for learner in dict.fromkeys(contender.learner for contender in claim.learners):
+        for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
+            price, stages = np.array(one.trial.sensors.price), one.stages
+            for k, setting in enumerate(one.settings):
+                way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()
+                share = one.bought[k].astype(np.float64)
+                found[one.trial.short, canonical(setting)] = Purchases(price, share, *way)
+    keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
+    return rows.assign(**{BOUGHT: [found.get(key) for key in keys]})
+
+
 NAN = float("nan")
 Kept = tuple[Mapping[str, Any], Purchases | None]
 """A setting and what is bought at its point; None where that is not kept."""

@@ -22,8 +22,8 @@ from bench_claims.measures import (
     convergence,
     shortfall,
     too_few_trees,
+    with_purchases,
 )
-from bench_claims.purchases import with_purchases
 from bench_core.metrics.frontier import share_of
 from bench_core.results.operating_points import Criterion, criterion
 

@@ -109,8 +109,7 @@ class _Ordered(BoostedTrees):
         settings = self.settings(context.task, self.leaves, learning_rate=rate, l2=self.l2)
         subsets = Subsets(self, settings, train, prices, context)
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
-        # the first model has what is free
-        sizes = [0, *growing(prices.features, self.steps)]
+        sizes = [0, *growing(prices.features, self.steps)]  # the first model has what is free
         models: list[StagedModel] = []
         for k, size in enumerate(sizes):
             if k > 0:

@@ -121,8 +121,7 @@ class ForwardSelection(BoostedTrees):
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
             progress(k, 2 * len(sizes))
-            # features that a round adds
-            batch = -(-(size - int(bought.sum())) // ROUNDS)
+            batch = -(-(size - int(bought.sum())) // ROUNDS)  # features that a round adds
             while size < prices.features and int(bought.sum()) < size:
                 goal = min(size, int(bought.sum()) + batch)
                 bought = self._extended(fits, bought, goal)

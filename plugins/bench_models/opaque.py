@@ -85,7 +85,6 @@ class EstimatorModel(Stored):
     X: NDArray[Any]  # the training rows (n, d)
     y: NDArray[Any]
     probe: FloatArray  # its answers for the first of them
-    version: str  # of scikit-learn
     task: str
     classes: int
     prices: Prices
@@ -95,10 +94,7 @@ class EstimatorModel(Stored):
         cls, recipe: Recipe, X: NDArray[Any], y: NDArray[Any], prices: Prices, task: Task, k: int
     ) -> Self:
         """Fitted on these rows; ``k`` classes."""
-        import sklearn
-
-        about = str(sklearn.__version__), str(task), k, prices
-        made = cls(asdict(recipe), X, y, np.zeros(0), *about)
+        made = cls(asdict(recipe), X, y, np.zeros(0), str(task), k, prices)
         fitted = recipe.fitted(X, y)
         made.__dict__["estimator"] = fitted
         done = replace(made, probe=made._scores(X[:_PROBED]))
@@ -108,19 +104,12 @@ class EstimatorModel(Stored):
     @cached_property
     def estimator(self) -> Any:
         """The estimator, fitted anew. Raises InputError where it is not the one that was saved."""
-        import sklearn
-
-        if sklearn.__version__ != self.version:
-            raise InputError(
-                f"sklearn: the model was fitted by scikit-learn {self.version}, this is "
-                f"{sklearn.__version__}: run again --fresh"
-            )
         recipe = Recipe(**self.recipe)
         fitted = self.__dict__["estimator"] = recipe.fitted(self.X, self.y)
         if not np.array_equal(self._scores(self.X[:_PROBED]), self.probe):
             raise InputError(
                 f"sklearn: {recipe.path}, fitted again on the same rows, gives other answers (no "
-                "random_state, or another processor): run again --fresh, or take another estimator"
+                "random_state, another processor or release): run again --fresh, or take another"
             )
         return fitted
 

@@ -35,7 +35,7 @@ class Stored:
                     state |= nest(f"{name}.{k}", one.state())
             elif hasattr(value, "state"):
                 state |= nest(name, value.state())
-                if not isinstance(kinds[name], type):
+                if not _is_class(kinds[name]):
                     state[f"{name}.class"] = remember_class(type(value))
             else:
                 state[name] = value
@@ -53,10 +53,14 @@ class Stored:
             elif name in state:
                 values[name] = state[name]
             else:
-                plain = isinstance(kinds[name], type)
+                plain = _is_class(kinds[name])
                 kind: Any = kinds[name] if plain else find_class(own["class"])
                 values[name] = kind.from_state(own)
         return cls(**values)
+
+
+def _is_class(kind: Any) -> bool:
+    return isinstance(kind, type) and kind is not Any  # which is a class from Python 3.11 on
 
 
 def _member(kind: Any) -> Any:

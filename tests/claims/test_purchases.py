@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_claims.claims import Claim
-from bench_claims.purchases import BOUGHT, Purchases, with_purchases
+from bench_claims.measures import BOUGHT, Purchases, with_purchases
 from bench_claims.verdicts import FAILS, HOLDS, SMALL, UNRUN, Verdict, judge, settle
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 from helpers.stores import TRIAL

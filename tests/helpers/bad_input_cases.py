@@ -171,7 +171,7 @@ FILES = [
         "correct it",
     ),
     spoilt(
-        "unknown name", "table", swap("names.csv", "c,1", "z,1"), "names.csv, line 4: feature 'z'",
+        "unknown name", "table", swap("names.csv", "c,1", "z,1"), "names.csv, line 4", "'z'",
         "correct or remove", "known: a, b, c",
     ),
     spoilt(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
-from bench_methods.cstc.tree import NONE, Fitted, Shape, Tree, TreePenalty, optimise
+from bench_methods.cstc.tree import NONE, ClassifierTree, Fitted, Shape, TreePenalty, optimise
 from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from scipy.special import expit
@@ -31,21 +31,21 @@ def problem(seed: int = 0, **changed: Any) -> Problem:
     return random_problem(seed, **changed)
 
 
-def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> Tree:
+def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> ClassifierTree:
     """Random weights, some of them zero, and thresholds within the range of the scores."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(shape.nodes, p.trees))
     weights[rng.random(weights.shape) < zeros] = 0.0
     bias, threshold = (rng.normal(scale=scale, size=shape.nodes) for scale in (0.3, 0.5))
-    return Tree(weights, bias, threshold, shape)
+    return ClassifierTree(weights, bias, threshold, shape)
 
 
-def position(p: Problem, penalty: TreePenalty, t: Tree) -> Fitted:
+def position(p: Problem, penalty: TreePenalty, t: ClassifierTree) -> Fitted:
     """The tree as it is, with its true loss."""
     return optimise(p, penalty, t, DescentSettings(cycles=0))
 
 
-def naive_loss(p: Problem, penalty: TreePenalty, t: Tree) -> float:
+def naive_loss(p: Problem, penalty: TreePenalty, t: ClassifierTree) -> float:
     """Eq. 5 by walking every row down every way. ``depth`` classifiers count for each row: one
     that ends early counts its last one until then."""
     depth = max(len(t.shape.path(k)) for k in range(t.shape.nodes))
@@ -73,7 +73,7 @@ def naive_loss(p: Problem, penalty: TreePenalty, t: Tree) -> float:
     return total + sum(walk(i, 0, 1.0, []) for i in range(len(p.y)))
 
 
-def path_cost(p: Problem, t: Tree, path: list[int]) -> float:
+def path_cost(p: Problem, t: ClassifierTree, path: list[int]) -> float:
     """The relaxed cost of the classifiers of a path."""
     total = 0.0
     for e, weights in zip(p.tree_cost, t.weights[path].T, strict=True):

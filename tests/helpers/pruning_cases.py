@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bench_methods.budget_forest.prune import even_tradeoffs
-from bench_methods.budget_forest.pruning import PruningProblem, Search, search
+from bench_methods.budget_forest.pruning import PruningProblem, PruningSearch, search
 from bench_trees.threads import workers
 
 from bench_core import Examples, Prices
@@ -166,7 +166,7 @@ def all_prunings(forest: Any) -> Iterator[set[int]]:
 
 def solved(
     problem: PruningProblem, *tradeoffs: float, passes: int = 5000, threads: int = 1
-) -> Search:
+) -> PruningSearch:
     """The prunings at the tradeoffs, which fall, or all of a path, to 1e-10 if passes suffice."""
     one = np.array(tradeoffs, dtype=np.float64)
     with workers(threads) as crew:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cost_tree import CostTree
-from bench_methods.cost_tree.model import Tree, nested_prunings, without_useless
+from bench_methods.cost_tree.model import CostedTree, nested_prunings, without_useless
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import Examples, Task, price_list
@@ -98,9 +98,9 @@ def test_leaves_answer_smoothed_shares() -> None:
     assert last.scores[[0, 7]] == pytest.approx([np.log(0.2 / 0.8), np.log(5 / 2)])
 
 
-def hand_made(cost: float) -> Tree:
+def hand_made(cost: float) -> CostedTree:
     """The root pays 4 and loses 10 as a leaf; its leaf 1 loses 2, its split 2 pays ``cost``."""
-    tree = Tree()
+    tree = CostedTree()
     for loss in (10.0, 2.0, 5.0, 1.0, 1.0):
         tree.add(np.zeros(1), loss)
     tree.feature = [0, -1, 1, -1, -1]
@@ -137,7 +137,7 @@ def test_no_pruning_is_better_at_any_lambda() -> None:
     """Against all prunings of random trees of seven splits in three levels."""
     rng = np.random.default_rng(0)
     for _ in range(20):
-        tree = Tree()
+        tree = CostedTree()
         for _ in range(15):
             tree.add(np.zeros(1), float(rng.integers(1, 4)))
         tree.feature = [0] * 7 + [-1] * 8
@@ -155,7 +155,7 @@ def test_no_pruning_is_better_at_any_lambda() -> None:
         assert all(a[1] < b[1] for a, b in pairwise(ours))
 
 
-def worth(tree: Tree, asked: np.ndarray) -> tuple[float, float]:
+def worth(tree: CostedTree, asked: np.ndarray) -> tuple[float, float]:
     """Loss and cost of the subtree of those splits that are reached."""
     loss = cost = 0.0
     stack = [0]

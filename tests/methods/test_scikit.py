@@ -121,10 +121,3 @@ def test_a_state_reads_no_cache_of_pickles() -> None:
     state["recipe"] = {**state["recipe"], **recipe}
     with pytest.raises(UsageError, match="memory would read pickles"):
         path(EstimatorModel.from_state(state), examples(Task.BINARY))
-
-
-def test_a_state_of_another_version_is_refused_with_a_remedy() -> None:
-    state = fitted().state()
-    state["version"] = "0.1"
-    with pytest.raises(InputError, match=r"fitted by scikit-learn 0\.1.*run again --fresh"):
-        list(EstimatorModel.from_state(state).predict_path(examples(Task.BINARY).features))

@@ -48,8 +48,8 @@ Departures
   takes two turns over q and then moves (g, f1) with q as their function, to a lower objective than
   30 turns reach; a set goes on from the pair of a smaller one where that ends lower. adapt-lstsq,
   whose q may jump, takes ``iterations`` turns.
-- Of more columns than rows (and than 256) those take part in the first fit of adapt-lin and
-  adapt-lstsq whose loss has been steeper than their price; others follow in the order.
+- Of more columns than rows (and than 256) only as many take part in the first fit of adapt-lin and
+  adapt-lstsq, those whose loss is steepest for their price; others follow in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features
   that need k). Columns are standardised, intercepts are free, a missing cell counts as 0, and
   a ridge of 1e-6 keeps weights finite.

@@ -49,7 +49,6 @@ _STEEP = 1e-6  # of the gradient where a step of the path ends
 _INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
 _CLEAR = 1e-5  # by which share one of two ends must be lower
-_EXCESS = 0.01  # a column is missed that is steeper than its price by this share
 
 T = TypeVar("T")
 
@@ -188,8 +187,7 @@ class GroupPenalty:
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
-        # sensor by sensor (s,), smooth at 0
-        root = np.sqrt(self.needs @ squares + ROUND**2)
+        root = np.sqrt(self.needs @ squares + ROUND**2)  # sensor by sensor (s,), smooth at 0
         return float(self.price @ (root - ROUND)), np.asarray(self.needs.T @ (self.price / root))
 
 
@@ -372,31 +370,24 @@ def fit_priced(
     """A fit in turns under the price ``charge`` (s,) of each sensor, and the features by falling
     weight.
 
-    Of more columns than rows, and than 256, only some take part: those whose loss is steepest at
-    the start, then all that are steeper than their price. Others have the weight 0.
+    Of more columns than rows, and than 256, only as many take part: those whose loss is steepest
+    at the start for what they are charged. Others have the weight 0.
     """
     columns, rows = problem.columns, problem.rows
+
+    def steepness(fit: LinearFit) -> FloatArray:
+        by = problem.given(fit.q)(fit.pair(columns))[1]
+        slopes: FloatArray = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
+        return slopes
+
     found = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
-    wide = len(columns.which) > max(len(rows.sign), FEW)
-    inside, fitted = np.full(len(columns.which), not wide), False
-    while True:
-        by = problem.given(found.q)(found.pair(columns))[1]
-        steep = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
-        # sensors that the columns inside need would be paid anyway
-        bought = prices.bought_for(columns.which[inside])
-        owed = (prices.needs @ np.where(bought, 0.0, charge))[columns.which]
-        excess = np.where(inside, 0.0, steep - (1 + _EXCESS) * owed - _TOLERANCE)
-        # at most as many more as there are: the work doubles, not more
-        most = max(FEW, np.count_nonzero(inside))
-        more = np.argsort(-excess, kind="stable")[: min(most, np.count_nonzero(excess > 0))]
-        if fitted and not len(more):
-            break
-        inside[more] = True
-        some = columns.only(columns.which[inside])
-        own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))
-        fit = fit_in_turns(own, iterations)
-        found, fitted = replace(fit, pair=fit.pair.among(some, columns)), True
-    return found, columns.which[np.lexsort((-steep, -found.pair.squares))]
+    excess = steepness(found) - (prices.needs @ charge)[columns.which]
+    inside = np.sort(np.argsort(-excess, kind="stable")[: max(len(rows.sign), FEW)])
+    some = columns.only(columns.which[inside])
+    own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))
+    fit = fit_in_turns(own, iterations)
+    found = replace(fit, pair=fit.pair.among(some, columns))
+    return found, columns.which[np.lexsort((-steepness(found), -found.pair.squares))]
 
 
 def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:
@@ -440,8 +431,7 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
     """
     price = prices.feature_price()[columns.which]
     price = price / price.max() if price.any() else np.ones(len(price))
-    # positive parts, negative parts, intercept
-    at, paid = np.zeros(2 * len(price) + 1), price > 0
+    at, paid = np.zeros(2 * len(price) + 1), price > 0  # positive parts, negative parts, intercept
     slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss where all are 0
     highest = float((slopes[paid] / price[paid]).max(initial=0.0))
     sets = []

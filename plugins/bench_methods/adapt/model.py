@@ -48,8 +48,7 @@ def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float
     of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
     the rows are listed once, and one that sends all rows is left out.
     """
-    # rows with equal scores cannot be told apart
-    values, place = np.unique(g, return_inverse=True)
+    values, place = np.unique(g, return_inverse=True)  # rows with equal scores cannot be told apart
     mass = np.bincount(place, share, minlength=len(values))
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
     by_cut: dict[int, tuple[float, float]] = {}

@@ -123,8 +123,7 @@ class KullbackLeibler:
 
     def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
         """D per row: the gate's loss minus the entropy of q."""
-        # 0 log 0 counts as 0
-        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)
+        inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)  # 0 log 0 counts as 0
         return self.gate_loss(q, g)[0] + q * np.log(inside) + (1 - q) * np.log(outside)
 
 
@@ -139,8 +138,7 @@ class SquaredLogOdds:
         there may be several minima the best of evenly spaced points decides. Newton's method, kept
         in a bracket of the minimum, does the rest.
         """
-        # (n,), of either sign
-        p = np.broadcast_to(bias - excess, g.shape)
+        p = np.broadcast_to(bias - excess, g.shape)  # (n,), of either sign
         side, size = np.where(p >= 0, 1.0, -1.0), np.abs(p)
         far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
         reach = -side * np.minimum(size / 4, far)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.staged.exits import ExitModel, ExitRule
-from bench_models.states import nest, unnest
+from bench_models.states import Stored
 
 from bench_core import Features, Prediction, Prices
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import IntArray
 
 if TYPE_CHECKING:
-    from bench_trees import Ensemble
-
     from bench_core.serving import Program
 
 
 @dataclass(frozen=True)
-class Route:
+class Route(Stored):
     """Stages that a row visits in this order, and who goes on at each but the last.
 
     ``values`` hold a list per setting: with ``kind`` ``"class"`` rows go on whose likeliest class
@@ -38,14 +36,14 @@ class Route:
 
 
 @dataclass(frozen=True, eq=False)
-class NestedBoosters:
-    """Boosters, each a model of its own, and the routes that make up the path.
+class NestedBoosters(Stored):
+    """Boosters of an ``Ensemble``, each a model of its own, and routes that make up the path.
 
     Stage 0 is the constant; stage k adds to the constant the mean of ``members[k]`` boosters on
     the k-th set of features, whose trees are ``start[k]:start[k + 1]``. ``facts`` are JSON.
     """
 
-    ensemble: Ensemble
+    ensemble: Any
     start: IntArray
     members: IntArray
     prices: Prices
@@ -74,44 +72,11 @@ class NestedBoosters:
         own = [m for m in self._models if point in [*m.points, m.full]]
         return (own or self._models)[0].program(point)
 
-    def state(self) -> dict[str, Any]:
-        """Arrays and JSON; ``from_state`` is the inverse."""
-        return {
-            **nest("trees", self.ensemble.state()),
-            **nest("prices", self.prices.state()),
-            "start": self.start,
-            "members": self.members,
-            "routes": [asdict(route) for route in self.routes],
-            "facts": dict(self.facts),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a model from ``state``."""
-        from bench_trees import Ensemble
-
-        return cls(
-            Ensemble.from_state(unnest("trees", state)),
-            state["start"],
-            state["members"],
-            Prices.from_state(unnest("prices", state)),
-            [Route(**route) for route in state["routes"]],
-            state["facts"],
-        )
-
     @cached_property
     def _models(self) -> list[ExitModel]:
-        return [
-            ExitModel(
-                chain=self.chain(route.stages),
-                rule=ExitRule(route.kind, _values(route)),
-                points=route.points,
-                full=route.full,
-            )
-            for route in self.routes
-        ]
-
-
-def _values(route: Route) -> FloatArray:
-    shape = (len(route.points), len(route.stages) - 1)
-    return np.array(route.values, dtype=np.float64).reshape(shape)
+        models = []
+        for route in self.routes:
+            shape = len(route.points), len(route.stages) - 1  # a value for each exit
+            rule = ExitRule(route.kind, np.array(route.values, dtype=np.float64).reshape(shape))
+            models.append(ExitModel(self.chain(route.stages), rule, route.points, route.full))
+        return models

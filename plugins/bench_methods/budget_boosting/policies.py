@@ -73,13 +73,11 @@ def stopping_losses(held: Held) -> FloatArray:
     by the probabilities of the best stage, which are less noisy.
     """
     y = held.rows.y.astype(np.int64)
-    # (S, K, n)
-    shares = np.array([probabilities(scores) for scores in held.scores])
+    shares = np.array([probabilities(scores) for scores in held.scores])  # (S, K, n)
     own = -np.log(np.maximum(shares[:, y, np.arange(len(y))], 1e-15))
     if held.metric.name.startswith("log_loss"):
         return np.asarray(own)
-    # the stage whose labels are most likely
-    best = shares[int(np.argmin(own @ held.rows.weights))]
+    best = shares[int(np.argmin(own @ held.rows.weights))]  # the stage whose labels are most likely
     guess = shares.argmax(axis=1)
     wrong = (guess != y).astype(np.float64)
     expected = 1 - best[guess, np.arange(len(y))]

@@ -119,8 +119,7 @@ def with_means(
     for u in upwards(trees):
         a, b = trees.left[u], trees.right[u]
         mass[u] = mass[a] + mass[b]
-        # m_r / m and v_r - v_l of the module
-        part, apart = mass[b] / mass[u], value[b] - value[a]
+        part, apart = mass[b] / mass[u], value[b] - value[a]  # m_r / m and v_r - v_l of the module
         value[u] = value[a] + part[:, None] * apart
         loss[u] = loss[a] + loss[b] + 0.5 * mass[a] * part * (apart**2).sum(axis=1)
     everything, count = float(loss[trees.start[:-1]].sum()), float(rows.weights.sum())

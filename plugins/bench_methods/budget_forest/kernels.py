@@ -345,8 +345,7 @@ def split_cost(
     most = trees * longest  # entries of a row: listed once, they lie side by side
     entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
-        # the largest power of two of each sensor's cell
-        rate[:], top[:], many = 0.0, -(2**31), 0
+        rate[:], top[:], many = 0.0, -(2**31), 0  # the largest power of two of each sensor's cell
         for t in range(trees):
             for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
                 s = np.uint32(sensor[e])  # unsigned: no look at whether it is negative

@@ -29,7 +29,7 @@ from bench_core import (
 )
 from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
 from bench_methods.budget_forest.forest import Model, Prunable, prunable
-from bench_methods.budget_forest.pruning import Search, build, first_points, search
+from bench_methods.budget_forest.pruning import PruningSearch, build, first_points, search
 from bench_methods.budget_forest.rf import BudgetRF
 
 if TYPE_CHECKING:
@@ -259,11 +259,12 @@ class BudgetPrune(OnTrees):
         return made.pruned(kept, prices, {**facts, "pruned": int((~kept).sum())})
 
 
-def _path(made: Prunable, found: Search, prices: Prices, facts: dict[str, Any]) -> PrunedPath:
+def _path(
+    made: Prunable, found: PruningSearch, prices: Prices, facts: dict[str, Any]
+) -> PrunedPath:
     """The prunings at the tradeoffs found, then the whole trees at 0."""
     tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
-    # leaves are never split
-    rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)
+    rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)  # leaves are never split
     rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
     whole = made.whole(prices, facts)
     prefixes = prefixes_at_jumps(found.paid, trees.trees, whole.per_round)

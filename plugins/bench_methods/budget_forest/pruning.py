@@ -190,7 +190,7 @@ Choice = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
+class PruningSearch:
     """What ``passes`` over the rows found.
 
     ``critical`` (D,): the tradeoff up to which each node is kept. ``tradeoffs`` (K,), falling, are
@@ -214,14 +214,13 @@ def search(
     tolerance: float,
     passes: int,
     progress: Callable[[int], None] = lambda done: None,
-) -> Search:
+) -> PruningSearch:
     """Pass until the gap at the ``choice`` is at most ``tolerance``, ``passes`` times at most."""
     logarithm = np.zeros(problem.nodes)
     for done in range(1, passes + 1):
         shares = cost_shares(problem, logarithm, crew)
         critical = critical_tradeoffs(problem, shares)
-        # part_u <- part_u x_u
-        logarithm += np.log2(np.maximum(critical, 1 / MOST))
+        logarithm += np.log2(np.maximum(critical, 1 / MOST))  # part_u <- part_u x_u
         if done % CHECK_EVERY and done < passes:
             continue
         critical, corners, lost, paid = best_of_levels(problem, critical, crew)
@@ -233,7 +232,7 @@ def search(
         progress(done)
         if gap <= tolerance:
             break
-    return Search(critical, at, objective, paid[place], gap, done)
+    return PruningSearch(critical, at, objective, paid[place], gap, done)
 
 
 def best_of_levels(

@@ -68,8 +68,7 @@ class BudgetRF:
             raise InputError(f"{self.name}: there are no training rows")
         classes = max(context.classes, 2)
         wanted = train.y >= self.relevant_grade if context.task == Task.RANKING else train.y
-        # compiled code counts by label
-        label = np.asarray(wanted, dtype=np.int32)
+        label = np.asarray(wanted, dtype=np.int32)  # compiled code counts by label
         if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
             raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
         bins, codes = binned(train, self.max_bins, context)

@@ -25,7 +25,7 @@ Equations
     soft-cascade    objectives.Soft.value, one stage's part objectives.Soft.stage
     and-or          objectives.Hinges.value, one stage's part objectives.Hinges.stage
     stages, c_k     stage_trees, stage_costs
-    cycles          objectives.descend, objectives.Descent.improved
+    cycles          objectives.descend, objectives.StageDescent.improved
 
 When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
 for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to
@@ -70,7 +70,15 @@ from bench_models.tradeoff import entropy, price_of_cost
 
 from bench_core import Examples, FitContext, Prices, Task, UsageError, log, param, provide_learners
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_methods.cascades.objectives import Descent, Design, Fitted, Hinges, Loss, Soft, descend
+from bench_methods.cascades.objectives import (
+    FittedStages,
+    Hinges,
+    Loss,
+    Soft,
+    StageDescent,
+    StageDesign,
+    descend,
+)
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -128,10 +136,11 @@ class _Cascade(OnTrees):
             cost = stage_costs(chosen, trees.tree_cost, trees.needs, prices.sensor)
             loss = self._loss(positive, share, cost, prices)
             designs = [
-                Design.of(trees.columns, own, share, loss.curvature, self.ridge) for own in chosen
+                StageDesign.of(trees.columns, own, share, loss.curvature, self.ridge)
+                for own in chosen
             ]
             fitted = descend(
-                Descent(trees.columns, designs, loss, self.ridge, self.steps),
+                StageDescent(trees.columns, designs, loss, self.ridge, self.steps),
                 self.cycles,
                 self.tolerance,
                 progress=lambda done: context.progress(done, total),
@@ -195,8 +204,7 @@ class SoftCascade(_Cascade):
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
         part = float(share[positive].sum())
-        # the constant's log-loss
-        constant = entropy(np.array([1 - part, part]))
+        constant = entropy(np.array([1 - part, part]))  # the constant's log-loss
         tau = price_of_cost(self.tradeoff, constant, prices.everything)
         return Soft(positive, share, cost, tau)
 
@@ -286,7 +294,7 @@ def stage_costs(
     return np.diff(totals, prepend=0.0)
 
 
-def served(fitted: Fitted, designs: Sequence[Design], line: Line) -> list[Stage]:
+def served(fitted: FittedStages, designs: Sequence[StageDesign], line: Line) -> list[Stage]:
     """The stages one after the other over the trees' plain outputs; scores are ``line``'s."""
     stages = []
     for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):

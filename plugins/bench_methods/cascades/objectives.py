@@ -62,8 +62,7 @@ class Soft:
 
         def evaluate(f: FloatArray) -> tuple[float, FloatArray]:
             own = log_sigmoid(f)
-            # sigma(f) and 1 - sigma(f)
-            passes, stops = np.exp(own), np.exp(own - f)
+            passes, stops = np.exp(own), np.exp(own - f)  # sigma(f) and 1 - sigma(f)
             logp = np.minimum(own + others, _CERTAIN)
             pull = np.where(self.positive, -1.0, np.exp(logp) / -np.expm1(logp))
             value = self.share @ (self._loss(logp) + behind * passes)
@@ -135,7 +134,7 @@ one stage, to start from.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Design:
+class StageDesign:
     """One stage's columns: ``trees`` (c,) that vary, their ``mean`` (c,), the common ``scale`` that
     makes their mean variance one, and ``root`` (c, c), the Cholesky factor of curvature x
     covariance + ridge."""
@@ -153,7 +152,7 @@ class Design:
         share: FloatArray,
         curvature: float,
         ridge: float,
-    ) -> Design:
+    ) -> StageDesign:
         """``columns`` float32 (T, n); ``share`` (n,) sums to 1."""
         own = columns[trees].astype(np.float64)
         mean = own @ share
@@ -165,8 +164,7 @@ class Design:
             return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
         scale = float(np.sqrt(variance[varies].mean()))
         own = own[varies] / scale
-        # the Hessian of the stage's loss, about
-        gram = curvature * (own * share) @ own.T
+        gram = curvature * (own * share) @ own.T  # the Hessian of the stage's loss, about
         np.fill_diagonal(gram, gram.diagonal() + ridge)
         root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
         return cls(trees[varies], mean[varies], scale, root)
@@ -178,13 +176,13 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class StageFunction:
     """One stage's weights (c,) on its scaled columns, and its constant."""
 
     weights: FloatArray
     bias: float
 
-    def on_trees(self, design: Design) -> tuple[FloatArray, float]:
+    def on_trees(self, design: StageDesign) -> tuple[FloatArray, float]:
         """Weights (c,) and constant for the trees' plain outputs."""
         plain = self.weights / design.scale
         return plain, self.bias - float(plain @ design.mean)
@@ -195,44 +193,46 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FittedStages:
     """All stages, their scores (K, n) on the training rows, and the loss with its ridge."""
 
-    stages: tuple[Linear, ...]
+    stages: tuple[StageFunction, ...]
     scores: FloatArray
     loss: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Descent:
+class StageDescent:
     """What is minimised: ``loss`` of the stages' scores + ridge / 2 sum of squared weights.
 
     ``columns`` float32 (T, n) are the trees' outputs on the training rows.
     """
 
     columns: Float32Array
-    designs: Sequence[Design]
+    designs: Sequence[StageDesign]
     loss: Loss
     ridge: float
     steps: int
 
-    def alone(self, k: int) -> Linear:
+    def alone(self, k: int) -> StageFunction:
         """Stage k fitted as if it were the only one."""
         design = self.designs[k]
-        start = Linear(np.zeros(len(design.trees)), 0.0)
+        start = StageFunction(np.zeros(len(design.trees)), 0.0)
         Z = design.columns(self.columns)
         return minimise(self.loss.alone(), design, Z, start, self.ridge, self.steps)
 
-    def evaluated(self, stages: Sequence[Linear], scores: FloatArray | None = None) -> Fitted:
+    def evaluated(
+        self, stages: Sequence[StageFunction], scores: FloatArray | None = None
+    ) -> FittedStages:
         """The objective of these stages, whose ``scores`` (K, n) may be known."""
         if scores is None:
             pairs = zip(stages, self.designs, strict=True)
             scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
         squares = sum(float(s.weights @ s.weights) for s in stages)
         loss = self.loss.value(scores) + 0.5 * self.ridge * squares
-        return Fitted(tuple(stages), scores, loss)
+        return FittedStages(tuple(stages), scores, loss)
 
-    def improved(self, at: Fitted, k: int, alone: Linear) -> Fitted:
+    def improved(self, at: FittedStages, k: int, alone: StageFunction) -> FittedStages:
         """``at`` with a better stage k, or ``at``.
 
         Descends from the stage as it is and from it ``alone``: once a stage passes all rows,
@@ -251,11 +251,11 @@ class Descent:
 
 
 def descend(
-    task: Descent,
+    task: StageDescent,
     cycles: int,
     tolerance: float,
     progress: Callable[[int], None] = lambda done: None,
-) -> Fitted:
+) -> FittedStages:
     """Each stage by itself, then cycles over them; no update is kept that raises the objective.
 
     Ends when a cycle gains less than the share ``tolerance``.
@@ -275,8 +275,13 @@ def descend(
 
 
 def minimise(
-    loss: OneStage, design: Design, Z: FloatArray, start: Linear, ridge: float, steps: int
-) -> Linear:
+    loss: OneStage,
+    design: StageDesign,
+    Z: FloatArray,
+    start: StageFunction,
+    ridge: float,
+    steps: int,
+) -> StageFunction:
     """L-BFGS on weights and constant from ``start``; ``Z`` (c, n) are the design's columns.
 
     In coordinates in which they are round: boosted columns, all alike, take hundreds of steps else.
@@ -288,6 +293,6 @@ def minimise(
         return total, Z @ by_score + ridge * weights, float(by_score.sum())
 
     # run to a flat gradient: a stop by small gains would let rounding decide where
-    return Linear(
+    return StageFunction(
         *minimise_whitened(value, design.root, start.weights, start.bias, steps, ftol=0.0)
     )

@@ -53,7 +53,7 @@ from bench_core import (
     provide_learners,
 )
 from bench_methods.cost_tree.model import (
-    Grower,
+    CostTreeGrower,
     GrowthSettings,
     PrunedTree,
     Target,
@@ -96,7 +96,7 @@ class CostTree:
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
         how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
-        tree = Grower(bins, codes, target, prices, how, context.progress).tree()
+        tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
         model = PrunedTree.of(tree, target, prices)
         kept = without_useless(tree, model.losses(valid))
         context.progress(1, 1)

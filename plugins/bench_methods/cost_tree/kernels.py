@@ -57,8 +57,7 @@ def _best_cut(
         below += filled
         for k in range(len(whole)):
             left[k] += table[b, k]
-        # missing cells on the right, then on the left
-        for way in range(2 if absent > 0.0 else 1):
+        for way in range(2 if absent > 0.0 else 1):  # missing cells on the right, then on the left
             on_left = below + way * absent
             if min(on_left, rows - on_left) < least:
                 continue

@@ -85,7 +85,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Tree:
+class CostedTree:
     """Nodes in lists, parents before their children; feature -1 at a leaf. ``summed`` is the answer
     of a node, ``loss`` what its rows lose by it, ``cost`` what they pay together at its split."""
 
@@ -110,7 +110,7 @@ class Tree:
         return len(self.loss) - 1
 
 
-class Grower:
+class CostTreeGrower:
     """Grows one tree."""
 
     def __init__(
@@ -129,9 +129,9 @@ class Grower:
         # prices in units of the median: c + 1 knows no currency
         self.unit = float(np.median(paid)) if len(paid) else 1.0
 
-    def tree(self) -> Tree:
+    def tree(self) -> CostedTree:
         """The tree of all rows."""
-        tree, n = Tree(), len(self.target.weight)
+        tree, n = CostedTree(), len(self.target.weight)
         nothing = np.zeros(self.prices.sensors, dtype=bool)
         # node, its rows, sensors bought on its path, level
         stack = [(self._add(tree, np.arange(n)), np.arange(n), nothing, 0)]
@@ -159,12 +159,12 @@ class Grower:
             stack.append((tree.left[node], sides[0], more, level + 1))
         return tree
 
-    def _add(self, tree: Tree, rows: IntArray) -> int:
+    def _add(self, tree: CostedTree, rows: IntArray) -> int:
         summed = self.target.summed(rows)
         return tree.add(summed, self.target.loss(rows, summed))
 
     def _choice(
-        self, tree: Tree, node: int, rows: IntArray, bought: BoolArray, level: int
+        self, tree: CostedTree, node: int, rows: IntArray, bought: BoolArray, level: int
     ) -> tuple[int, int, bool] | None:
         """The feature to split on, its bin and where missing values go; None at a leaf."""
         from bench_methods.cost_tree.kernels import best_cuts
@@ -213,7 +213,7 @@ class PrunedTree(Stored):
     prices: Prices
 
     @classmethod
-    def of(cls, tree: Tree, target: Target, prices: Prices) -> Self:
+    def of(cls, tree: CostedTree, target: Target, prices: Prices) -> Self:
         """The whole tree as the only point."""
         feature = np.array(tree.feature)
         splits = int((feature >= 0).sum())
@@ -350,7 +350,7 @@ class Pruning(NamedTuple):
     splits: BoolArray
 
 
-def without_useless(tree: Tree, loss: FloatArray) -> BoolArray:
+def without_useless(tree: CostedTree, loss: FloatArray) -> BoolArray:
     """The splits (nodes,) that stay: those below which other rows lose less than at the node.
 
     ``loss`` (nodes,) is what these rows lose if the node is a leaf.
@@ -358,7 +358,7 @@ def without_useless(tree: Tree, loss: FloatArray) -> BoolArray:
     return _best(tree, np.array(tree.feature) >= 0, loss, np.zeros(len(loss)), 0.0)
 
 
-def nested_prunings(tree: Tree, kept: BoolArray) -> list[BoolArray]:
+def nested_prunings(tree: CostedTree, kept: BoolArray) -> list[BoolArray]:
     """The splits (nodes,) of the best prunings as lambda falls to 0, rising, each once.
 
     They are corners of the convex hull of loss and cost: between two of them lies another, where
@@ -396,7 +396,9 @@ def nested_prunings(tree: Tree, kept: BoolArray) -> list[BoolArray]:
     return [prunings[k] for k in chosen]
 
 
-def _levels(tree: Tree, small: BoolArray, large: BoolArray, cost: FloatArray) -> list[BoolArray]:
+def _levels(
+    tree: CostedTree, small: BoolArray, large: BoolArray, cost: FloatArray
+) -> list[BoolArray]:
     """From a pruning, exclusive, to a larger one: its levels that cost more than those above."""
     depth = np.zeros(len(small), np.int64)
     for u in np.flatnonzero(large).tolist():
@@ -412,7 +414,7 @@ def _levels(tree: Tree, small: BoolArray, large: BoolArray, cost: FloatArray) ->
 
 
 def _best(
-    tree: Tree, kept: BoolArray, leaf: FloatArray, split: FloatArray, price: float
+    tree: CostedTree, kept: BoolArray, leaf: FloatArray, split: FloatArray, price: float
 ) -> BoolArray:
     """The splits, reached from the root, of the subtree of least leaf + price x split sums; the
     smaller one where two are equal."""

@@ -9,7 +9,7 @@ rate included, so that all weights 1 is that learner; a free constant stands bes
 Equations
     4-7           initialise.stage_loss       one stage as if it were the last
     8             cascade.true_loss           with bench_models.problem.relaxed_cost
-    p, d, q       cascade.flow, cascade.Flow.exit
+    p, d, q       cascade.flow, cascade.CascadeFlow.exit
     9             cascade.StageObjective      (8) as a function of one stage, by (11)
     10, 11        bench_models.problem.auxiliaries    kappa and eta; sigma is |b|
     13, 14        initialise.stage_ridge, initialise._reweight
@@ -315,8 +315,7 @@ def staged(
     live = [k for k in range(cascade.stages) if k not in vanished]
     # from labels of +-1 to log-odds
     scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
-    # trees that some live stage weighs
-    used = np.flatnonzero(cascade.weights[live].any(axis=0))
+    used = np.flatnonzero(cascade.weights[live].any(axis=0))  # trees that some live stage weighs
     stages = []
     for place, k in enumerate(live):
         weights = cascade.weights[k][used]

@@ -50,7 +50,7 @@ class Cascade(Classifiers):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class CascadeFlow:
     """How rows pass: scores and gates (K, n), ``reach`` p (K, n), ``arriving`` d (K,)."""
 
     scores: FloatArray
@@ -66,15 +66,17 @@ class Flow:
         return leaving
 
 
-def flow(problem: Problem, threshold: FloatArray, scores: FloatArray) -> Flow:
+def flow(problem: Problem, threshold: FloatArray, scores: FloatArray) -> CascadeFlow:
     """Gates, reach and arriving shares for the scores (K, n) of all stages."""
     gate = sigmoid(problem.slope * (scores - threshold[:, None]))  # I^k
     reach = np.ones_like(gate)
     np.cumprod(gate[:-1], axis=0, out=reach[1:])  # p^k
-    return Flow(scores, gate, reach, reach @ problem.share)  # d_k
+    return CascadeFlow(scores, gate, reach, reach @ problem.share)  # d_k
 
 
-def true_loss(problem: Problem, penalty: CascadePenalty, cascade: Cascade, rows: Flow) -> float:
+def true_loss(
+    problem: Problem, penalty: CascadePenalty, cascade: Cascade, rows: CascadeFlow
+) -> float:
     """Eq. (8): expected squared error at the exit, l1, and the mixed norms of both costs."""
     error = (problem.y - rows.scores) ** 2
     fit = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, rows.exit, error))
@@ -129,7 +131,7 @@ class StageObjective(GatedObjective):
         return value, gradient, float(by_score.sum()), -float(through_gate.sum())
 
 
-Fitted = Position[Cascade, Flow]
+Fitted = Position[Cascade, CascadeFlow]
 
 
 def optimise(
@@ -171,8 +173,7 @@ def stage_objective(
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
     price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
     sigma = np.abs(cascade.weights[k])  # eq. 11
-    # a weight is paid by the rows that arrive
-    lam = penalty.lam * float(state.arriving[k]) ** 2
+    lam = penalty.lam * float(state.arriving[k]) ** 2  # a weight is paid by the rows that arrive
     gated = k < cascade.stages - 1
     later = np.zeros(len(rows))
     onward = np.zeros((0, len(rows)))

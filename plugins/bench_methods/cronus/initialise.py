@@ -234,8 +234,7 @@ def initialise(
     growing: Growing | None = None
     for k in range(stages):
         arriving = float(problem.share @ reach)
-        # early stages are charged more
-        lam = penalty.lam * delta ** (stages - 1 - k)
+        lam = penalty.lam * delta ** (stages - 1 - k)  # early stages are charged more
         if growing is None:  # else nobody has left since it was begun
             growing = Growing(problem, problem.weight * reach, threads)
         cost = StageCost(float(penalty.rho[k]), lam, arriving, before)

@@ -42,7 +42,7 @@ from bench_core import FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.learner import TreeOfClassifiers
 from bench_methods.cstc.serving import Inputs, label_variance
-from bench_methods.cstc.tree import Shape, Tree, splitting_threshold, stump
+from bench_methods.cstc.tree import ClassifierTree, Shape, splitting_threshold, stump
 
 _DEPENDENT = 1e-10
 """A column of which less than this share is left is a combination of those picked."""
@@ -70,7 +70,7 @@ class ASTC(TreeOfClassifiers):
 
     def _fitted(
         self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
-    ) -> tuple[Tree, dict[str, Any]]:
+    ) -> tuple[ClassifierTree, dict[str, Any]]:
         if label_variance(problem) == 0.0:
             return stump(problem, float(problem.y[0])), {"tau": price}
         shape = Shape.balanced(self.depth)
@@ -123,7 +123,7 @@ def greedy_tree(
     constant: bool,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
-) -> Tree:
+) -> ClassifierTree:
     """Fit the nodes in order; each threshold sends half of the rows to either child.
 
     A node that tells no rows apart becomes a leaf.
@@ -154,7 +154,7 @@ def greedy_tree(
                 paid[upper] = paid[lower] = after
             del sums[k]
         progress(k + 1)
-    return Tree(weights, bias, threshold, shape).without(gone)
+    return ClassifierTree(weights, bias, threshold, shape).without(gone)
 
 
 def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:

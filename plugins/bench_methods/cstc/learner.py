@@ -13,7 +13,7 @@ from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
 from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance, pruned, staged
-from bench_methods.cstc.tree import Shape, Tree, TreePenalty, initialise, optimise, stump
+from bench_methods.cstc.tree import ClassifierTree, Shape, TreePenalty, initialise, optimise, stump
 
 UNIT_VARIANCE = 6.0
 """Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
@@ -69,7 +69,7 @@ class TreeOfClassifiers(OnTrees):
 
     def _fitted(
         self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
-    ) -> tuple[Tree, dict[str, Any]]:
+    ) -> tuple[ClassifierTree, dict[str, Any]]:
         """The trained tree, and what is to be known of it; ``price`` is that of cost in loss."""
         raise NotImplementedError
 
@@ -97,7 +97,7 @@ class CSTCSingle(TreeOfClassifiers):
 
     def _fitted(
         self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
-    ) -> tuple[Tree, dict[str, Any]]:
+    ) -> tuple[ClassifierTree, dict[str, Any]]:
         variance = label_variance(problem)
         if variance == 0.0:
             return stump(problem, float(problem.y[0])), {"lambda": price, "objective": 0.0}

@@ -19,7 +19,7 @@ from bench_models.staged import END, Point, Stage, StagedModel
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of, terminals
+from bench_methods.cstc.tree import NONE, ClassifierTree, Shape, TreePlace, scores_of, terminals
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -108,7 +108,7 @@ def per_label(task: Task) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predictor:
+class NodePredictor:
     """What a node or a terminal element predicts: weights (T,) over the columns and a bias."""
 
     weights: FloatArray
@@ -123,47 +123,47 @@ class Finished:
     those that inner node k sends to one side, as if no classifier were there.
     """
 
-    tree: Tree
-    predictors: Mapping[Place, Predictor]
+    tree: ClassifierTree
+    predictors: Mapping[TreePlace, NodePredictor]
 
     def without(self, gone: set[int]) -> Finished:
         """Without these nodes and all below them."""
         shape, kept = self.tree.shape.without(gone)
-        found = {p: self.predictors[Place(kept[p.node], p.side)] for p in places(shape)}
+        found = {p: self.predictors[TreePlace(kept[p.node], p.side)] for p in places(shape)}
         return Finished(self.tree.without(gone), found)
 
 
-def places(shape: Shape) -> list[Place]:
+def places(shape: Shape) -> list[TreePlace]:
     """All nodes, then both sides of all inner ones."""
     nodes = range(shape.nodes)
     inner = [k for k in nodes if not shape.is_leaf(k)]
-    return [*map(Place, nodes), *(Place(k, up) for k in inner for up in (True, False))]
+    return [*map(TreePlace, nodes), *(TreePlace(k, up) for k in inner for up in (True, False))]
 
 
-def routes(tree: Tree, scores: FloatArray) -> dict[Place, BoolArray]:
+def routes(tree: ClassifierTree, scores: FloatArray) -> dict[TreePlace, BoolArray]:
     """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
     scores at the nodes are these (K, n)."""
-    rows = {Place(0): np.ones(scores.shape[1], dtype=bool)}
+    rows = {TreePlace(0): np.ones(scores.shape[1], dtype=bool)}
     # (K, n)
     above = scores > tree.threshold[:, None]
     for k in range(tree.shape.nodes):
         for up, child in tree.shape.sides(k):
-            rows[Place(k, up)] = rows[Place(k)] & (above[k] == up)
+            rows[TreePlace(k, up)] = rows[TreePlace(k)] & (above[k] == up)
             if child != NONE:
-                rows[Place(child)] = rows[Place(k, up)]
+                rows[TreePlace(child)] = rows[TreePlace(k, up)]
     return rows
 
 
 def finished(
-    problem: Problem, tree: Tree, *, refit: bool, constant: bool, threads: int
+    problem: Problem, tree: ClassifierTree, *, refit: bool, constant: bool, threads: int
 ) -> Finished:
     """Fit the predictors of all nodes, and of both sides of all inner ones, on the rows there."""
-    own = [Predictor(w, float(b)) for w, b in zip(tree.weights, tree.bias, strict=True)]
+    own = [NodePredictor(w, float(b)) for w, b in zip(tree.weights, tree.bias, strict=True)]
     if not refit:
         return Finished(tree, {p: own[p.node] for p in places(tree.shape)})
     way = routes(tree, scores_of(problem.columns, tree.weights, tree.bias))
 
-    def fitted(place: Place) -> Predictor:
+    def fitted(place: TreePlace) -> NodePredictor:
         rows, weights = way[place], tree.weights[place.node]
         if not rows.any():
             return own[place.node]
@@ -174,7 +174,7 @@ def finished(
 
 def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
-) -> Predictor:
+) -> NodePredictor:
     """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
     # zeros stay zeros
     support = np.flatnonzero(weights)
@@ -186,7 +186,7 @@ def least_squares(
     solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
     found = np.zeros(problem.trees)
     found[support[normal.trees]] = solved
-    return Predictor(found, normal.bias(solved))
+    return NodePredictor(found, normal.bias(solved))
 
 
 def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext) -> Finished:
@@ -220,9 +220,9 @@ def prune(
     parents = shape.parents()
     for k in reversed(range(1, shape.nodes)):
         parent = parents[k]
-        instead = Place(parent, shape.upper[parent] == k)
+        instead = TreePlace(parent, shape.upper[parent] == k)
         if set(shape.children(parent)) <= gone | {k}:  # the parent becomes a leaf
-            instead = Place(parent)
+            instead = TreePlace(parent)
         rows, smaller = way[instead], out.copy()
         smaller[rows] = values[instead][rows]
         now = quality(smaller)
@@ -232,7 +232,9 @@ def prune(
     return model.without(gone)
 
 
-def _scores(model: Finished, columns: Float32Array) -> tuple[FloatArray, dict[Place, FloatArray]]:
+def _scores(
+    model: Finished, columns: Float32Array
+) -> tuple[FloatArray, dict[TreePlace, FloatArray]]:
     """The scores (K, n) of the gates, and what the predictors say, (n,) each."""
     tree = model.tree
     fitted = {id(p): p for p in model.predictors.values()}  # equal ones are one object
@@ -257,7 +259,7 @@ def staged(
     order, ends = _layout(shape)
     number = {what: i for i, what in enumerate(order)}
 
-    def stage(predictor: Predictor, **onward: Any) -> Stage:
+    def stage(predictor: NodePredictor, **onward: Any) -> Stage:
         weights = factor * predictor.weights / inputs.scale
         used = np.flatnonzero(weights).astype(np.int64)
         return Stage(
@@ -270,7 +272,7 @@ def staged(
         if gated:
             above = np.nextafter(factor * tree.threshold[k], np.inf)  # strictly above passes
             then, otherwise = (number[shape.after(k, up), False] for up in (True, False))
-            router = Predictor(tree.weights[k], float(tree.bias[k]))
+            router = NodePredictor(tree.weights[k], float(tree.bias[k]))
             stages.append(stage(router, bar=float(above), then=then, otherwise=otherwise))
         else:
             then = number.get((place, True), END)
@@ -279,16 +281,16 @@ def staged(
     return StagedModel(stages, points, prices, inputs.ensemble, facts=dict(facts))
 
 
-def _layout(shape: Shape) -> tuple[list[tuple[Place, bool]], list[int]]:
+def _layout(shape: Shape) -> tuple[list[tuple[TreePlace, bool]], list[int]]:
     """The stages in order, each a place and whether it is the gate there, and the number of the
     last show stage of each level."""
-    order: list[tuple[Place, bool]] = []
+    order: list[tuple[TreePlace, bool]] = []
     ends = []
-    group = [Place(0)]
+    group = [TreePlace(0)]
     while group:
         order += [(place, False) for place in group]
         ends.append(len(order) - 1)
         inner = [p.node for p in group if p.side is None and not shape.is_leaf(p.node)]
-        order += [(Place(k), True) for k in inner]
+        order += [(TreePlace(k), True) for k in inner]
         group = [shape.after(k, up) for k in inner for up in (True, False)]
     return order, ends

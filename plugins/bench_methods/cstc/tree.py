@@ -45,7 +45,7 @@ NONE = -1
 """As a child: a terminal element is there."""
 
 
-class Place(NamedTuple):
+class TreePlace(NamedTuple):
     """A node (``side`` None), or its upper or lower side; a place where rows end is a terminal."""
 
     node: int
@@ -83,10 +83,10 @@ class Shape:
         """Both sides of node ``k``, the upper one (True) first, and the child or ``NONE`` there."""
         return [(True, self.upper[k]), (False, self.lower[k])]
 
-    def after(self, k: int, up: bool) -> Place:
+    def after(self, k: int, up: bool) -> TreePlace:
         """Where a row is that node ``k`` sends to one side."""
         child = (self.upper if up else self.lower)[k]
-        return Place(k, up) if child == NONE else Place(child)
+        return TreePlace(k, up) if child == NONE else TreePlace(child)
 
     def children(self, k: int) -> list[int]:
         """The classifiers below node ``k``."""
@@ -120,8 +120,7 @@ class Shape:
 
     def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
         """The shape that is left without these nodes and all below them, and which nodes stay."""
-        # a node takes all below it along
-        lost = {j for k in gone for j in self.below(k)}
+        lost = {j for k in gone for j in self.below(k)}  # a node takes all below it along
         kept = [k for k in range(self.nodes) if k not in lost]
         number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
         shape = Shape(
@@ -131,19 +130,19 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree(Classifiers):
+class ClassifierTree(Classifiers):
     """Classifiers in a ``shape``; leaves' thresholds mean nothing."""
 
     shape: Shape
 
-    def without(self, gone: set[int]) -> Tree:
+    def without(self, gone: set[int]) -> ClassifierTree:
         """The tree that is left without these nodes and all below them."""
         shape, kept = self.shape.without(gone)
-        return Tree(self.weights[kept], self.bias[kept], self.threshold[kept], shape)
+        return ClassifierTree(self.weights[kept], self.bias[kept], self.threshold[kept], shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class TreeFlow:
     """How rows pass: scores f, gates g and reach p, all (K, n). A leaf's gate is 1.
 
     ``risk_count`` (K, n): how often a row's risk at a node counts, 1 where all ways are as long.
@@ -155,7 +154,7 @@ class Flow:
     risk_count: FloatArray
 
 
-def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArray) -> Flow:
+def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArray) -> TreeFlow:
     """Gates and reach for the scores (K, n) of all nodes."""
     gate = sigmoid(problem.slope * (scores - threshold[:, None]))
     reach = np.ones_like(gate)
@@ -164,7 +163,7 @@ def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArr
             gate[k] = 1.0
         pass_on(shape, k, reach, gate[k])
     upper, lower = copies(shape).T[:, :, None]
-    return Flow(scores, gate, reach, 1.0 + upper * gate + lower * (1.0 - gate))
+    return TreeFlow(scores, gate, reach, 1.0 + upper * gate + lower * (1.0 - gate))
 
 
 def pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
@@ -185,23 +184,23 @@ def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> F
     return scores + bias[:, None]
 
 
-def terminals(shape: Shape) -> list[Place]:
+def terminals(shape: Shape) -> list[TreePlace]:
     """All terminal elements, in the order of their nodes: leaves, and sides without a child."""
     found = []
     for k in range(shape.nodes):
-        ends = [Place(k)] if shape.is_leaf(k) else [shape.after(k, up) for up in (True, False)]
+        ends = [TreePlace(k)] if shape.is_leaf(k) else [shape.after(k, up) for up in (True, False)]
         found += [end for end in ends if end.node == k]
     return found
 
 
-def arrival(rows: Flow, end: Place) -> FloatArray:
+def arrival(rows: TreeFlow, end: TreePlace) -> FloatArray:
     """Each row's probability of ending at a terminal, (n,)."""
     gate = rows.gate[end.node]
     arriving: FloatArray = rows.reach[end.node] * (1.0 - gate if end.side is False else gate)
     return arriving
 
 
-def squares(tree: Tree, k: int) -> FloatArray:
+def squares(tree: ClassifierTree, k: int) -> FloatArray:
     """``sum_j (b^j_t)^2`` over the path to node ``k``, itself included, shape (T,)."""
     total: FloatArray = (tree.weights[tree.shape.path(k)] ** 2).sum(axis=0)
     return total
@@ -227,7 +226,9 @@ def copies(shape: Shape) -> FloatArray:
     return np.where(missing, (levels.max() - levels)[:, None], 0).astype(np.float64)
 
 
-def true_loss(problem: Problem, penalty: TreePenalty, tree: Tree, rows: Flow) -> float:
+def true_loss(
+    problem: Problem, penalty: TreePenalty, tree: ClassifierTree, rows: TreeFlow
+) -> float:
     """Eq. 5: the expected risk of every node, l1, and the mixed norms of the expected cost."""
     error = (problem.y - rows.scores) ** 2
     count = rows.reach * rows.risk_count
@@ -236,7 +237,7 @@ def true_loss(problem: Problem, penalty: TreePenalty, tree: Tree, rows: Flow) ->
     return risk + l1 + penalty.lam * expected_cost(problem, tree, rows)  # eq. 5
 
 
-def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:
+def expected_cost(problem: Problem, tree: ClassifierTree, rows: TreeFlow) -> float:
     """The relaxed cost of each terminal's path, weighted by how many rows end there."""
     return sum(
         float(problem.share @ arrival(rows, end)) * relaxed_cost(problem, squares(tree, end.node))
@@ -244,10 +245,10 @@ def expected_cost(problem: Problem, tree: Tree, rows: Flow) -> float:
     )
 
 
-def stump(problem: Problem, value: float) -> Tree:
+def stump(problem: Problem, value: float) -> ClassifierTree:
     """The one classifier that says ``value`` of every row."""
     none = np.zeros((1, problem.trees))
-    return Tree(none, np.array([value]), np.zeros(1), Shape.balanced(1))
+    return ClassifierTree(none, np.array([value]), np.zeros(1), Shape.balanced(1))
 
 
 def initialise(
@@ -261,7 +262,7 @@ def initialise(
     iterations: int,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
-) -> Tree:
+) -> ClassifierTree:
     """Fit every node as if it were a leaf, top down; each threshold sends about the share
     ``upward`` to the upper child.
 
@@ -292,7 +293,7 @@ def initialise(
                 threshold[k] = found
                 pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
         progress(k + 1)
-    return Tree(weights, bias, threshold, shape).without(gone)
+    return ClassifierTree(weights, bias, threshold, shape).without(gone)
 
 
 def solve_leaf(
@@ -338,8 +339,7 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     the ``mass`` (n,) below; None where all scores are the same."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
-    # mass at or below each score
-    z, below = scores[order], np.cumsum(mass[order])
+    z, below = scores[order], np.cumsum(mass[order])  # mass at or below each score
     gaps = np.flatnonzero(np.diff(z) > _SAME * max(abs(z[0]), abs(z[-1])))
     if len(gaps) == 0:
         return None
@@ -381,8 +381,7 @@ class NodeObjective(GatedObjective):
         score = weights @ self.columns + (bias if self.constant else 0.0)
         gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
         upper, lower = self.copies
-        # how often the row's risk counts
-        count = 1.0 + upper * gate + lower * (1.0 - gate)
+        count = 1.0 + upper * gate + lower * (1.0 - gate)  # how often the row's risk counts
         arriving, miss = self.weight * self.reach, score - self.y
         risk = 0.5 * arriving * miss**2
         cost = self.cost + 0.5 * (self.price @ (weights**2 - self.start**2))  # lemma 1
@@ -400,7 +399,7 @@ class NodeObjective(GatedObjective):
         return value, by_weights, by_bias, -float(through_gate.sum())
 
 
-Fitted = Position[Tree, Flow]
+Fitted = Position[ClassifierTree, TreeFlow]
 
 
 def node_objective(
@@ -464,13 +463,13 @@ def node_objective(
 def optimise(
     problem: Problem,
     penalty: TreePenalty,
-    start: Tree,
+    start: ClassifierTree,
     settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Fitted:
     """Fit the nodes in turns from ``start``; ``progress`` is called with the number of updates."""
 
-    def evaluated(tree: Tree, scores: FloatArray) -> Fitted:
+    def evaluated(tree: ClassifierTree, scores: FloatArray) -> Fitted:
         rows = flow(problem, tree.shape, tree.threshold, scores)
         return Position(tree, rows, true_loss(problem, penalty, tree, rows))
 

@@ -95,11 +95,11 @@ class L1:
             # in these units the constant's loss is about 1, so that one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
             base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
-            start = Fitted(base / spread, np.zeros((len(base), train.X.shape[1])))
+            start = LinearScores(base / spread, np.zeros((len(base), train.X.shape[1])))
             # classes have no unit
             squared = name == "squared"
             target = (train.y - base[0]) / spread if squared else train.y
-            problem = Problem(train, scaling, target, start.bias, squared)
+            problem = PenalisedLoss(train, scaling, target, start.bias, squared)
             # one label only: nothing to explain
             usable = (scaling.scale > 0) & (constant > 1e-12)
             marginal, worth = MarginalPrices(prices), constant / spread**2
@@ -118,13 +118,13 @@ class L1:
 
     def _path(
         self,
-        problem: Problem,
-        start: Fitted,
+        problem: PenalisedLoss,
+        start: LinearScores,
         marginal: MarginalPrices,
         worth: float,
         usable: BoolArray,
         context: FitContext,
-    ) -> list[tuple[float, Fitted]]:
+    ) -> list[tuple[float, LinearScores]]:
         """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
         trade-off of 1."""
         # penalty of a weight of 1 at a trade-off of 1
@@ -143,8 +143,7 @@ class L1:
             while cheaper:
                 penalty = t * marginal.charges() * worth + out
                 now = minimise(problem, penalty, now, self.steps, self.tolerance)
-                # a purchase may make other features free
-                cheaper = marginal.buy(now.weights)
+                cheaper = marginal.buy(now.weights)  # a purchase may make other features free
             if not self.refit:
                 found.append((t, now))
             elif chosen(now) == chosen(found[-1][1]):
@@ -156,7 +155,7 @@ class L1:
         return found
 
 
-def chosen(fitted: Fitted) -> list[bool]:
+def chosen(fitted: LinearScores) -> list[bool]:
     """Which features have a weight."""
     return [bool(column.any()) for column in fitted.weights.T]
 
@@ -196,14 +195,14 @@ class MarginalPrices:
         return bool(np.any(self.charges() < before))
 
 
-class Fitted(NamedTuple):
+class LinearScores(NamedTuple):
     """Bias (K,) and weights (K, d)."""
 
     bias: FloatArray
     weights: FloatArray
 
 
-class Problem:
+class PenalisedLoss:
     """The loss over all columns of ``train``, and over the working set, ``columns`` (k,).
 
     The squared loss of ``target`` (n,) + ``constant`` (1,), which is its mean; or that of the
@@ -248,7 +247,7 @@ class Problem:
         off = self._off(self.z @ weights.T + bias, slice(None))
         return off.sum(axis=0), off.T @ self.z
 
-    def slopes(self, fitted: Fitted) -> FloatArray:
+    def slopes(self, fitted: LinearScores) -> FloatArray:
         """The largest derivative by a weight of each column (d,), its sign dropped; no weight is
         outside the working set."""
         if len(self.columns) == self.train.X.shape[1]:
@@ -283,8 +282,8 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def minimise(
-    problem: Problem, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
-) -> Fitted:
+    problem: PenalisedLoss, penalty: FloatArray, start: LinearScores, steps: int, tolerance: float
+) -> LinearScores:
     """The minimum for the penalties (d,) (infinite: the weight stays 0), from ``start``.
 
     Ends when no weight moves by more than ``tolerance`` times the largest in a step. Where there
@@ -295,9 +294,9 @@ def minimise(
     """
     while True:
         inside = problem.columns
-        part = Fitted(start.bias, start.weights[:, inside])
+        part = LinearScores(start.bias, start.weights[:, inside])
         found = _fista(problem, penalty[inside], part, steps, tolerance)
-        start = Fitted(found.bias, np.zeros_like(start.weights))
+        start = LinearScores(found.bias, np.zeros_like(start.weights))
         start.weights[:, inside] = found.weights
         outside = np.isfinite(penalty)
         outside[inside] = False
@@ -314,8 +313,8 @@ def minimise(
 
 
 def _fista(
-    problem: Problem, penalty: FloatArray, start: Fitted, steps: int, tolerance: float
-) -> Fitted:
+    problem: PenalisedLoss, penalty: FloatArray, start: LinearScores, steps: int, tolerance: float
+) -> LinearScores:
     """The minimum over the working set, by FISTA along the path.
 
     The smooth part is majorised with the curvature L Z'WZ instead of the usual scalar Lipschitz
@@ -334,7 +333,7 @@ def _fista(
     ridge = np.where(penalty > 0, 0.0, RIDGE)[inside]
     curvature = problem.lipschitz * problem.gram[np.ix_(inside, inside)] + np.diag(ridge)
 
-    def step(z: Fitted) -> Fitted:  # B as a function of Z
+    def step(z: LinearScores) -> LinearScores:  # B as a function of Z
         by_bias, by_weights = problem.gradient(z.bias, z.weights)
         weights = z.weights.copy()
         for own, gradient in zip(weights, by_weights, strict=True):
@@ -342,7 +341,7 @@ def _fista(
             slope = curvature @ b - gradient[inside] - ridge * b
             descend(curvature, slope, penalty[inside], b, SWEEPS, tolerance / 10)
             own[inside] = b
-        return Fitted(z.bias - by_bias / problem.lipschitz, weights)
+        return LinearScores(z.bias - by_bias / problem.lipschitz, weights)
 
     x, z, t = start, start, 1.0
     for _ in range(steps):
@@ -351,9 +350,8 @@ def _fista(
         size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
         restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
         t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
-        # FISTA's extrapolation
-        momentum = 0.0 if restart else (t - 1) / t_new
-        z = Fitted(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
+        momentum = 0.0 if restart else (t - 1) / t_new  # FISTA's extrapolation
+        z = LinearScores(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
         x, t = new, t_new
         if moved <= tolerance * size:
             break

@@ -128,8 +128,7 @@ class LinearPath(ScaledModel):
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point."""
-        # (d, n): column by column
-        z = np.ascontiguousarray(self.columns(features).T)
+        z = np.ascontiguousarray(self.columns(features).T)  # (d, n): column by column
         for weights, bias, point in zip(self.weights, self.bias, self.points, strict=True):
             scores, read = np.tile(bias[:, None], len(features)), weights.any(axis=0)
             for j in np.flatnonzero(read):

@@ -170,7 +170,7 @@ def test_a_changed_model_is_refused_by_show_and_check(bench: Run, done: Ended) -
 
 
 @pytest.mark.parametrize("verb", ["show", "check"])
-@pytest.mark.parametrize("lost", ["metric", "test", "unit", ""])
+@pytest.mark.parametrize("lost", ["metric", ""])
 def test_a_folder_that_was_not_written_by_the_export_is_one_line(
     verb: str, lost: str, bench: Run, done: Ended
 ) -> None:

@@ -37,7 +37,7 @@ def full(**keys: Any) -> str:
         ('{"a": 1,\n"b": 2, "c": 0,\n"b": 2}', "c.json, line 2: feature 'b' has a second cost"),
         ('\n\n{"a": 1,\n"b": true, "c": 0}', "c.json, line 4: feature 'b' costs True, not a"),
         ('{"a": 1, "b": [2], "c": 0}', "c.json, line 1: feature 'b' costs [2], not a number"),
-        ('{"a": 1, "b": 2, "x1": 0}', "c.json, line 1: feature 'x1' is none of the 3 features"),
+        ('{"a": 1, "b": 2, "x1": 0}', "c.json, line 1: unknown feature 'x1': correct or remove it"),
         ('"1"', "c.json: a mapping or a list of costs is wanted"),
         ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
     ],
@@ -60,7 +60,7 @@ def test_one_cost_per_feature_is_wanted(text: str, line: str) -> None:
         ({"shared": ["ac"]}, "c.json, line 3: shared holds 'ac'; give a list of features"),
         ({"shared": [[]]}, "c.json, line 3: shared holds []; give a list of features"),
         ({"shared": [["a", "b"]]}, "c.json, line 2: features 'a' and 'b' share one"),
-        ({"shared": [[1, 9]]}, "c.json: feature '9' is none of the 3 features; correct or"),
+        ({"shared": [[1, 9]]}, "c.json: unknown feature '9': correct or"),
         ({"discounted": "ab"}, "c.json, line 3: discounted must be a list of groups"),
         ({"discounted": [["a", "b"]]}, "c.json, line 3: a discounted group has exactly the keys"),
         ({"discounted": [{"members": ["a"]}]}, "c.json, line 3: a discounted group has exactly"),
@@ -88,7 +88,7 @@ def test_a_key_of_the_full_form_holds_what_it_should(keys: dict[str, Any], line:
     ("name", "text", "line"),
     [
         ("c.csv", "a,1\nb,cheap\nc,0", "c.csv, line 2: feature 'b' costs 'cheap', not a number"),
-        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv, line 3: feature 'b,2' is none of the 3"),
+        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv, line 3: unknown feature 'b,2'"),
         ("c.csv", "a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
         ("c.csv", "# x\n", "c.csv: no costs in this file; write one line name,cost"),
         ("c.txt", "1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 features"),
@@ -111,6 +111,6 @@ def test_a_model_without_costs_needs_prices_to_build_on() -> None:
 
 
 def test_the_names_are_listed_where_they_are_few() -> None:
-    assert refused("zz,1", ("a", "b"), "c.csv").endswith("the line; known: a, b")
+    assert refused("zz,1", ("a", "b"), "c.csv").endswith("remove it; known: a, b")
     many = tuple(f"n{i}" for i in range(40))
-    assert refused("zz,1", many, "c.csv").endswith("correct or remove the line")
+    assert refused("zz,1", many, "c.csv").endswith("correct or remove it")

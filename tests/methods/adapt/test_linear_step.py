@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from bench_methods.adapt.linear_step import (
 )
 from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
+from bench_models.least_squares import one_blas_thread
 from helpers.adapt_cases import rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +41,13 @@ SHARED = price_list(
     derived={5: [0, 1]},
 )
 DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in a fit; several spin where the machine is busy."""
+    with one_blas_thread():
+        yield
 
 
 def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, TrainingRows]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr
-from bench_methods.cascades.objectives import Descent, Design, Hinges, descend, hinge
+from bench_methods.cascades.objectives import Hinges, StageDescent, StageDesign, descend, hinge
 from helpers.boosted_cases import path
 from helpers.cascade_cases import data, fit
 from hypothesis import given, settings
@@ -70,8 +70,8 @@ def test_one_stage_is_the_weighted_support_vector_machine() -> None:
     columns = rng.normal(size=(3, 40)).astype(np.float32)
     positive = columns[0] + rng.normal(size=40) > 0.3
     share = np.full(40, 1 / 40)
-    design = Design.of(columns, np.arange(3), share, 1.0, 0.1)
-    task = Descent(columns, [design], Hinges(positive, share, 2.0, 0.001), 0.1, 2000)
+    design = StageDesign.of(columns, np.arange(3), share, 1.0, 0.1)
+    task = StageDescent(columns, [design], Hinges(positive, share, 2.0, 0.001), 0.1, 2000)
     Z, weight = design.columns(columns).T, share * np.where(positive, 2.0, 1.0)
     peer = SVC(kernel="linear", tol=1e-8).fit(Z, positive, sample_weight=weight / 0.1)
     hinges = np.maximum(0, 1 - np.where(positive, 1, -1) * peer.decision_function(Z))

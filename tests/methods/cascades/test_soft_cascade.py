@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr, SoftCascade, stage_costs, stage_trees
-from bench_methods.cascades.objectives import Descent, Design, Soft, descend
+from bench_methods.cascades.objectives import Soft, StageDescent, StageDesign, descend
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
 from helpers.cronus_cases import stumps
@@ -112,9 +112,9 @@ def test_one_stage_is_ridge_logistic_regression() -> None:
     columns = rng.normal(size=(4, 200)).astype(np.float32)
     positive = columns[0] + columns[1] + rng.normal(size=200) > 0.5
     share = np.full(200, 1 / 200)
-    design = Design.of(columns, np.arange(4), share, 0.25, 0.03)
+    design = StageDesign.of(columns, np.arange(4), share, 0.25, 0.03)
     loss = Soft(positive, share, np.ones(1), 9.0)  # one stage cannot change its cost
-    found = descend(Descent(columns, [design], loss, 0.03, 500), 3, 0.0)
+    found = descend(StageDescent(columns, [design], loss, 0.03, 500), 3, 0.0)
     Z = design.columns(columns)
     assert np.mean(np.var(Z, axis=1)) == pytest.approx(1.0)
     peer = LogisticRegression(C=1 / (200 * 0.03), tol=1e-10, max_iter=1000).fit(Z.T, positive)
@@ -132,8 +132,10 @@ def test_no_cycle_raises_the_objective(seed: int) -> None:
     positive = columns[:3].sum(axis=0) + rng.normal(size=40) > 0.5
     positive[:2] = True, False
     share = np.full(40, 1 / 40)
-    designs = [Design.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
-    task = Descent(columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30)
+    designs = [StageDesign.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
+    task = StageDescent(
+        columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30
+    )
     alone = [task.alone(k) for k in range(3)]
     at = task.evaluated(alone)
     for k in (0, 1, 2, 0, 1, 2):

@@ -9,14 +9,14 @@ import pytest
 from bench_methods.cstc.serving import (
     Finished,
     Inputs,
-    Predictor,
+    NodePredictor,
     finished,
     places,
     prune,
     routes,
     staged,
 )
-from bench_methods.cstc.tree import NONE, Place, Shape, Tree, scores_of
+from bench_methods.cstc.tree import NONE, ClassifierTree, Shape, TreePlace, scores_of
 from helpers.cstc_cases import SHAPES, problem, tree
 
 from bench_core import DiscountGroup, Features, Prices, Task, price_list
@@ -25,7 +25,7 @@ P = problem(0, n=120)
 T = tree(P, Shape.balanced(3), 4)
 
 
-def way(t: Tree, x: Any) -> list[tuple[int, bool]]:
+def way(t: ClassifierTree, x: Any) -> list[tuple[int, bool]]:
     """The nodes that one row (T,) sees, and whether it goes up there."""
     k, found = 0, []
     while k != NONE:
@@ -39,8 +39,8 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
     found = routes(T, scores_of(P.columns, T.weights, T.bias))
     for i, x in enumerate(P.columns.T.astype(float)):
         seen = dict(way(T, x))
-        assert {k for k in range(7) if found[Place(k)][i]} == set(seen)
-        assert all(found[Place(k, up)][i] for k, up in seen.items())
+        assert {k for k in range(7) if found[TreePlace(k)][i]} == set(seen)
+        assert all(found[TreePlace(k, up)][i] for k, up in seen.items())
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -85,7 +85,7 @@ def naive_predictions(model: Finished, columns: Any) -> Any:
     for x in columns.T.astype(float):
         k, up = way(model.tree, x)[-1]
         leaf = model.tree.shape.is_leaf(k)
-        predictor = model.predictors[Place(k, None if leaf else up)]
+        predictor = model.predictors[TreePlace(k, None if leaf else up)]
         out.append(predictor.bias + float(predictor.weights @ x))
     return np.array(out)
 
@@ -116,13 +116,15 @@ def test_pruning_removes_from_the_leaves_up_whatever_does_not_help(shape: Shape,
     )
 
 
-def raw_model(t: Tree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[Any, Any]:
+def raw_model(t: ClassifierTree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[Any, Any]:
     """Random predictors over raw features, and the served model."""
     rng = np.random.default_rng(9)
     d = prices.features
 
-    def anyone(k: int) -> Predictor:  # on its node's own columns
-        return Predictor(np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal()))
+    def anyone(k: int) -> NodePredictor:  # on its node's own columns
+        return NodePredictor(
+            np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal())
+        )
 
     model = Finished(t, {place: anyone(place.node) for place in places(t.shape)})
     return model, staged(model, Inputs(None, np.ones(d)), prices, task=task, facts={})
@@ -172,10 +174,10 @@ def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:
 
 
 def test_a_row_at_the_threshold_is_served_downwards() -> None:
-    t = Tree(np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]), Shape.balanced(2))
+    t = ClassifierTree(np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]), Shape.balanced(2))
     model, serving = raw_model(t, Prices.additive(np.ones(1)))
     X = np.array([[0.25], [np.nextafter(np.float32(0.25), np.float32(1))]], dtype=np.float32)
     scores = list(serving.predict_path(Features(X)))[-1].scores
     for score, k, x in zip(scores, (2, 1), X[:, 0], strict=True):
-        leaf = model.predictors[Place(k)]
+        leaf = model.predictors[TreePlace(k)]
         assert score == pytest.approx(leaf.bias + leaf.weights[0] * x)

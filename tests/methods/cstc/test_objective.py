@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from bench_methods.cstc.tree import (
     NONE,
+    ClassifierTree,
     NodeObjective,
     Shape,
-    Tree,
     TreePenalty,
     initialise,
     node_objective,
@@ -74,7 +74,7 @@ def test_the_loss_is_what_walking_every_row_gives(shape: Shape, seed: int) -> No
 
 
 def objective_of(
-    p: Problem, t: Tree, k: int, constant: bool = True
+    p: Problem, t: ClassifierTree, k: int, constant: bool = True
 ) -> tuple[NodeObjective, Any, Any]:
     at = position(p, PENALTY, t)
     columns = np.flatnonzero(t.weights[k])
@@ -156,7 +156,9 @@ def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, 
     found = solve_leaf(p, normal, penalty, before, cut_off=1e-4, iterations=2000)
 
     def loss(weights: Any) -> float:
-        one = Tree(weights[None], np.array([normal.bias(weights)]), np.zeros(1), Shape.balanced(1))
+        one = ClassifierTree(
+            weights[None], np.array([normal.bias(weights)]), np.zeros(1), Shape.balanced(1)
+        )
         return position(p, penalty, one).loss
 
     from scipy.optimize import minimize

@@ -1,4 +1,4 @@
-"""``bench check``: does a plugin keep the promises that the benchmark relies on?"""
+"""``bench new`` and ``check``: a plugin to begin with, and whether one keeps its promises."""
 
 from __future__ import annotations
 
@@ -12,11 +12,41 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import UsageError
-from bench_core.scaffold import KINDS
+from bench_core.scaffold import KINDS, files, tries, write
 from bench_core.terminal.tables import console
 
 if TYPE_CHECKING:
     from bench_core.conformance import Case
+
+
+@click.command("new")
+@click.argument("kind", type=click.Choice([*KINDS]), metavar="KIND")
+@click.argument("name")
+@click.option("--package", is_flag=True, help="Write an installable package into a new folder.")
+@options.quiet_option
+@options.debug_option
+def new_command(kind: str, name: str, package: bool) -> None:
+    """Write a new plugin NAME that works: one file, or a package with tests.
+
+    KIND is learner, dataset, metric, cost-model or report.
+
+    Examples:
+      bench new learner top-k                a file top_k.py, for -p top_k
+      bench new learner top-k --package      a folder top-k with tests, CI and an entry point
+      bench new cost-model my-bills
+    """
+    texts = files(kind, name, package, options.registry())
+    write(texts)
+    for place, text in texts.items():
+        click.echo(f"wrote {place} ({len(text.splitlines())} lines)")
+    module = name.replace("-", "_")
+    # a module is named by -p, a package is installed
+    first = [f"bench check -p {module}"]
+    if package:
+        first = [f"pip install --editable {name}", f"bench check {name}"]
+    options.note("Now, each a command:")
+    for line in [*first, *tries(kind, name, "" if package else module)]:
+        options.note(f"  {line}")
 
 
 @click.command("check")
@@ -61,6 +91,7 @@ def check_command(
     registry = options.registry(plugins, data_dir)
     which = KINDS[kind] if kind else ""
     cases = chosen_cases(registry, names, plugins, settings, which, data_dir)
+    # cases of one thing stand together
     broken = 0
     for subject, own in groupby(cases, key=lambda case: case.subject):
         broken += _check(subject, list(own))

@@ -1,0 +1,219 @@
+"""``bench export``, ``log`` and ``remove``: what a store holds, for other programs and people."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bench_core.cli import options
+from bench_core.cli.completion import runs_named
+from bench_core.errors import UsageError, no_formula, one_line
+from bench_core.terminal.tables import write_bytes, write_text
+from bench_core.terminal.wording import count, duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.results.records import Attempt
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    """A header and a line for each row; texts that would be formulas are quoted."""
+    # texts are categories, so each is looked at once
+    for name in frame.select_dtypes("category"):
+        if any(no_formula(text) != text for text in frame[name].cat.categories):
+            frame[name] = frame[name].astype(object).map(no_formula)
+    text: str = frame.to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _json(frame: pd.DataFrame) -> bytes:
+    """A list of objects; what is missing is null, numbers keep all their digits."""
+    import json
+
+    import numpy as np
+
+    # numpy's numbers are none of JSON's
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
+    return "[\n{}\n]\n".format(",\n".join(lines)).encode()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    texts = dict.fromkeys(frame.select_dtypes("category"), "str")
+    try:
+        content: bytes = frame.astype(texts).to_parquet(None, index=False)
+    except ImportError as error:
+        raise UsageError(
+            "Parquet needs pyarrow: pip install 'budget-bench[parquet]', or export csv"
+        ) from error
+    return content
+
+
+_Writer = Callable[["pd.DataFrame"], bytes]
+WRITERS: dict[str, _Writer] = {"csv": _csv, "json": _json, "parquet": _parquet}
+
+
+@click.command("export")
+@options.run_argument
+@click.option(
+    "-f",
+    "--format",
+    "kind",
+    type=click.Choice([*WRITERS]),
+    help="Default: by the suffix of --output, else csv.",
+)
+@click.option("--features", is_flag=True, help="What is bought: shares of rows by sensor.")
+@options.output_option
+@options.store_option
+@options.quiet_option
+@options.debug_option
+def export_command(
+    run: str, kind: str | None, features: bool, output: Path | None, store: Path
+) -> int:
+    """Write the results of RUN as CSV, JSON or Parquet.
+
+    Examples:
+      bench export > results.csv
+      bench export -o results.parquet
+      bench export 3 --format json | head
+      bench export --features -o shares.csv
+
+    One row for each trial, operating point and split; params and point are JSON. Column chosen says
+    best where validation chose the point, and what the search left open; column trial is what
+    'bench rerun' takes. With --features one row for each trial, point that a
+    budget may choose, and sensor: the share of test rows that buy it.
+    """
+    from bench_core.leaderboard.bought_sensors import shares
+    from bench_core.results.marks import with_choices
+    from bench_core.results.store import Store
+
+    chosen = kind or (output.suffix.lower().lstrip(".") if output else "csv")
+    if chosen not in WRITERS:
+        raise UsageError(f"{output}: end its name in .csv, .json or .parquet, or give --format")
+    if chosen == "parquet" and output is None:
+        raise UsageError("parquet is no text: name a file with -o results.parquet")
+    opened = Store(store)
+    if features:
+        frame = shares(opened, run)
+    else:
+        frame = with_choices(opened.frame(run, compact=True), opened.info(run))
+    write_bytes(output or Path("-"), WRITERS[chosen](frame))
+    if output is not None:
+        options.note(f"wrote {output}")
+    return 0
+
+
+@click.command("log")
+@options.run_argument
+@click.option("--failed", is_flag=True, help="Leave out attempts that ended well.")
+@options.output_option
+@options.store_option
+@options.debug_option
+def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int:
+    """Show each attempt of RUN's fits, trials and audits: status, error, traceback and output.
+
+    Examples:
+      bench log                   the last run
+      bench log --failed          only what did not end well
+      bench log 3 -o log.txt
+
+    A traceback begins with the frames of the plugin; the whole one, with bench_core and libraries,
+    follows below a line that marks the cut. Of an output the end is kept.
+    """
+    from bench_core.results.store import Store
+
+    attempts = [a for a in Store(store).attempts(run) if not (failed and a.status == "ok")]
+    none = "nothing failed" if failed else "no attempt is recorded"
+    if output is not None:
+        lines = [line for attempt in attempts for line in attempt_lines(attempt)]
+        write_text(output, "\n".join(lines or [none]) + "\n")
+        return 0
+    for attempt in attempts:
+        head, *details = attempt_lines(attempt)
+        click.secho(head, bold=True, fg=None if attempt.status == "ok" else "red")
+        click.echo("".join(f"{line}\n" for line in details), nl=False)
+    if not attempts:
+        click.echo(none)
+    return 0
+
+
+def attempt_lines(attempt: Attempt) -> list[str]:
+    """How one attempt ended, then its error, traceback and output."""
+    from bench_core.results.records import TRIAL_DIGITS
+    from bench_core.terminal.progress import detail_lines
+
+    again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
+    when = attempt.created_at[:19].replace("T", " ")
+    where = f", on {attempt.machine}" if attempt.status != "ok" else ""
+    about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
+    named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
+    head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
+    error = [f"  {one_line(attempt.error)}"] if attempt.error else []
+    return [head, *error, *detail_lines(attempt.trace, attempt.output)]
+
+
+@click.command("remove")
+@click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=runs_named)
+@click.option("--fits", is_flag=True, help="Remove fitted models and keep results.")
+@click.option("--cache", is_flag=True, help="Remove prepared data of all data sets.")
+@click.option("-n", "--dry-run", is_flag=True, help="Remove nothing, and show what would go.")
+@options.store_option
+@options.quiet_option
+@options.debug_option
+def remove_command(
+    runs: tuple[str, ...], fits: bool, cache: bool, dry_run: bool, store: Path
+) -> None:
+    """Remove runs, fitted models or prepared data.
+
+    RUNs are 'last', numbers, names or the beginnings of names.
+
+    Examples:
+      bench remove 3 4 --dry-run        what would go, and how large it is
+      bench remove 3 4                  runs with their trials and fitted models
+      bench remove 3 --fits             its fitted models alone; results stay
+      bench remove --cache              all prepared data; they are made again when needed
+
+    What another run needs is kept: trials that it has too, and models that it was scored with.
+    'bench list runs' shows runs.
+    """
+    from rich.filesize import decimal
+
+    from bench_core.datasets.cache import cache_folder
+    from bench_core.results.removal import plan_removal, remove
+    from bench_core.results.store import Store
+
+    if not runs and not cache:
+        raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
+    verb = "would remove" if dry_run else "removed"
+    if runs:
+        kept = Store(store)
+        what = plan_removal(kept, runs, fits_alone=fits)
+        trials = "" if fits else f"{count(len(what.trials), 'trial')}, "
+        # while the files are there
+        models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
+        if not dry_run:
+            remove(kept, what, fits_alone=fits)
+        options.note(f"{verb} {', '.join(what.runs)}: {trials}{models}")
+    if cache:
+        folders = prepared()
+        size = sum(total(folder.rglob("*")) for folder in folders)
+        for folder in () if dry_run else folders:
+            shutil.rmtree(folder)
+        options.note(f"{verb} prepared data in {cache_folder()} ({decimal(size)})")
+
+
+def prepared() -> list[Path]:
+    """The folders of prepared data that are there."""
+    from bench_core.datasets.cache import cache_folder
+
+    return [path for name in ("prepared", "kept") if (path := cache_folder() / name).is_dir()]
+
+
+def total(paths: Iterable[Path]) -> int:
+    """The bytes of those that are files."""
+    return sum(path.stat().st_size for path in paths if path.is_file())
