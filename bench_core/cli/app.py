@@ -68,6 +68,7 @@ def plugin_commands() -> dict[str, EntryPoint]:
     """The verbs of plugins, from installed metadata: no module is loaded."""
     from bench_core.plugins import COMMANDS, installed
 
+    # ours come first, then others by name
     points = {p.name: p for p in reversed(installed(COMMANDS))}  # the first of a name wins
     return {name: points[name] for name in sorted(points) if name not in BUILT_IN}
 

@@ -40,6 +40,7 @@ def new_command(kind: str, name: str, package: bool) -> None:
     for place, text in texts.items():
         click.echo(f"wrote {place} ({len(text.splitlines())} lines)")
     module = name.replace("-", "_")
+    # a module is named by -p, a package is installed
     first = [f"bench check -p {module}"]
     if package:
         first = [f"pip install --editable {name}", f"bench check {name}"]
@@ -90,6 +91,7 @@ def check_command(
     registry = options.registry(plugins, data_dir)
     which = KINDS[kind] if kind else ""
     cases = chosen_cases(registry, names, plugins, settings, which, data_dir)
+    # cases of one thing stand together
     broken = 0
     for subject, own in groupby(cases, key=lambda case: case.subject):
         broken += _check(subject, list(own))

@@ -92,6 +92,7 @@ def verify_command(
     from bench_core.datasets.publishers.fetch import is_there, verify_dataset
     from bench_core.datasets.user_datasets import FILE
 
+    # of all data sets those that are there, of named ones each
     folder, every = DataFolder(data_dir), names == ("all",)
     rows: list[tuple[str, ...]] = []
 

@@ -138,13 +138,14 @@ def chosen_cases(
     ``settings`` are as those of ``bench run`` (``miser.trees=5``); a cost model takes its options
     from them. Raises UsageError for an unknown name, and where there is nothing to check.
     """
+    # name -> its parameters, as {"miser": {"trees": 5}}
     tables: dict[str, dict[str, Any]] = {}
     for setting in map(parse_setting, settings):
         with blaming(setting.given):
             own = tables.get(setting.owner, {})
             tables[setting.owner] = with_setting(own, setting.path, setting.value)
     found = [pair for name in names for pair in _named(registry, name, kind)]
-    if not names:
+    if not names:  # all that the modules register
         found = [pair for module in modules for pair in _given_by(registry, module)]
     if not found:
         given = ", ".join(modules) or "nothing is named"

@@ -78,6 +78,7 @@ class Case:
 def examine(cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
     """Each case with its fault. Where one of ``FIRST`` fails, the cases after it of the same plugin
     and task are left out."""
+    # plugin and task
     given_up: set[tuple[str, str]] = set()
     for case in cases:
         if (case.subject, case.on) not in given_up:

@@ -14,7 +14,8 @@ from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Queries
 from bench_core.datasets.pricing import from_json, same_sensors, to_json
 
-ROWS, ROUNDING = 60, 1e-9
+ROWS = 60
+ROUNDING = 1e-9  # relative
 
 
 def check_members(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -46,6 +47,7 @@ def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> No
 
     Remedy: let discounts lower a price by no more than what was bought before.
     """
+    # the same purchases and a few more
     more = bought | (np.random.default_rng(1).random(bought.shape) < 0.2)
     starts = queries.boundaries[:-1]
     less_cost, more_cost = (

@@ -87,6 +87,7 @@ def check_arrays(learner: Any, splits: Splits) -> None:
     prices, features = splits.prices, splits.test.features
     own = Features(features.X.copy(), features.queries)
     before = [a.tobytes() for a in (prices.sensor, prices.needed)]
+    # each prediction as yielded, and a copy of its arrays at that time
     kept = []
     for prediction in fit(learner, splits).predict_path(own):
         given = prediction.scores, prediction.bills["path"].acquired.bits
@@ -109,6 +110,7 @@ def check_state(learner: Any, splits: Splits) -> None:
         place = Path(folder) / "model.npz"
         save_model(place, model)
         again = load_model(place)
+    # not a bit may differ
     _same(_path(model, splits), _path(again, splits), 0.0, "reloaded")
 
 

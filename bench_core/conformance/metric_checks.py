@@ -11,7 +11,7 @@ from bench_core.contracts import check, metric_of
 from bench_core.data import Examples, Queries, Task
 from bench_core.protocols import Metric, MetricValues
 
-SLACK = 1e-9
+SLACK = 1e-9  # by which rounding may leave the bounds
 
 
 def check_members(metric: Any, task: Task, examples: Examples) -> None:
@@ -59,7 +59,7 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
     order = _shuffled(examples)
     moved = Examples(examples.X[order], examples.y[order], examples.queries)
     one = _judged(metric, scores, examples).mean
-    two = _judged(metric, scores[order], moved).mean
+    two = _judged(metric, scores[order], moved).mean  # the same pairs, moved
     if "stable" not in metric.name:
         _expect_alike(one, two, f"{one!r} in one order of the rows, {two!r} in another")
 

@@ -81,6 +81,7 @@ def finished_run() -> tuple[Run, Path]:
     return Run(store.info("last"), store.frame("last"), store), Path(folder.name)
 
 
+# removed when the process ends
 _KEPT: list[TemporaryDirectory[str]] = []
 
 

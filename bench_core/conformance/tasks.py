@@ -28,6 +28,7 @@ CLASSES = 3
 def prices() -> Prices:
     """Features 2 and 3 share a sensor, 4 and 5 are a discounted group, 9 is derived."""
     return price_list(
+        # of each feature alone
         np.array([1.0, 1, 4, 4, 8, 6, 16, 2, 2, 0]),
         shared=[[2, 3]],
         discounted=[DiscountGroup((4, 5), (5.0, 3.0))],
@@ -50,6 +51,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X = rng.normal(size=(n, FEATURES))
     X[:, 9] = X[:, 0] + X[:, 7]  # derived: free once both are bought
     X[:, 1] = np.round(X[:, 1])  # few different values
+    # features 0, 1, 2 and 6 matter, the others do not
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
     labels = {
@@ -80,7 +82,7 @@ def sealed(array: Array) -> Array:
 def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     """The same rows with multiplicities, and as physical copies (whole queries stay together)."""
     rng = np.random.default_rng([seed, 1])
-    copies = rng.integers(1, 4, len(examples))
+    copies = rng.integers(1, 4, len(examples))  # (n,) of each row
     rows = np.repeat(np.arange(len(examples)), copies)
     queries = examples.queries
     if queries is not None:

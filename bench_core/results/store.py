@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 _ATTEMPTS = """
 SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY created_at, rowid) AS attempt
 FROM attempt
-WHERE run = :run OR key IN (
-  SELECT trial FROM run_trial WHERE run = :run
+WHERE run = ?1 OR key IN (
+  SELECT trial FROM run_trial WHERE run = ?1
   UNION SELECT fit FROM run_trial JOIN trial ON trial.key = run_trial.trial
-  WHERE run_trial.run = :run)
+  WHERE run_trial.run = ?1)
 ORDER BY created_at, rowid
 """
 _STATUSES = """
@@ -264,10 +264,9 @@ class Store:
     def attempts(self, run: str = "last") -> list[Attempt]:
         """The attempts of a run's fits, trials and audits in order, also those of earlier runs
         whose fits and trials it uses."""
-        query = _ATTEMPTS.replace(":run", "?1")
         run = self.resolve(run)
         with self._read() as db:
-            return [Attempt(**row) for row in select(db, query, run)]
+            return [Attempt(**row) for row in select(db, _ATTEMPTS, run)]
 
     def request_for(self, trial: str) -> Mapping[str, Any]:
         """The request of the last run that asked for a trial; empty without one."""

@@ -38,6 +38,7 @@ _PACKAGE = {
     "tests/test_{module}.py": "test.py",
     ".github/workflows/check.yml": "check.yml",
 }
+# as learners are called: top-k, budget-forest
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -54,6 +55,7 @@ def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, 
         "interface": INTERFACE,
         "tries": tries(kind, name),
     }
+    # file -> template
     places = {f"{module}.py": f"{kind}.py"}
     if kind == "cost-model":
         places["costs.toml"] = "costs.toml"

@@ -116,7 +116,7 @@ class Bars:
             transient=True,  # bars go in the end, printed lines stay
             speed_estimate_period=300,
         )
-        self._overall: TaskID | None = None
+        self._overall: TaskID | None = None  # until there is a plan
         self._jobs: dict[str, TaskID] = {}  # bar of each running job by its key
         self._finished = 0
 

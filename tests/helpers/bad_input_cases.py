@@ -245,7 +245,7 @@ OPTIONS = [
     ),
     option(
         "--set for a learner unknown", "svm", "--set misr.trees=3", "--set misr.trees=3",
-        "known: gbrt, rows.svm",
+        "did you mean miser?",
     ),
     option("unknown metric", "svm", "-m ndgc@5", "'ndgc", "ndcg"),
     option(

@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, Ended, Run
 
+from bench_core import UsageError
+from bench_core.planning.request import RunRequest
 from bench_core.results.store import Store
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
@@ -147,11 +149,18 @@ def test_a_lying_bill_is_still_caught(bench: Run, material: Path) -> None:
     assert "1 failed the audit" in audited.out
 
 
-def test_an_audit_without_an_answer_in_time_has_failed(bench: Run, material: Path) -> None:
-    assert bench("run", *QUICK, "-l", "toy").status == 0
-    ended = bench("audit", "-p", "mine", "--timeout", "0.001", "--no-progress")
-    assert (ended.status, "timeout: " in ended.out) == (1, True), ended
-    assert " failed " in bench("report").out
+def test_an_audit_has_limits_of_time_and_memory(
+    bench: Run, done: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[RunRequest] = []
+
+    def catch(run: str, request: RunRequest, notify: object) -> None:
+        seen.append(request)
+        raise UsageError("that is all")
+
+    monkeypatch.setattr("bench_core.api.orchestration.audited", catch)
+    assert bench("audit", "-p", "mine", "--timeout", "10m", "--memory", "1GiB").status == 2
+    assert (seen[0].timeout, seen[0].memory) == (600.0, 2**30)
 
 
 @pytest.fixture
