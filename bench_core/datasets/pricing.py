@@ -13,6 +13,7 @@ from bench_core.costs.cost_file import CostFile, cost_model, cost_text
 from bench_core.costs.model import (
     ContradictionError,
     CostModel,
+    SensorPrices,
     needs_of,
     price_list,
 )
@@ -42,6 +43,12 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
         prices = costs.surrogate(splits.train)
+    # Learners train on the surrogate: what it calls a sensor must be one on the bill.
+    if not isinstance(prices, SensorPrices) or not same_sensors(costs, prices):
+        raise InputError(
+            f"{place}: the surrogate of cost model {costs.name!r} must be SensorPrices of the "
+            f"sensors that it bills, not {prices!r:.40}; correct it"
+        )
     if not (costs.everything or prices.split or prices.tree):
         raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
     return costs
