@@ -127,7 +127,7 @@ class FitResult:
 class StoredValues:
     """Values per query or row of a split, at the ``points`` (p,) that budgets choose on validation.
 
-    Neighbours are averaged where there are more than ``score.VALUE_UNITS`` units.
+    Neighbours are averaged where there are more than ``VALUE_UNITS`` of ``execution.trial`` units.
     """
 
     split: str
