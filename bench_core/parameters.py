@@ -6,8 +6,10 @@ lists is. A field that holds another learner takes a registered name or a table
 Types are strict, except that whole numbers are accepted for floats.
 """
 
+import builtins
 import dataclasses
 import json
+import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -181,7 +183,7 @@ def _parameters(cls: type) -> tuple[Parameter, ...]:
 
 
 def _hints(cls: type) -> dict[str, Any]:
-    """The types of fields, none of a class whose annotations name what is out of reach."""
+    """The types of fields; a name that is out of reach stands for anything."""
     from bench_core.data import Task
     from bench_core.protocols import BudgetedLearner, Dataset
 
@@ -189,8 +191,15 @@ def _hints(cls: type) -> dict[str, Any]:
     names = {"BudgetedLearner": BudgetedLearner, "Dataset": Dataset, "Task": Task}
     try:
         return get_type_hints(cls, localns=names)
-    except NameError:
-        return {}
+    except NameError:  # imported for type checking only, or local to a function
+        return get_type_hints(cls, localns=_Names(names))
+
+
+class _Names(dict[str, Any]):
+    """Names of annotations; one that is out of reach stands for any value."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(typing, name, None) or getattr(builtins, name, Any)
 
 
 def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:

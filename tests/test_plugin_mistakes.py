@@ -181,7 +181,7 @@ MISTAKES = [
         ("mine", "shape", "(30, 1)"),
         1,
     ),
-    Mistake("no prediction", "yield Prediction", "Prediction", ("mine", "not iterable"), 1),
+    Mistake("no prediction", "yield Prediction", "Prediction", ("mine", "yield predictions"), 1),
     Mistake(
         "a library that is missing",
         "import numpy as np",

@@ -101,14 +101,16 @@ def _sync(file: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file; the system lets go of it when the process dies.
+def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator[None]:
+    """Hold a lock file, alone or ``together`` with others who only look at it.
+
+    The system lets go of it when the process dies.
 
     Raises BlockingIOError where ``wait`` is false and another process holds it.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _lock(handle, wait)
+        _lock(handle, wait, together)
         yield
     finally:
         os.close(handle)
@@ -118,7 +120,7 @@ def is_locked(path: Path) -> bool:
     """Whether another process holds a lock file."""
     try:
         if path.exists():
-            with locked(path, wait=False):
+            with locked(path, wait=False, together=True):
                 pass
     except BlockingIOError:
         return True
@@ -127,7 +129,7 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _lock(handle: int, wait: bool) -> None:
+def _lock(handle: int, wait: bool, together: bool) -> None:
     try:
         import fcntl
     except ImportError:  # Windows
@@ -139,4 +141,5 @@ def _lock(handle: int, wait: bool) -> None:
         except OSError as error:
             raise BlockingIOError(str(error)) from error
         return
-    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    kind = fcntl.LOCK_SH if together else fcntl.LOCK_EX
+    fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))

@@ -38,8 +38,8 @@ def fetch_command(
 ) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
-    A transfer that is cut goes on where it stopped when the same command is given again. Where one
-    data set fails the others are fetched; the exit status is then 2.
+    A transfer that is cut begins again when the same command is given again. Where one data set
+    fails the others are fetched; the exit status is then 2.
     """
     from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
     from bench_core.terminal.progress import counting

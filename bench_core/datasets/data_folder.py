@@ -18,7 +18,10 @@ def data_folder(folder: str | Path | None = None) -> Path:
     if chosen and is_url(str(chosen)):
         return mirror(str(chosen))
     if chosen:
-        return at_home(chosen)
+        found = at_home(chosen)
+        if found.is_file():
+            raise InputError(f"{found}: a file; the data folder must be a folder")
+        return found
     from platformdirs import user_data_path
 
     return user_data_path("budget-bench", appauthor=False)

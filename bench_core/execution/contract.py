@@ -36,8 +36,10 @@ def predictions(
 ) -> Iterator[Prediction]:
     """The predictions of one block as they come, plain and checked: at most 100 points, shapes,
     bills, and with ``finite`` that scores are finite."""
-    found = 0
-    for given in model.predict_path(features):
+    path, found = model.predict_path(features), 0
+    if not isinstance(path, Iterable):
+        raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
+    for given in path:
         if found == MAX_POINTS:
             raise ContractError(f"its path has more than {MAX_POINTS} points")
         if not all(hasattr(given, name) for name in ("point", "scores", "bills")):
@@ -50,6 +52,8 @@ def predictions(
 
 def _plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool) -> Prediction:
     """A prediction with arrays of the contract's types and shapes."""
+    if not isinstance(given.point, Mapping) or not isinstance(given.bills, Mapping):
+        raise ContractError("point and bills of a prediction must be mappings")
     point = {str(name): _number(value, str(name)) for name, value in given.point.items()}
     at = f"at {point}"
     if CAP in point:

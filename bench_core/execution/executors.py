@@ -226,7 +226,7 @@ class Worker:
 
     def _listen(self, heard: "queue.Queue[Heard]") -> None:
         pipe: Any = self.process.stdout
-        with pipe, contextlib.suppress(EOFError, OSError):
+        with pipe, contextlib.suppress(Exception):  # closed, or damaged by what a job wrote
             while True:
                 heard.put((self, receive(pipe)))
         heard.put((self, None))

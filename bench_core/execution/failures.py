@@ -18,6 +18,13 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of an exception that a job raised."""
+    try:
+        return _described(error)
+    except Exception:  # a plugin's exception may fail when it is asked for its text
+        return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
+
+
+def _described(error: BaseException) -> tuple[Status, str, str]:
     from bench_core.execution.contract import ContractError
 
     status = Status.FAILED

@@ -63,6 +63,7 @@ def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
 
 
 def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
+    process = os.getpid()
     writing = threading.Lock()  # a learner may report from several threads
     send(sink, {"event": "started"})
 
@@ -77,6 +78,8 @@ def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
     except BaseException as error:
         status, line, trace = failure(error)
         answer |= {"status": status, "error": line, "trace": trace}
+    if os.getpid() != process:  # the learner forked and both came back
+        os._exit(1)
     with contextlib.suppress(Exception):  # the job may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()

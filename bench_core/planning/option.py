@@ -132,7 +132,8 @@ class Option:
 
     def check(self, value: Any) -> None:
         """Raise UsageError, which names the option, for a value that cannot be used."""
-        if value is not self.default and value != self.default:
+        # Frames and arrays, which Python takes too, cannot be compared with a text.
+        if type(value) is not type(self.default) or value != self.default:
             self.form.checked(value, option(self.word))
 
 

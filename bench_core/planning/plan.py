@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
 from bench_core.planning.invocation import FROM_PYTHON
@@ -151,6 +152,6 @@ def expected_seconds(
 
 
 def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """The finished fits whose model is there."""
+    """The finished fits whose model is there and not cut off."""
     known = (fit.key for fit in fits if fit.key in fitted)
-    return frozenset(key for key in known if state_path(states, key).is_file())
+    return frozenset(key for key in known if is_zipfile(state_path(states, key)))

@@ -22,7 +22,7 @@ from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.splits import Splits
 
-_CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor")
+_CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor", "timeout", "memory")
 """Options of the request that is made now; the others are those of the run."""
 
 

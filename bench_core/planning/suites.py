@@ -174,6 +174,12 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
     usual: dict[str, Any] = {
         key: made.pop(key) for key in ("seeds", "folds", "configs") if key in made
     }
+    for name, table in on.items():
+        if table.get(made.get("reference", "")) is False:
+            raise UsageError(
+                f"key 'on.{name}': {made['reference']} is the reference, which is on every board; "
+                "leave this line out"
+            )
     made |= {
         "datasets": entries,
         "profiles": _profiles(made.get("profiles", {}), usual),

@@ -126,8 +126,8 @@ def _zeros(path: Path, rows: int, features: int) -> Float32Array:
         return np.zeros((rows, features), dtype=np.float32)
     except MemoryError as error:
         raise InputError(
-            f"{path}: {rows} rows with {features} features do not fit into memory as a dense "
-            "matrix; number the features from 1 without gaps"
+            f"{path}: {rows} rows with {features} features in this file do not fit into memory as "
+            "a dense matrix; number the features from 1 without gaps"
         ) from error
 
 
@@ -172,10 +172,13 @@ def _cells(
         or (huge.any() and not huge_is_missing)
     ):
         return None
+    # read as whole numbers: float64 would lose their last digits
+    exact = re.findall(rb"qid:(\d{1,18})(?=\s|$)", text)
+    if len(exact) != len(ids):
+        return None
     values[huge] = np.nan
     qid = np.full(len(y), -1, dtype=np.int64)
-    # read as whole numbers: float64 would lose their last digits
-    qid[row[query]] = np.array(re.findall(rb"qid:0*(\d+)", text), dtype=np.int64)
+    qid[row[query]] = np.array(exact, dtype=np.int64)
     return y, qid, row[cell], at, values
 
 

@@ -218,3 +218,11 @@ def test_the_learning_to_rank_sample_is_read(real_data: Path) -> None:
     assert rows.X.shape == (3005, 300)
     assert rows.queries is not None
     assert len(rows.queries) == 201
+
+
+@pytest.mark.parametrize("qid", ["+7", "1e3", "-0", "7.0"])
+def test_a_query_id_that_is_no_plain_number_is_refused_with_its_line(
+    tmp_path: Path, qid: str
+) -> None:
+    with pytest.raises(InputError, match="line 2"):
+        read(tmp_path, f"1 qid:1 1:2\n0 qid:{qid} 1:3\n")
