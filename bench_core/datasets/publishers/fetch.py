@@ -233,6 +233,10 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[
             made.mkdir(parents=True)
             yield made
             _verify(dataset, DataFolder(stage), say)
+            if not home.exists():  # all at once; else files join those that are there
+                home.parent.mkdir(parents=True, exist_ok=True)
+                made.replace(home)
+                return
             for path in sorted(p for p in made.rglob("*") if p.is_file()):
                 to = home / path.relative_to(made)
                 to.parent.mkdir(parents=True, exist_ok=True)
