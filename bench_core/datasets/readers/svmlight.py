@@ -145,16 +145,17 @@ def _cells(
     table = table.replace(b"qid:", b"%d:" % QUERY)
     table = table.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
     try:
-        frame = pd.read_csv(
-            BytesIO(table),
-            sep=":",
-            header=None,
-            dtype={0: np.int64, 1: np.float64},
-            keep_default_na=False,
-            na_values=NANS,
-            quoting=csv.QUOTE_NONE,
-            **exact_floats(),
-        )
+        with np.errstate(invalid="ignore"):  # an index beyond int64: ValueError says so below
+            frame = pd.read_csv(
+                BytesIO(table),
+                sep=":",
+                header=None,
+                dtype={0: np.int64, 1: np.float64},
+                keep_default_na=False,
+                na_values=NANS,
+                quoting=csv.QUOTE_NONE,
+                **exact_floats(),
+            )
         index, value = (frame[k].to_numpy() for k in frame)
     except (ValueError, OverflowError, pd.errors.ParserError):
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
@@ -134,6 +134,7 @@ SOUND = b"2 qid:1 1:0.5 2:12 9:-3.25 10:1e3 11:7\n0 qid:1 3:0.123456789 99:4 100
 
 
 @settings(max_examples=200, deadline=None)
+@example(edits=[(0, 2, b"0"), (47, 1, b"0"), (59, 1, b"e")])
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(SOUND) - 1), st.integers(0, 2), st.sampled_from(
