@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_core.arrays import FloatArray
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
@@ -58,6 +59,18 @@ class Splits:
             sound = y.dtype.kind in "biuf" and np.isfinite(y).all()
             classes = int(y.max()) + 1 if sound else 0
         return replace(self, task=task, classes=classes)
+
+    @property
+    def constant(self) -> FloatArray:
+        """The best constant, () or (K,), from the training labels: the mean target or grade, the
+        log-odds, or the logarithms of the classes' shares."""
+        y, copies = self.train.y, self.train.weights
+        if self.task in (Task.REGRESSION, Task.RANKING):
+            return np.asarray(np.average(y, weights=copies))
+        classes = max(self.classes, 2)
+        shares = np.bincount(y.astype(np.int64), copies, minlength=classes) / copies.sum()
+        logs = np.log(np.maximum(shares, 0.5 / copies.sum()))  # a class may have no training row
+        return logs if classes > 2 else np.asarray(logs[1] - logs[0])
 
     @property
     def costs(self) -> CostModel:

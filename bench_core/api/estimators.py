@@ -33,11 +33,12 @@ from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import predict_split
 from bench_core.execution.trial import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.metrics.frontier import best_under
+from bench_core.metrics.frontier import drawn, taken
 from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
+from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -130,28 +131,30 @@ class _Budgeted(BaseEstimator):
     def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
         """Keep the model and point that are best within the budget on the validation part."""
         limit = np.inf if self.budget is None else float(self.budget)
-        self.caps_ = None
-        if self.budget_kind == "cap":
-            self.caps_ = Caps.over((limit,), splits.train, splits.task, splits.classes)
+        limits = (limit,) if self.budget_kind == "cap" else ()
+        self.caps_ = Caps(limits, splits.constant)
         kept: dict[str, Any] = {}  # fits that several settings stand on
         classes, points = splits.classes, []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            first = 0 if self.caps_ is None else len(path.points)  # those under caps come last
-            points += [(model, learner, row) for row in rows[first:]]
+            points += [(model, learner, row) for row in rows if (CAP in row.point) == bool(limits)]
         cost = np.array([getattr(row, COSTS[self.budget_kind]) for _, _, row in points])
+        mean, p95 = (
+            np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
+        )
         quality = np.array([row.metrics[metric.name] for _, _, row in points])
-        chosen = best_under(cost, quality, limit, metric.higher_is_better)
-        if chosen is None:
-            raise ValueError(
-                f"nothing is affordable at budget={limit:g}: the cheapest operating point costs "
-                f"{cost.min():g}"
-            )
-        self.model_, self.learner_, row = points[chosen]
+        budget = Budget(limit, self.budget_kind)
+        chosen = choice_within(budget, mean[None], quality[None], p95, metric.higher_is_better)
+        if chosen.point[0] < 0:
+            raise ValueError(f"{metric.name} is not defined on the rows of validation")
+        self.model_, self.learner_, row = points[chosen.point[0]]
         self.metric_, self.position_, self.point_ = metric, row.number, dict(row.point)
-        self.cost_, self.quality_ = float(cost[chosen]), float(quality[chosen])
+        self.cost_, self.quality_ = (float(taken(x[None], chosen)[0]) for x in (cost, quality))
+        model, _, other = points[chosen.cheaper[0]]
+        self.part_, self.seed_ = float(chosen.part[0]), self._seed()
+        self.cheaper_ = (model, other.number) if self.part_ else None
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
@@ -162,10 +165,20 @@ class _Budgeted(BaseEstimator):
             order, groups = _order(queries, len(X))
         unlabelled = Examples(X[order], np.zeros(len(X)), groups)
         classes = len(getattr(self, "classes_", ()))
-        path = predict_split(self.model_, unlabelled, self.cost_model_, classes, caps=self.caps_)
-        answers, place = path.places[self.position_]  # (p, n) arrays, and the row in them
+
+        def answers(model: Any, position: int) -> tuple[FloatArray, FloatArray]:
+            path = predict_split(model, unlabelled, self.cost_model_, classes, caps=self.caps_)
+            found, place = path.places[position]  # (p, n) arrays, and the row in them
+            return found.scores[place], found.cost[place]
+
+        scores, cost = answers(self.model_, self.position_)
+        if self.cheaper_ is not None:  # drawn by the number of the row or query
+            numbers = order if groups is None else groups.index()
+            there = drawn(self.part_, self.seed_, numbers)
+            others = answers(*self.cheaper_)
+            scores[there], cost[there] = others[0][there], others[1][there]
         back = np.argsort(order)  # the order of the caller
-        return answers.scores[place][back], answers.cost[place][back]
+        return scores[back], cost[back]
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

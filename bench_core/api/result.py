@@ -46,9 +46,9 @@ class Best:
 
     dataset: str
     learner: str
-    params: Mapping[str, Any]  # those that most repeats chose
+    params: Mapping[str, Any]  # those that most repeats chose; of two that are mixed the costlier
     point: Mapping[str, Any]  # likewise
-    at: str  # both in words
+    at: str  # in words, with the other one and the shares of rows that each serves
     metric: str
     quality: float  # on test, the mean over repeats
     cost: float  # per row, likewise
@@ -279,7 +279,7 @@ class Result(RunResult):
         separate them, and the difference on thirds of the rows or queries by kind.
 
         Within a mean cost each is a mixture of two points that costs just that, so that none is
-        favoured by where its points lie; ``at`` shows the single point that can be deployed."""
+        favoured by where its points lie."""
         name, within = self._one(dataset), _within(budget, kind)
         names = list(dict.fromkeys(learners))
         self._known(name, names)  # before the values are read
@@ -293,8 +293,8 @@ class Result(RunResult):
         return _frame(map(_pair_row, pairs))
 
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
-        """Quality with its 95% interval, and cost, at every mean budget at which a learner (None:
-        each) changes its point."""
+        """Quality with its 95% interval, and cost, at every mean budget at which the curve of
+        a learner (None: each) bends."""
         name = self._one(dataset)
         self._known(name, [] if learner is None else [learner])
         shown = [row for row in self._boards[name].rows if learner in (None, row.learner)]

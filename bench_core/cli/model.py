@@ -106,15 +106,16 @@ def export_command(
     dataset = dataset or known[0]
     wish = Wish(dataset=dataset, budget=budget, **given)
     folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
-    if budget is not None and budget.kind == "cap":
-        folder = _under_cap(folder)
+    if folder.cheaper is not None or (budget is not None and budget.kind == "cap"):
+        folder = _as_served(folder)
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
     console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
 
 
-def _under_cap(folder: Folder) -> Folder:
-    """With the figures of the model as it serves, which keeps the cap while it asks."""
+def _as_served(folder: Folder) -> Folder:
+    """With the figures of the model as it serves: it keeps a cap while it asks, and draws the point
+    of each row."""
     from bench_core.datasets.cache import open_prepared
     from bench_core.serving import Predictor
 
@@ -153,9 +154,12 @@ def summary(model: Predictor) -> list[str]:
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
     own = test["total_cost"]
+    at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
+    if mixture is not None:
+        part, other = mixture["part"], settings({**mixture["point"], **mixture["params"]})
+        at = f"{at} for {1 - part:.0%} of rows, {other} for {part:.0%}"
     lines = [
-        f"{about['learner']} at {settings(about['point']) or 'its only point'}, "
-        f"trained on {about['dataset']} ({about['task']})",
+        f"{about['learner']} at {at}, trained on {about['dataset']} ({about['task']})",
         f"{metric} {quality(test['quality'])} on test at {cost(own)} {unit} per row "
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
@@ -177,9 +181,9 @@ def sensors_table(model: Predictor) -> Table:
     prices: Any = getattr(model.costs, "prices", model.costs)
     # sensor -> names of the features that it measures
     used: dict[int, list[str]] = {}
-    for j in model.program.features.tolist():
-        for s in model.costs.sensors_of(j).tolist():
-            used.setdefault(s, []).append(model.names[j])
+    for name in model.features:
+        for s in model.costs.sensors_of(model.names.index(name)).tolist():
+            used.setdefault(s, []).append(name)
     known = isinstance(prices, SensorPrices)
     rows = [
         [str(s), ", ".join(names), cost(float(prices.sensor[s])) if known else ""]

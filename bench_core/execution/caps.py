@@ -30,7 +30,7 @@ from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Queries
 from bench_core.results.budgets import CAP
 
 ROUNDING = 1e-9
@@ -39,21 +39,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caps:
-    """The caps of a trial."""
+    """The caps of a trial, if any, and its best constant."""
 
     limits: tuple[float, ...]
     constant: FloatArray  # () or (K,), what a row without a point scores
-
-    @classmethod
-    def over(cls, limits: tuple[float, ...], train: Examples, task: Task, classes: int) -> Caps:
-        """The best constant is the mean target or grade, the log-odds, or the logarithms of the
-        classes' shares."""
-        y, copies = train.y, train.weights
-        if task in (Task.REGRESSION, Task.RANKING):
-            return cls(limits, np.asarray(np.average(y, weights=copies)))
-        shares = np.bincount(y.astype(np.int64), copies, minlength=max(classes, 2)) / copies.sum()
-        logs = np.log(np.maximum(shares, 0.5 / copies.sum()))  # a class may have no training row
-        return cls(limits, logs if classes > 2 else np.asarray(logs[1] - logs[0]))
 
     @property
     def points(self) -> tuple[dict[str, int | float], ...]:

@@ -14,7 +14,7 @@ from bench_core.costs.bill import Acquired, Bill, Prediction, words
 from bench_core.costs.model import CostModel
 from bench_core.data import Features
 from bench_core.errors import one_line
-from bench_core.results.budgets import CAP
+from bench_core.results.budgets import CAP, CONSTANT
 
 MAX_POINTS = 100
 MOST_MARKS = 5
@@ -56,8 +56,8 @@ def _plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool) -> 
         raise ContractError("point and bills of a prediction must be mappings")
     point = {str(name): _number(value, str(name)) for name, value in given.point.items()}
     at = f"at {point}"
-    if CAP in point:
-        raise ContractError(f"{at}: the name {CAP!r} is the benchmark's own; take another")
+    for name in {CAP, CONSTANT} & {*point}:
+        raise ContractError(f"{at}: the name {name!r} is the benchmark's own; take another")
     scores = _real(given.scores, f"{at}: scores")
     wanted = (n, classes) if classes > 2 else (n,)
     if scores.shape != wanted:

@@ -25,6 +25,7 @@ from bench_core.execution.contract import (
     check_costs,
     predictions,
 )
+from bench_core.results.budgets import CONSTANT
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
@@ -96,12 +97,15 @@ class PredictedPath:
     ended: FloatArray  # (p, S), and that ended at each stage; S is 0 without a ``stage_tree``
     seconds: float = 0.0
     capped: PredictedPath | None = None  # the same with a point for each cap
+    constant: PredictedPath | None = None  # and with the best constant alone
 
     @property
-    def places(self) -> list[tuple[PredictedPath, int]]:
-        """Where the arrays of each point are; the points of caps follow those of the path."""
-        paths = [self] if self.capped is None else [self, self.capped]
-        return [(path, p) for path in paths for p in range(len(path.points))]
+    def places(self) -> dict[int, tuple[PredictedPath, int]]:
+        """Where the arrays of each point are, by its number: the constant's is -1, and the points
+        of caps follow those of the path."""
+        paths = [path for path in (self.constant, self, self.capped) if path is not None]
+        found = [(path, p) for path in paths for p in range(len(path.points))]
+        return dict(enumerate(found, start=0 if self.constant is None else -1))
 
 
 def predict_split(
@@ -114,8 +118,8 @@ def predict_split(
     threads: int = 1,
     caps: Caps | None = None,
 ) -> PredictedPath:
-    """Every operating point on a whole split, and what each of the ``caps`` leaves of them.
-    ``classes`` > 2 asks for scores (n, K).
+    """Every operating point on a whole split, and with ``caps`` what each leaves of them and the
+    best constant. ``classes`` > 2 asks for scores (n, K).
 
     A model with ``concurrent = True`` may be asked about several blocks at the same time.
     Raises ContractError where the model breaks its contract.
@@ -184,7 +188,12 @@ def predict_split(
         return PredictedPath(points, scores[those], cost[those], *parts, **more)
 
     capped = path(caps.points, MAX_POINTS) if caps and limits else None
-    return path(points, 0, seconds=seconds, capped=capped)
+    constant = None
+    if caps:
+        same = np.broadcast_to(caps.constant, (1, n, *caps.constant.shape))
+        nothing = np.zeros((1, n)), np.zeros(1), np.zeros(1), np.zeros((1, sensors))
+        constant = PredictedPath(({CONSTANT: 1},), same, *nothing, np.zeros((1, stages)))
+    return path(points, 0, seconds=seconds, capped=capped, constant=constant)
 
 
 def in_order(

@@ -62,9 +62,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
     model = load_model(state_path(spec.states, spec.fit))
-    caps = None
-    if spec.caps:
-        caps = Caps.over(spec.caps, splits.train, splits.task, splits.classes)
+    caps = Caps(spec.caps, splits.constant)
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(map(len, parts.values())), 0
     paths, scores = {}, {}
@@ -126,7 +124,7 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
         return {}
     reached = {}
     for p in kept:
-        if p < len(path.points):
+        if 0 <= p < len(path.points):
             shares = path.ended[p].copy()
             # who ended at a stage has also reached all above it; parents come before children
             for stage in range(len(shares) - 1, 0, -1):
@@ -156,7 +154,7 @@ class SplitScore:
 
     rows: tuple[OperatingPoint, ...]
     units: int  # queries or rows that have a value of the primary metric each
-    primary: tuple[FloatArray, ...]  # by point: these values (m,), condensed
+    primary: Mapping[int, FloatArray]  # by number of the point: these values (m,), condensed
     weights: FloatArray  # (m,)
 
 
@@ -170,7 +168,7 @@ def score_split(
 ) -> SplitScore:
     """Metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
-    rows, primary = [], []
+    rows, primary = [], {}
     weights, units = np.zeros(0), 0
 
     def judged(place: tuple[PredictedPath, int]) -> tuple[dict[str, MetricValues], CostSummary]:
@@ -178,12 +176,12 @@ def score_split(
         values = evaluate(metrics, of.scores[k], labels)
         return values, summarise_cost(of.cost[k], examples.multiplicity)
 
-    found = in_order(judged, path.places, threads)
-    for p, ((of, k), (values, cost)) in enumerate(zip(path.places, found, strict=True)):
+    found = in_order(judged, [*path.places.values()], threads)
+    for (p, (of, k)), (values, cost) in zip(path.places.items(), found, strict=True):
         first = values[metrics[0].name]
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
-        primary.append(condensed)
+        primary[p] = condensed
         rows.append(
             OperatingPoint(
                 number=p,
@@ -199,7 +197,7 @@ def score_split(
                 features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
             )
         )
-    return SplitScore(tuple(rows), units, tuple(primary), weights)
+    return SplitScore(tuple(rows), units, primary, weights)
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
@@ -212,7 +210,8 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
     points = choosable(cost, p95, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
-    return (*map(int, points), *(row.number for row in valid[len(path) :]))
+    kept = [path[k].number for k in points]
+    return (*kept, *(row.number for row in valid if CAP in row.point))
 
 
 def stored_values(

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
@@ -118,16 +121,15 @@ def within_each(
     frame: pd.DataFrame, metric: Criterion, rows: Sequence[Row], budgets: Sequence[Budget]
 ) -> tuple[Row, ...]:
     """The rows with what each reaches at these budgets."""
-    other = {b: {o.learner: o for o in offers(frame, metric, b)} for b in budgets if b[1] != "mean"}
+    each = [{one.learner: one for one in offers(frame, metric, budget)} for budget in budgets]
 
-    def pick_of(row: Row, budget: Budget) -> Pick | None:
-        if budget in other:
-            offer = other[budget].get(row.learner)
-            return offer.pick if offer and offer.repeats == row.repeats else None
-        affordable = [point.pick for point in row.curve if point.budget <= budget.amount]
-        return affordable[-1] if affordable else None
+    def pick_of(row: Row, offer: Offer | None) -> Pick | None:
+        return offer.pick if offer and offer.repeats == row.repeats else None
 
-    return tuple(replace(row, within=tuple(pick_of(row, b) for b in budgets)) for row in rows)
+    return tuple(
+        replace(row, within=tuple(pick_of(row, found.get(row.learner)) for found in each))
+        for row in rows
+    )
 
 
 def _rows(
@@ -196,12 +198,16 @@ def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
     """A learner's curve, from the frontiers of its repeats."""
     mean, held = selection.mean_path(frontiers)
-    choices = _choices(frontiers)
-    chosen = ([choices[row] for row in rows] for rows in held.T.tolist())
+    every = selection.mixture(frontiers, held.flat())  # the repeats of a budget together
+    choices, parts, n = _choices(every), every["part"].to_numpy(dtype=np.float64), len(held.point)
     means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
     return tuple(
-        CurvePoint(budget, Pick(quality, spread, cost, tuple(own), varied))
-        for (budget, quality, spread, cost), own in zip(means, chosen, strict=True)
+        CurvePoint(
+            budget, Pick(quality, spread, cost, choices[k : k + n], varied, _part(parts[k : k + n]))
+        )
+        for k, (budget, quality, spread, cost) in zip(
+            range(0, len(choices), n or 1), means, strict=True
+        )
     )
 
 
@@ -217,9 +223,17 @@ def _effort(own: pd.DataFrame) -> dict[str, Any]:
     return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
-def _choices(chosen: pd.DataFrame) -> list[tuple[str, str]]:
-    """Point and parameters of each row."""
-    return [*zip(map(str, chosen["point"]), map(str, chosen["params"]), strict=True)]
+def _choices(chosen: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
+    """Point and parameters of each row, of a mixture then those of the cheaper point."""
+    names = ("point", "params", "cheaper_point", "cheaper_params")
+    every = zip(*(chosen[name].astype(str) for name in names), strict=True)
+    mixed = (chosen["part"] > 0).tolist()
+    return tuple(one if mixes else one[:2] for one, mixes in zip(every, mixed, strict=True))
+
+
+def _part(parts: FloatArray) -> float:
+    """The mean share of rows that the cheaper points of mixtures serve."""
+    return float(parts[parts > 0].mean()) if (parts > 0).any() else 0.0
 
 
 def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
@@ -228,8 +242,9 @@ def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str])
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
         cost=float(mean["test_cost"]),
-        choices=tuple(_choices(chosen)),
+        choices=_choices(chosen),
         varied=varied,
+        part=_part(chosen["part"].to_numpy(dtype=np.float64)),
     )
 
 

@@ -4,14 +4,16 @@ Everything is chosen on validation, by each repeat (a seed on a fold) for itself
 test as the mean over repeats; see ``bench_core.results.operating_points``.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench_core.errors import one_line
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import count, settings, stand_in_notice
 
@@ -24,6 +26,10 @@ validation: it loses more than twice as much as was asked for. What is between m
 on test, and stands as it is."""
 
 
+OVER = "over budget"
+"""The mark of a row whose mean cost on test exceeds a budget by more than its interval."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The point on its path and the parameters at which a learner was chosen."""
@@ -33,20 +39,28 @@ class Setting:
     varied: frozenset[str]  # parameters that differ within the run
     repeats: int  # that chose it, of so many
     of: int
+    part: float = 0.0  # of the rows, that the cheaper one serves
+    cheaper: Setting | None = None
 
     @property
     def short(self) -> str:
-        """``trees=23 with tradeoff=0.1``: what differs from the learner's other settings."""
-        return self._worded({k: v for k, v in self.params.items() if k in self.varied})
+        """``trees=23 with tradeoff=0.1``: what differs from the learner's other settings; of a
+        mixture ``40% at trees=23, 60% at trees=5``."""
+        return self._worded(self.varied)
 
     @property
     def full(self) -> str:
         """The same with all parameters."""
-        return self._worded(self.params)
+        return self._worded(None)
 
-    def _worded(self, params: Mapping[str, object]) -> str:
+    def _worded(self, named: frozenset[str] | None) -> str:
+        params = {k: v for k, v in self.params.items() if named is None or k in named}
         parts = (settings(self.point), settings(params))
         words = " with ".join(part for part in parts if part) or "its defaults"
+        words = "the constant" if CONSTANT in self.point else words
+        if self.cheaper is not None:
+            other = self.cheaper._worded(named)
+            words = f"{1 - self.part:.0%} at {words}, {self.part:.0%} at {other}"
         return words if self.repeats == self.of else f"{words} ({self.repeats} of {self.of})"
 
 
@@ -57,27 +71,29 @@ class Pick:
     quality: float
     spread: float  # sample standard deviation of quality over repeats, NaN for one
     cost: float
-    choices: tuple[tuple[str, str], ...]  # of the repeats: point and parameters as JSON
+    # of the repeats: point and parameters as JSON, of a mixture then those of the cheaper point
+    choices: tuple[tuple[str, ...], ...]
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
+    part: float = 0.0  # of the rows, that the cheaper points serve: the mean over mixtures
 
     @property
     def settings(self) -> tuple[Setting, ...]:
         """The settings of the repeats, the most frequent first."""
-        return tuple(
-            Setting(
-                json.loads(point or "{}"),
-                json.loads(params or "{}"),
-                self.varied,
-                n,
-                len(self.choices),
-            )
-            for (point, params), n in Counter(self.choices).most_common()
-        )
+        found = []
+        for choice, n in Counter(self.choices).most_common():
+            point, params, *cheaper = (json.loads(text or "{}") for text in choice)
+            made = Setting(point, params, self.varied, n, len(self.choices))
+            if cheaper:
+                other = Setting(cheaper[0], cheaper[1], self.varied, 1, 1)
+                made = replace(made, part=self.part, cheaper=other)
+            found.append(made)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The best a learner can do for ``budget`` (in validation cost per row)."""
+    """The best a learner can do for ``budget`` (in validation cost per row); between two budgets it
+    mixes the points, and its curve is a line."""
 
     budget: float
     pick: Pick
@@ -97,6 +113,7 @@ class Standing:
     cost: float
     tier: int  # 1 leads, 0 can afford nothing
     ranks: tuple[int, int]  # best and worst rank that the data leave it
+    over: bool = False  # its mean cost on test is above the budget, with its whole interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +155,8 @@ class Row:
     repeats: int  # in which it has finished
     best: Pick  # without a limit
     reached: int  # repeats that keep ``SHARE`` of the reference's quality
-    cheap: Pick | None  # the cheapest that keeps it, None unless all repeats do
-    saving: float  # the reference's cost of just that quality over this one's, as mixtures
+    cheap: Pick | None  # the cheapest mixture that keeps it, None unless all repeats do
+    saving: float  # the reference's cost of just that quality over this one's
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
@@ -152,6 +169,7 @@ class Row:
     area: Measure | None = None  # mean quality over the board's costs
     regret: Measure | None = None  # what it lacks to the best at each cost
     gap: Measure | None = None  # what it lacks to the known optimum
+    over: tuple[Budget, ...] = ()  # that it exceeds on test by more than chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +218,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
+            OVER: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 

@@ -40,7 +40,7 @@ def chosen_within(
     budget: Budget | float,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
-    """The points, one for each repeat, that one learner (None: the best) has within the budget."""
+    """The choices, one for each repeat, that one learner (None: the best) has within the budget."""
     metric = metric or primary_metric(info, name)
     known = list(dict.fromkeys(map(str, frame["learner"])))
     if learner is not None and learner not in known:
@@ -52,7 +52,7 @@ def chosen_within(
 
 
 def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
-    """Mean purchases of the chosen points, the sensors that cost most per row first.
+    """Mean purchases of the chosen points and mixtures, the sensors that cost most per row first.
 
     Empty where a point is not kept: no budget chooses it in the primary metric.
     """
@@ -61,15 +61,17 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
     kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
     total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
-        params, point = (json.loads(str(row[key])) for key in ("params", "point"))
-        trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-        same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
-        one = next(same, None)
-        if one is None or point not in one.settings:
-            return []
-        what = zip(*one.trial.sensors, one.bought[one.settings.index(point)], strict=True)
-        for name, price, share in what:
-            total[name, price] = total.get((name, price), 0.0) + float(share) / len(chosen)
+        for prefix, part in (("", 1 - row["part"]), ("cheaper_", row["part"])):
+            params, point = (json.loads(str(row[prefix + key])) for key in ("params", "point"))
+            trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
+            same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
+            one = next(same, None)
+            if one is None or point not in one.settings:
+                return []
+            what = zip(*one.trial.sensors, one.bought[one.settings.index(point)], strict=True)
+            for name, price, share in what:
+                bought = part * float(share) / len(chosen)
+                total[name, price] = total.get((name, price), 0.0) + bought
     found = [Purchase(name, price, share) for (name, price), share in total.items()]
     return sorted(
         found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))

@@ -65,10 +65,18 @@ def certified(
     board = replace(board, costs=cost_range(board))
     ranking = Ranking(info, store, board.dataset, frame, resamples)
     budgets = [None, *board.budgets]
-    draws = ranking.draws([*budgets, *map(Budget, grid_of(board))], board.reference)
+    draws = ranking.draws(budgets, map(Budget, grid_of(board)), board.reference)
     at = ranking.standings(budgets, draws)
     best_of = {one.learner: one for one in at[0].rows}
-    rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
+    exceeded: dict[str, tuple[Budget, ...]] = {}
+    for found in at[1:]:
+        for one in found.rows:
+            if one.over and found.budget is not None:
+                exceeded[one.learner] = (*exceeded.get(one.learner, ()), found.budget)
+    rows = [
+        replace(row, standing=best_of.get(row.learner), over=exceeded.get(row.learner, ()))
+        for row in board.rows
+    ]
     rows = _with_areas(rows, board, draws)
     if draws.names:
         rows = _with_savings(rows, board, draws)
@@ -159,12 +167,12 @@ def grid_of(board: Board) -> FloatArray:
 def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     """Rows with ``area``, ``regret`` and ``gap``, over the costs of the grid.
 
-    Where a learner can afford nothing it counts as the worst of all at their cheapest points. The
-    regret is against the learner that is first at each cost, of those with draws if there are any.
+    A learner that cannot afford the least of them has none. The regret is against the learner that
+    is first at each cost, of those with draws if there are any.
     """
     grid, sign = grid_of(board), 1 if board.higher_is_better else -1
-    floor = min((sign * row.curve[0].pick.quality for row in rows if row.curve), default=0) * sign
-    of = {row.learner: _read(row, grid, floor) for row in rows if row.curve}
+    of = {row.learner: quality_within(row, grid) for row in rows if row.curve}
+    of = {name: curve for name, curve in of.items() if not np.isnan(curve).any()}
     names = [name for name in of if not draws.names or name in draws.names]
     if not len(grid) or not names:
         return list(rows)
@@ -172,24 +180,23 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     top, first = sign * float(several.max(axis=0).mean()), several.argmax(axis=0)
     contrast: dict[str, FloatArray] = {}
     if draws.names:
-        best = [draws.names.index(names[k]) for k in first]
+        own = [draws.names.index(name) for name in names]
         budgets = [*map(Budget, grid)]
         # (costs, learners, draws), then a row for each learner and one for what is first
-        curves = (np.stack([own[budget] for budget in budgets]) for own in draws.values)
-        filled = [np.where(np.isnan(curve), floor, curve) for curve in curves]
+        curves = (np.stack([drawn[budget][own] for budget in budgets]) for drawn in draws.values)
         areas = [
-            np.vstack([curve.mean(axis=0), curve[np.arange(len(best)), best].mean(axis=0)])
-            for curve in filled
+            np.vstack([curve.mean(axis=0), curve[np.arange(len(first)), first].mean(axis=0)])
+            for curve in curves
         ]
         level = over_repeats(draws.repeats, areas)
-        contrast = dict(zip(draws.names, np.eye(len(draws.names) + 1), strict=False))
+        contrast = dict(zip(names, np.eye(len(names) + 1), strict=False))
     found = []
     for row in rows:
         if row.learner in of:
             area, sure, below = float(of[row.learner].mean()), UNKNOWN, UNKNOWN
-            if (own := contrast.get(row.learner)) is not None:
-                sure = interval(level, own)
-                below = interval(level, sign * (np.eye(len(own))[-1] - own))
+            if (one := contrast.get(row.learner)) is not None:
+                sure = interval(level, one)
+                below = interval(level, sign * (np.eye(len(one))[-1] - one))
             measure = Measure(area, sure)
             row = replace(row, area=measure, regret=Measure(sign * (top - area), below))
             row = replace(row, gap=_gap(measure, board, grid))
@@ -209,8 +216,8 @@ def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
     return Measure(area.value - most, Interval(-high, -low))
 
 
-def _read(row: Row, grid: FloatArray, floor: float) -> FloatArray:
-    """The quality within each cost."""
-    at = np.searchsorted([point.budget for point in row.curve], grid * (1 + 1e-9), "right") - 1
-    quality = np.array([point.pick.quality for point in row.curve])
-    return np.where(at < 0, floor, quality[at])
+def quality_within(row: Row, grid: FloatArray) -> FloatArray:
+    """The quality of a learner's curve within each mean cost, NaN where there is none."""
+    budgets = [point.budget for point in row.curve]
+    quality = [point.pick.quality for point in row.curve]
+    return np.where(grid * (1 + 1e-9) < budgets[0], np.nan, np.interp(grid, budgets, quality))

@@ -42,7 +42,8 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         )
     yield (
         f"The operating point and the configuration were chosen on validation data by "
-        f"{info.metrics[0]}; all figures are from test data, means over repeats."
+        f"{info.metrics[0]}; a mean cost between two operating points was met by mixing them at "
+        f"random; all figures are from test data, means over repeats."
     )
     yield (
         f"Cost is the mean price per row of what was bought and evaluated (accounting "
@@ -52,7 +53,7 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
     if info.reference:
         yield (
             f"A saving is what {info.reference} pays for {SHARE:.0%} of its best quality over what "
-            f"the learner pays for it, between two operating points in proportion."
+            f"the learner pays for it."
         )
     yield (
         "Intervals (95%) and ties are from a paired bootstrap over repeats and queries or rows "

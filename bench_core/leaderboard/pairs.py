@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,10 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
+from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
 from bench_core.results.budgets import Budget
 from bench_core.statistics.bootstrap import chosen_units, draw
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
-from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
 from bench_core.statistics.repeats import Repeat, over_repeats, stored_repeats, with_seeds
 from bench_core.terminal.wording import cost
 
@@ -113,13 +112,14 @@ def _drawn(
     """Test quality at matched cost (learners, draws); and by learner a the test cost at which each
     learner is as good as a on validation (a, learners, draws), NaN where it never is."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
-    matched = [at_matched_cost(m.valid_quality, m.valid_cost, budget, higher) for m in every]
+    corners = [hull(means.valid_cost, means.valid_quality, higher) for means in every]
+    matched = [mixed_within(own, budget) for own in corners]
     cost = np.empty((len(names), len(names), _RESAMPLES + 1))
     for a, choice in enumerate(matched):
         aim = taken(every[a].valid_quality, choice)
-        for b, m in enumerate(every):
-            own = choice if a == b else as_good(m.valid_quality, m.valid_cost, aim, higher)
-            cost[a, b] = taken(m.test_cost, own)
+        for b, means in enumerate(every):
+            own = choice if a == b else mixed_reaching(corners[b], aim, higher)
+            cost[a, b] = taken(means.test_cost, own)
     return np.stack([taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]), cost
 
 
@@ -135,9 +135,9 @@ def _parts(
 ) -> Iterator[tuple[str, tuple[tuple[float, Interval], ...]]]:
     """The difference in each third of the units, by rows of a query and by what ``a`` paid; nothing
     where units do not fall into three parts."""
-    choose = partial(at_matched_cost, budget=budget, higher=higher)
     own, other = (
-        [chosen_units(repeat.candidates[name], choose) for repeat in found] for name in (a, b)
+        [chosen_units(repeat.candidates[name], budget, higher) for repeat in found]
+        for name in (a, b)
     )
     gain = np.concatenate([x - y for (x, _), (y, _) in zip(own, other, strict=True)])
     rows = np.concatenate([repeat.candidates[a].test.rows for repeat in found])

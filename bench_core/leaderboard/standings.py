@@ -20,24 +20,17 @@ from bench_core.leaderboard.assembly import primary_metric
 from bench_core.leaderboard.board import SHARE, UNKNOWN
 from bench_core.leaderboard.board import Standing as Standing
 from bench_core.leaderboard.board import Standings as Standings
+from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget
+from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.bootstrap import Means, draw, effort
+from bench_core.statistics.bootstrap import draw, effort
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
     interval,
     rank_intervals,
     tiers,
-)
-from bench_core.statistics.point_selection import (
-    Choice,
-    as_good,
-    at_budget,
-    cheapest,
-    share_of_best,
-    taken,
 )
 from bench_core.statistics.repeats import (
     Repeat,
@@ -55,9 +48,12 @@ if TYPE_CHECKING:
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 
+COST = "cost"
+"""With a budget, the test cost of what is chosen within it."""
+
 PAID, KEPT, BEST = "paid", "kept", "best"
 """Of a saving, with points chosen by the reference's quality: the cost of just that quality, and
-the qualities of two points held in all draws, the cheapest that keeps it and the best."""
+the qualities of two choices held in all draws, the cheapest that keeps it and the best."""
 
 
 def standings(
@@ -80,8 +76,8 @@ def standings(
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
     """Draws of the learners ``names``, which have values in every one of the ``repeats``: for each
-    repeat arrays (learners, 1 + resamples), by budget those of quality, and by ``PAID``, ``KEPT``
-    and ``BEST`` those of the saving. No names where there are no values."""
+    repeat arrays (learners, 1 + resamples), by budget those of quality, with ``COST`` of cost, and
+    by ``PAID``, ``KEPT`` and ``BEST`` those of the saving. No names where there are no values."""
 
     names: Sequence[str]
     repeats: Sequence[Repeat]
@@ -120,13 +116,23 @@ class Ranking:
         settings = tried.groupby([*selection.REPEAT]).size().max() if len(tried) else 0
         self._blocks, self._resamples = effort(int(settings), resamples)
 
-    def draws(self, budgets: Iterable[Budget | None], reference: str = "") -> Draws:
-        """Draws of the quality within budgets, other than caps, and of savings against a reference
-        that has values."""
-        return self._drawn([one for one in budgets if one is None or one.kind != CAP], reference)
+    def draws(
+        self,
+        budgets: Iterable[Budget | None],
+        grid: Iterable[Budget] = (),
+        reference: str = "",
+    ) -> Draws:
+        """Draws of quality and cost within budgets, other than caps, of the quality at the budgets
+        of a grid, and of savings against a reference that has values."""
+        uncapped = [one for one in budgets if one is None or one.kind != CAP]
+        return self._drawn(uncapped, grid, reference)
 
     def _drawn(
-        self, budgets: Sequence[Budget | None], reference: str = "", within: Budget | None = None
+        self,
+        budgets: Sequence[Budget | None],
+        grid: Iterable[Budget] = (),
+        reference: str = "",
+        within: Budget | None = None,
     ) -> Draws:
         store, run, dataset = self._of
         if store is None:
@@ -136,21 +142,25 @@ class Ranking:
         for repeat, seed in with_seeds(found if names else ()):
             drawn: dict[Hashable, list[FloatArray]] = defaultdict(list)
             if compared := reference in names:
-                top = draw(repeat.candidates[reference], self._resamples, seed)
-                aim = share_of_best(top.valid_quality, SHARE, higher)
+                top = draw(repeat.candidates[reference], self._resamples, seed).valid_quality
+                best = np.nanmax(top, axis=1) if higher else np.nanmin(top, axis=1)
+                aim = share_of(best, SHARE, higher)
             for name in names:
                 one = repeat.candidates[name]
                 means = draw(one, self._resamples, seed)
-                for budget in budgets:
-                    choice = _within(means, one.p95, budget, higher)
+                valid = means.valid_cost, means.valid_quality
+                corners = hull(*valid, higher)
+                for budget in dict.fromkeys((*budgets, *grid)):
+                    choice = choice_within(budget, *valid, one.p95, higher, corners)
                     drawn[budget].append(taken(means.test_quality, choice))
+                    if budget in budgets:
+                        drawn[COST, budget].append(taken(means.test_cost, choice))
                 if compared:
-                    valid = means.valid_quality, means.valid_cost
-                    kept = cheapest(*valid, aim, higher).held()
-                    best = at_budget(*valid, math.inf, higher).held()
-                    drawn[PAID].append(taken(means.test_cost, as_good(*valid, aim, higher)))
-                    drawn[KEPT].append(taken(means.test_quality, kept))
-                    drawn[BEST].append(taken(means.test_quality, best))
+                    reaching = mixed_reaching(corners, aim, higher)
+                    best = choice_within(None, *valid, one.p95, higher, corners)
+                    drawn[PAID].append(taken(means.test_cost, reaching))
+                    drawn[KEPT].append(taken(means.test_quality, reaching.held()))
+                    drawn[BEST].append(taken(means.test_quality, best.held()))
             values.append({key: np.stack(own) for key, own in drawn.items()})
         return Draws(names, found, values)
 
@@ -179,22 +189,12 @@ class Ranking:
         return {str(name): (quality, cost) for name, quality, cost in found.itertuples()}
 
 
-def _within(means: Means, p95: FloatArray, budget: Budget | None, higher: bool) -> Choice:
-    """The best point within a budget; what was measured under a cap is all within it."""
-    quality, cost, limit = means.valid_quality, means.valid_cost, math.inf
-    if budget is not None and budget.kind == "p95":  # the same in all draws
-        cost = np.broadcast_to(p95, quality.shape)
-    if budget is not None and budget.kind != CAP:
-        limit = budget.amount
-    return at_budget(quality, cost, limit, higher)
-
-
 def _standings(
     budget: Budget | None, chosen: Mapping[str, tuple[float, float]], draws: Draws, higher: bool
 ) -> Standings:
     there = [name for name, (quality, _) in chosen.items() if not math.isnan(quality)]
     tier: dict[str, int] = {}
-    ranks, edges = {}, {}
+    ranks, edges, over = {}, {}, set()
     if draws.names:
         level = draws.level(budget)
         place = {n: k for k, n in enumerate(draws.names) if np.isfinite(level.observed[k])}
@@ -203,10 +203,14 @@ def _standings(
         better = better_than(level, higher)
         tier = dict(zip(compared, map(int, tiers(better)), strict=True))
         ranks = dict(zip(compared, rank_intervals(better, len(there)), strict=True))
+        limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf
+        paid = draws.level((COST, budget)).only([place[name] for name in compared])
         for k, name in enumerate(compared):
             shift = chosen[name][0] - level.observed[k]
-            around = interval(level, np.eye(len(compared))[k])
-            edges[name] = draws.clipped(end + shift for end in around)
+            own = np.eye(len(compared))[k]
+            edges[name] = draws.clipped(end + shift for end in interval(level, own))
+            if limit * (1 + 1e-6) < interval(paid, own).low:  # sums in 32 bits
+                over.add(name)
     sign = -1 if higher else 1
     order = sorted(there, key=lambda name: (sign * chosen[name][0], chosen[name][1], name))
     _place_others(order, chosen, tier)
@@ -218,6 +222,7 @@ def _standings(
             chosen[name][1],
             tier[name],
             ranks.get(name, (1, len(there))),
+            name in over,
         )
         for name in sorted(order, key=tier.__getitem__)
     ]

@@ -1,16 +1,21 @@
 """The trade-off between cost and quality, as arrays in and indices out.
 
-Everywhere ``cost`` (p,) and ``quality`` (p,) describe p operating points. Points with a NaN in
-either are never chosen. Among equals the cheaper point wins, then the earlier one.
+``cost`` and ``quality`` describe p operating points: (p,), or (draws, p) where draws of a bootstrap
+each choose for themselves. Points with a NaN in either are never chosen. Among equals the cheaper
+point wins, then the earlier one. A mean cost between two points is met by mixing them at random.
 """
 
-from typing import TypeVar
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
+
+_ROUNDING = 1e-6  # of sums in 32 bits
 
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
@@ -44,46 +49,121 @@ def choosable(
     return np.asarray(found[np.argsort(cost[found], kind="stable")], dtype=np.int64)
 
 
-def best_under(
-    cost: FloatArray, quality: FloatArray, budget: float, higher_is_better: bool = True
-) -> int | None:
-    """The best point that costs at most ``budget``; None if there is none."""
+class Choice(NamedTuple):
+    """By draw a mixture of two points: ``cheaper`` serves the share ``part`` of the units, drawn at
+    random, and ``point`` all others. ``point`` is -1 where there is no choice."""
+
+    point: IntArray  # (draws,)
+    cheaper: IntArray  # (draws,), the point itself where nothing is mixed
+    part: FloatArray  # (draws,)
+
+    def flat(self) -> Choice:
+        """Choices of several axes behind each other, the first axis running fastest."""
+        return Choice(self.point.T.ravel(), self.cheaper.T.ravel(), self.part.T.ravel())
+
+    def at(self, where: Any) -> Choice:
+        """The choices at an index."""
+        return Choice(self.point[where], self.cheaper[where], self.part[where])
+
+    def held(self) -> Choice:
+        """In every draw the choice of draw 0, the data as they are."""
+        return self.at(np.zeros(len(self.point), dtype=int))
+
+
+class Hull(NamedTuple):
+    """By draw the corners (draws, h) of the upper hull of points, the cheapest first: any other
+    mixture of points is beaten by one of two neighbours. The last corner, which has the best
+    quality at the least cost, is repeated. ``quality`` counts upwards, -inf where there is none."""
+
+    point: IntArray
+    cost: FloatArray
+    quality: FloatArray
+
+
+def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> Hull:
+    """The hulls of points with ``cost`` and ``quality`` (draws, p), p > 0 (Jarvis's march)."""
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
-    good = np.where(cost <= budget, good if higher_is_better else -good, np.nan)
-    most = np.fmax.reduce(good, initial=-np.inf)
-    equal = np.flatnonzero(good == most)
-    return int(equal[cost[equal].argmin()]) if len(equal) else None
+    unusable = np.isnan(cost) | np.isnan(good)
+    good = np.where(unusable, -np.inf, good if higher_is_better else -good)
+    cost = np.where(unusable, np.inf, cost)
+    draws = np.arange(len(cost))
+    cheapest = cost == cost.min(axis=1, keepdims=True)
+    at = np.where(cheapest, good, -np.inf).argmax(axis=1)
+    corners = [at]
+    while True:
+        with np.errstate(invalid="ignore"):  # of unusable points
+            more = cost - cost[draws, at][:, None]
+            gain = good - good[draws, at][:, None]
+        onward = (more > 0) & (gain > 0)
+        if not onward.any():
+            break
+        slope = np.where(onward, gain, -np.inf) / np.where(onward, more, 1.0)
+        at = np.where(onward.any(axis=1), slope.argmax(axis=1), at)
+        corners.append(at)
+    point = np.stack(corners, axis=1)
+    return Hull(point, cost[draws[:, None], point], good[draws[:, None], point])
 
 
-def cheapest_reaching(
-    cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
-) -> int | None:
-    """The cheapest point at least as good as ``target``; None if there is none.
+def mixed_within(corners: Hull, budget: float) -> Choice:
+    """The best mixture whose mean cost is at most ``budget``; infinity: the best point.
 
-    Of equally cheap points that reach the target, the best.
+    Where the cheapest point of draw 0 costs more there is none in any draw. In other draws whose
+    cheapest point costs more it is taken.
     """
-    found = mixture_reaching(cost, quality, target, higher_is_better)
-    return None if found is None else found[0]
+    rows = np.arange(len(corners.point))
+    inside = corners.cost <= budget
+    if not (corners.cost[0, 0] <= budget * (1 + _ROUNDING) and corners.quality[0, 0] > -np.inf):
+        return Choice(np.full(len(rows), -1), np.full(len(rows), -1), np.zeros(len(rows)))
+    low = np.maximum(inside.sum(axis=1) - 1, 0)
+    high = np.minimum(low + 1, corners.cost.shape[1] - 1)
+    least, most = corners.cost[rows, low], corners.cost[rows, high]
+    mixes = (most > least) & (budget > least) & np.isfinite(budget)
+    part = np.where(mixes, most - budget, 1.0) / np.where(mixes, most - least, 1.0)
+    mixes &= part < 1 - _ROUNDING
+    first, second = corners.point[rows, low], corners.point[rows, high]
+    return Choice(np.where(mixes, second, first), first, np.where(mixes, part, 0.0))
 
 
-def mixture_reaching(
-    cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
-) -> tuple[int, int, float] | None:
-    """The point of ``cheapest_reaching``, the one before it on the frontier, and the share of rows
-    that the latter may serve so that their mean quality is ``target``; None if there is none.
+def mixed_reaching(corners: Hull, target: FloatArray, higher_is_better: bool = True) -> Choice:
+    """In each draw the cheapest mixture whose quality is ``target`` (draws,), or the cheapest point
+    if that is better; none where no point reaches it."""
+    rows, aim = np.arange(len(corners.point)), target if higher_is_better else -target
+    reaches = corners.quality >= aim[:, None]
+    high = reaches.argmax(axis=1)
+    low = np.maximum(high - 1, 0)
+    gap = corners.quality[rows, high] - corners.quality[rows, low]
+    part = np.zeros(len(rows))
+    np.divide(corners.quality[rows, high] - aim, gap, out=part, where=gap > 0)
+    point = np.where(reaches.any(axis=1), corners.point[rows, high], -1)
+    return Choice(point, corners.point[rows, low], np.clip(part, 0, 1))
 
-    Where no cheaper point is on the frontier, the point is given twice and the share is 0.
-    """
-    chosen = frontier(cost, quality, higher_is_better)
-    reached = np.asarray(quality, dtype=np.float64)[chosen]
-    reaches = reached >= target if higher_is_better else reached <= target
-    if not reaches.any():
-        return None
-    if (at := int(reaches.argmax())) == 0:
-        return int(chosen[0]), int(chosen[0]), 0.0
-    # how far the target lies between the two, from the dearer one
-    part = (reached[at] - target) / (reached[at] - reached[at - 1])
-    return int(chosen[at]), int(chosen[at - 1]), float(part)
+
+def taken(values: FloatArray | Float32Array, choice: Choice) -> FloatArray:
+    """The values (draws, p) of a choice (draws,), NaN where there is none."""
+    if not values.size:
+        return np.full(choice.point.shape, np.nan)
+    draws = np.arange(len(values))
+    found: FloatArray = values[draws, choice.point].astype(np.float64)
+    if choice.part.any():
+        found += choice.part * (values[draws, choice.cheaper] - found)
+    found[choice.point < 0] = np.nan
+    return found
+
+
+def drawn(part: float, seed: int, numbers: IntArray) -> BoolArray:
+    """True where the cheaper point of a mixture serves the unit of this number (n,): each with the
+    probability ``part``, by the seed and its number alone (SplitMix64, Steele et al. 2014)."""
+
+    def scrambled(bits: Any) -> Any:
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return bits ^ (bits >> np.uint64(31))
+
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    start = scrambled(np.array([seed], dtype=np.uint64) + golden)
+    bits = scrambled(start + (np.asarray(numbers).astype(np.uint64) + np.uint64(1)) * golden)
+    below: BoolArray = (bits >> np.uint64(11)) * 2.0**-53 < part
+    return below
 
 
 def share_of(best: Number, share: float, higher_is_better: bool = True) -> Number:

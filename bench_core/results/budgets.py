@@ -5,11 +5,18 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
+import numpy as np
+
+from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, unknown
+from bench_core.metrics.frontier import Choice, Hull, hull, mixed_within
 
 KINDS = ("mean", "p95", "cap")
 CAP = "cap"
 """The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
+
+CONSTANT = "constant"
+"""The one name in the ``point`` of the best constant, which costs nothing and begins every path."""
 
 COUNT = 5
 """Number of budgets shown where none are named."""
@@ -42,6 +49,26 @@ class Budget(NamedTuple):
 def budget_of(value: float | Budget) -> Budget:
     """A number as a budget of mean cost; infinity is no limit."""
     return value if isinstance(value, Budget) else Budget(float(value))
+
+
+def choice_within(
+    budget: Budget | None,
+    cost: FloatArray,
+    quality: FloatArray,
+    p95: FloatArray,
+    higher: bool,
+    corners: Hull | None = None,
+) -> Choice:
+    """The rule by which everything is chosen: by draw the best on validation within a budget (None:
+    at all), of points with ``cost`` and ``quality`` (draws, p) and ``p95`` (p,).
+
+    A mean cost is met by a mixture of two points; ``corners``, if given, are the hull of all. The
+    cost of 95% of rows is kept by a single point. Points measured under a cap are all within it.
+    """
+    if budget is not None and budget.kind == "p95":
+        corners = hull(cost, np.where(p95 <= budget.amount, quality, np.nan), higher)
+    limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf
+    return mixed_within(corners or hull(cost, quality, higher), limit)
 
 
 def as_budgets(

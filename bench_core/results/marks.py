@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import IntArray
+from bench_core.results.budgets import CONSTANT
 from bench_core.results.operating_points import best_points, criterion, groups, operating_points
 
 if TYPE_CHECKING:
@@ -110,11 +111,12 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
     Boosting that ended before it had all its trees found nothing more to gain.
     """
-    told = [_trees(str(point)) for point in path["point"]]
+    path = path[[CONSTANT not in _settings(str(point)) for point in path["point"]]]
+    told = [_settings(str(point)).get("trees") for point in path["point"]]
     if None in told:
         return None
     trees = np.array(told)
-    asked = _trees(str(path["params"].iloc[0])) or 0
+    asked = _settings(str(path["params"].iloc[0])).get("trees") or 0
     if len(told) < 2 or trees.max() < asked:
         return False
     worth = path["valid_quality"].to_numpy(dtype=np.float64) * (1.0 if higher else -1.0)
@@ -124,9 +126,10 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
 
 @lru_cache(4096)
-def _trees(settings: str) -> Any:
-    """The trees of a point or of parameters; most trials of a run have the same points."""
-    return json.loads(settings or "{}").get("trees")
+def _settings(text: str) -> Mapping[str, Any]:
+    """A point or parameters; most trials of a run have the same points."""
+    found: Mapping[str, Any] = json.loads(text or "{}")
+    return found
 
 
 def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:

@@ -6,11 +6,16 @@ chooses by its own validation rows, and ``over_repeats`` then gives mean and sta
 the test values. What was measured under caps takes part only where a cap is asked for. Trials that
 are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of the quality
 is better.
+
+What is chosen may mix two points (``Choice``): its row is that of the costlier one, with
+``cheaper_params`` and ``cheaper_point`` of the other and ``part``, the share of rows that the other
+serves. Qualities and mean costs are those of the mixture; of ``cost_p95``, ``cost_max`` and
+``features_used``, which no mean gives, the larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +24,17 @@ import numpy as np
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
-from bench_core.metrics.frontier import best_under, choosable, frontier, mixture_reaching, share_of
+from bench_core.metrics.frontier import (
+    Choice,
+    choosable,
+    frontier,
+    hull,
+    mixed_reaching,
+    mixed_within,
+    share_of,
+)
 from bench_core.protocols import DIVERGED
-from bench_core.results.budgets import CAP, Budget, budget_of
+from bench_core.results.budgets import CAP, Budget, budget_of, choice_within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +47,7 @@ _POINT = (*_LEARNER, *REPEAT, "params", "point")
 _WITHOUT_POINT = (*_LEARNER, *REPEAT, "unit", "audit", "stand_in")
 _FIGURES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "saving")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
+_LARGER = ("cost_p95", "cost_max", "features_used", "valid_p95")
 _KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", "total_cost", "cost_p95", CAP)
 
@@ -119,61 +133,108 @@ def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
-    """For each learner and repeat the best point that keeps to ``budget`` on validation: by its
-    mean cost (also where the budget is a number) or by that of 95% of its rows; learners and
-    repeats without one are left out.
-
-    A cap is no matter of choice: of points that were measured under it any is within it.
-    """
-    of = budget_of(budget)
-    if of.kind == "p95":
-        points = points[points["valid_p95"] <= of.amount]
-    limit = of.amount if of.kind == "mean" else np.inf
-
-    def best(cost: FloatArray, quality: FloatArray, _: FloatArray) -> IntArray:
-        found = best_under(cost, quality, limit, higher)
-        return np.array([] if found is None else [found], dtype=np.int64)
-
-    return points.iloc[_picked(points, best)].reset_index(drop=True)
+    """For each learner and repeat the best that keeps to ``budget`` on validation, by
+    ``choice_within``; learners and repeats without any are left out."""
+    within = budget_of(budget)
+    return _chosen(points, lambda cost, own, p95: choice_within(within, cost, own, p95, higher))
 
 
-def curve(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
-    """The validation frontiers, learner by learner and repeat by repeat, by ascending validation
-    cost: chosen by ``valid_*``, to be drawn by ``test_*``."""
-    rows = _picked(points, lambda cost, quality, _: frontier(cost, quality, higher))
-    return points.iloc[rows].reset_index(drop=True)
+def reaching(points: pd.DataFrame, higher: bool, quality: float) -> pd.DataFrame:
+    """For each learner and repeat the least cost at which it has a ``quality`` on validation."""
+    target = np.array([quality])
+    return _chosen(
+        points, lambda cost, own, _: mixed_reaching(hull(cost, own, higher), target, higher)
+    )
+
+
+def _chosen(
+    points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray, FloatArray], Choice]
+) -> pd.DataFrame:
+    """The rows that are chosen from cost and quality (1, p) and cost of 95% of rows (p,)."""
+    found = []
+    for own, (cost, quality, p95) in _by_repeat(points):
+        choice = choose(cost[None], quality[None], p95)
+        if choice.point[0] >= 0:
+            found.append((own[choice.point[0]], own[choice.cheaper[0]], choice.part[0]))
+    point, cheaper, part = np.array(found).reshape(-1, 3).T
+    return mixture(points, Choice(point.astype(np.int64), cheaper.astype(np.int64), part))
+
+
+def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
+    """The rows (n,) of a choice among these points."""
+    found = points.iloc[chosen.point].reset_index(drop=True)
+    other = points.iloc[chosen.cheaper].reset_index(drop=True)
+    for name in found.columns.intersection([*_FIGURES, *_COSTS, "total_cost", "valid_p95"]):
+        found[name] = mixed_values(points, chosen, name)
+    return found.assign(
+        part=chosen.part, cheaper_params=other["params"], cheaper_point=other["point"]
+    )
+
+
+def curve(points: pd.DataFrame, higher: bool, mixes: bool = True) -> pd.DataFrame:
+    """By learner and repeat the points whose mixtures are best, by ascending validation cost
+    (without ``mixes`` the frontier): chosen by ``valid_*``, to be drawn by ``test_*``."""
+    rows = [np.zeros(0, dtype=np.int64)]
+    for own, (cost, quality, _) in _by_repeat(points):
+        found = frontier(cost, quality, higher)
+        if mixes and len(found):
+            found = found[hull(cost[None, found], quality[None, found], higher).point[0]]
+        rows.append(own[found])
+    return points.iloc[np.concatenate(rows)].reset_index(drop=True)
 
 
 def choosable_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
     """The points that some budget of mean cost, or of that of 95% of rows, chooses."""
-    rows = _picked(points, lambda cost, quality, p95: choosable(cost, p95, quality, higher))
-    return points.iloc[rows]
+    rows = [np.zeros(0, dtype=np.int64)]
+    for own, (cost, quality, p95) in _by_repeat(points):
+        rows.append(own[choosable(cost, p95, quality, higher)])
+    return points.iloc[np.concatenate(rows)]
 
 
-def mean_path(chosen: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
-    """The mean over repeats of the ``curve`` of one learner, and the rows (repeats, budgets) that
-    it is the mean of: at each ``budget`` every repeat takes its best affordable point; mean and
-    standard deviation (``_std``) of ``test_quality`` and ``test_cost``.
+def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, Choice]:
+    """The mean over repeats of the ``curve`` of one learner, and the choices (repeats, budgets)
+    among its rows that it is the mean of: at each ``budget`` mean and standard deviation (``_std``)
+    of ``test_quality`` and ``test_cost``.
 
-    Budgets are the validation costs of all repeats' frontiers, from the first at which every
-    repeat can afford something.
+    Budgets are the validation costs of all repeats' points, from the first at which every repeat
+    can afford something. Between two of them the curve is a line (without ``mixes`` a step).
     """
     import pandas as pd
 
     if chosen.empty:
-        return pd.DataFrame(columns=["budget", "test_quality"]), np.zeros((0, 0), dtype=np.int64)
+        none = np.zeros((0, 0), dtype=np.int64)
+        return pd.DataFrame(columns=["budget", "test_quality"]), Choice(
+            none, none, np.zeros((0, 0))
+        )
     repeats = groups(chosen, REPEAT)
     cost = chosen["valid_cost"].to_numpy(dtype=np.float64)
     budgets = np.unique(cost)
     budgets = budgets[budgets >= max(cost[rows[0]] for rows in repeats)]
-    held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in repeats])
+    after = [np.searchsorted(cost[rows], budgets, "right") for rows in repeats]
+    low = np.stack([rows[k - 1] for rows, k in zip(repeats, after, strict=True)])
+    high = np.stack(
+        [rows[np.minimum(k, len(rows) - 1)] for rows, k in zip(repeats, after, strict=True)]
+    )
+    inside = (budgets > cost[low]) & (budgets < cost[high]) & mixes
+    gap = np.where(inside, cost[high] - cost[low], np.inf)
+    part = np.asarray((cost[high] - budgets) / gap, dtype=np.float64)
+    held = Choice(np.where(inside, high, low), low, part)
     table: dict[str, Any] = {"budget": budgets, "repeats": len(repeats)}
     for column in ("test_quality", "test_cost"):
-        values = chosen[column].to_numpy(dtype=np.float64)[held]
+        values = mixed_values(chosen, held, column)
         table[column] = values.mean(axis=0)
         spread = values.std(axis=0, ddof=1) if len(repeats) > 1 else np.nan
         table[f"{column}_std"] = spread
     return pd.DataFrame(table), held
+
+
+def mixed_values(points: pd.DataFrame, chosen: Choice, column: str) -> FloatArray:
+    """The values of a column by choice, in its shape."""
+    values = points[column].to_numpy(dtype=np.float64)
+    own, its = values[chosen.point], values[chosen.cheaper]
+    mixed = np.maximum(own, its) if column in _LARGER else own + chosen.part * (its - own)
+    found: FloatArray = np.where(chosen.part > 0, mixed, own)
+    return found
 
 
 def savings(
@@ -183,12 +244,11 @@ def savings(
 
     The target is ``share`` of the reference's best validation quality (for a metric that is
     better when lower: at most that quality / share). Each learner, the reference too, takes its
-    cheapest point that reaches the target on validation. Added columns: ``target``, ``reached``,
+    cheapest mixture that reaches the target on validation. Added columns: ``target``, ``reached``,
     ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
-    and ``saving``: what the reference pays on test for just the target over what the learner pays
-    for it, each by the mixture of that point and the one before it on its frontier that has the
-    target on validation. A repeat that does not reach the target, or has no reference, is a row
-    with ``reached`` False and NaN. A diverged fit is no reference.
+    and ``saving``: what the reference pays on test for the target over what the learner pays. A
+    repeat that does not reach the target, or has no reference, is a row with ``reached`` False and
+    NaN. A diverged fit is no reference.
     """
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     cost, quality, test = (
@@ -196,27 +256,31 @@ def savings(
         for name in ("valid_cost", "valid_quality", "test_cost")
     )
 
-    def reaching(rows: IntArray, aim: float) -> tuple[int, float]:
-        """The cheapest of the rows that reaches the aim, and the test cost of just the aim."""
-        found = mixture_reaching(cost[rows], quality[rows], aim, higher)
-        if found is None:
-            return -1, np.nan
-        above, below = rows[found[0]], rows[found[1]]
-        return int(above), float(test[above] + found[2] * (test[below] - test[above]))
+    def reaching(rows: IntArray, aim: float) -> tuple[int, int, float, float]:
+        """The rows of the cheapest mixture that reaches the aim, its part, and its test cost."""
+        corners = hull(cost[None, rows], quality[None, rows], higher)
+        found = mixed_reaching(corners, np.array([aim]), higher)
+        if found.point[0] < 0:
+            return -1, -1, 0.0, np.nan
+        above, below, part = rows[found.point[0]], rows[found.cheaper[0]], float(found.part[0])
+        return int(above), int(below), part, float(test[above] + part * (test[below] - test[above]))
 
     rows, added = [], []
     for part in groups(points, ["dataset", "accounting", *REPEAT]):
-        own = part[sound[part]]
-        first = best_under(cost[own], quality[own], np.inf, higher)
-        best = -1 if first is None else int(own[first])
-        aim = np.nan if first is None else share_of(quality[best], share, higher)
-        _, whole = reaching(own, aim)
+        own, best, aim, whole = part[sound[part]], -1, np.nan, np.nan
+        if len(own):
+            top = mixed_within(hull(cost[None, own], quality[None, own], higher), np.inf)
+            best = int(own[top.point[0]]) if top.point[0] >= 0 else -1
+        if best >= 0:
+            aim = share_of(quality[best], share, higher)
+            *_, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
-            row, paid = reaching(part[inside], aim)
+            above, below, mixed, paid = reaching(part[inside], aim)
             # -1 - row of a learner that never reaches the target: what does not hang on a point
-            rows.append(row if row >= 0 else -1 - int(part[inside][0]))
+            first = int(part[inside][0])
+            rows.append((above, below, mixed) if above >= 0 else (-1 - first, first, 0.0))
             added.append((best, aim, _over(whole, paid)))
-    found = _reached(points, np.array(rows, dtype=np.int64))
+    found = _reached(points, np.array(rows, dtype=np.float64).reshape(-1, 3))
     bests, targets, saved = np.array(added, dtype=np.float64).reshape(-1, 3).T
     for name in ("test_quality", "test_cost"):
         known = points[name].to_numpy(dtype=np.float64)
@@ -225,13 +289,15 @@ def savings(
     return found.assign(target=targets, saving=saved)
 
 
-def _reached(points: pd.DataFrame, rows: IntArray) -> pd.DataFrame:
-    """These rows of the points with ``reached``; of -1 - row only what does not hang on a point."""
-    reached = rows >= 0
-    found = points.iloc[np.where(reached, rows, -1 - rows)].reset_index(drop=True)
+def _reached(points: pd.DataFrame, rows: FloatArray) -> pd.DataFrame:
+    """These mixtures (point, cheaper, part) of the points with ``reached``; of -1 - row only what
+    does not hang on a point."""
+    reached = rows[:, 0] >= 0
+    first, cheaper = (rows[:, k].astype(np.int64) for k in (0, 1))
+    found = mixture(points, Choice(np.where(reached, first, -1 - first), cheaper, rows[:, 2]))
     for name in found.columns.difference(_WITHOUT_POINT, sort=False):
         found[name] = found[name].astype(object).where(reached)
-    figures = [name for name in (*_FIGURES, "valid_p95", "total_cost", *_COSTS) if name in found]
+    figures = [n for n in (*_FIGURES, "valid_p95", "total_cost", *_COSTS, "part") if n in found]
     return found.astype(dict.fromkeys(figures, "float64")).assign(reached=reached)
 
 
@@ -275,18 +341,13 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
     return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
 
 
-Choose = Callable[[FloatArray, FloatArray, FloatArray], IntArray]
-"""From validation cost, quality and cost of 95% of rows of some points to the chosen ones."""
-
-
-def _picked(points: pd.DataFrame, choose: Choose) -> IntArray:
-    """The chosen rows of every learner and repeat, in order of their keys."""
+def _by_repeat(points: pd.DataFrame) -> Iterator[tuple[IntArray, FloatArray]]:
+    """For every learner and repeat, in order of their keys, its rows, and (3, rows) their costs,
+    qualities and costs of 95% of rows on validation."""
     keys = [key for key in (*_LEARNER, *REPEAT) if key in points]
     figures = points[["valid_cost", "valid_quality", "valid_p95"]].to_numpy(dtype=np.float64).T
-    rows = [np.zeros(0, dtype=np.int64)]
     for own in groups(points, keys):
-        rows.append(own[choose(*figures[:, own])])
-    return np.concatenate(rows)
+        yield own, figures[:, own]
 
 
 def _over(reference: float, cost: float) -> float:

@@ -63,6 +63,7 @@ def source(folder: Folder) -> str:
     """Tables and engine. Raises UsageError where the model cannot be served so."""
     program, prices = folder.program, prices_of(folder.costs)
     by = "serve it by bench_core.serving"
+    folder.single("C")
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are no sum of prices; {by}")
     lost = any(REJECT in (step.then, step.otherwise) for step in program.steps)

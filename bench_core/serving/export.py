@@ -14,13 +14,15 @@ from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, unknown
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget
+from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
-from bench_core.serving.program import Exportable, Program
+from bench_core.serving.program import Exportable, Program, constant_program
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
     from bench_core.results.operating_points import Criterion
@@ -53,35 +55,29 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
     budget = wish.budget or Budget(float("inf"))
     # a cap under which the run measured all learners decides by what was measured, and holds anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
-    cap, limit = (budget.amount, float("inf")) if measured else (None, budget.amount)
+    cap = budget.amount if measured else None
     points = selection.operating_points(frame, metric.name, COSTS[budget.kind], cap=cap)
     for column in ("learner", "seed", "fold"):
         if (wanted := getattr(wish, column)) not in ("", None):
             points = points[points[column] == wanted]
-    chosen = _within(points, metric.higher_is_better, wish.quality, limit)
+    higher = metric.higher_is_better
+    if wish.quality is not None:
+        chosen = selection.reaching(points, higher, wish.quality)
+    elif budget.kind == "mean":
+        chosen = selection.under_budget(points, higher, budget)
+    else:  # kept by a single point
+        points = points.assign(valid_p95=points["valid_cost"])
+        limit = float("inf") if measured else budget.amount
+        chosen = selection.under_budget(points, higher, Budget(limit, "p95"))
     if chosen.empty:
         raise UsageError(f"{wish.dataset}: {_nothing(points, wish, metric)}")
     mean = selection.over_repeats(chosen)
     mean = mean[mean["repeats"] == mean["repeats"].max()]
     column = "valid_quality" if wish.quality is None else "valid_cost"
-    lowest = wish.quality is not None or not metric.higher_is_better
+    lowest = wish.quality is not None or not higher
     best = mean[column].idxmin() if lowest else mean[column].idxmax()
     own = chosen[chosen["learner"] == mean.loc[best, "learner"]]
     return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
-
-
-def _within(
-    points: pd.DataFrame, higher: bool, quality: float | None, limit: float
-) -> pd.DataFrame:
-    """One point of each learner and repeat that has one: the best within the limit, or else the
-    cheapest that reaches a quality."""
-    sign = -1.0 if higher else 1.0
-    ranked = points.assign(loss=sign * points["valid_quality"])
-    if quality is not None:
-        ranked = ranked[ranked["loss"] <= sign * quality].sort_values(["valid_cost", "loss"])
-    else:
-        ranked = ranked[ranked["valid_cost"] <= limit].sort_values(["loss", "valid_cost"])
-    return ranked.drop_duplicates(["learner", *selection.REPEAT]).drop(columns="loss")
 
 
 def _nothing(points: pd.DataFrame, wish: Wish, metric: Criterion) -> str:
@@ -105,24 +101,41 @@ def export(
     """
     frame = frame[frame["dataset"] == wish.dataset]
     row = choose(frame, metric, wish)
-    spec = _spec(store, info.run, row)
+    spec = _spec(store, info.run, row, str(row["params"]))
     states = states_folder(store.path)
-    model = load_model(state_path(states, spec["fit"]))
     splits = open_prepared(spec["data"])
-    point = json.loads(str(row["point"]))
-    if CAP in point:  # rows follow the path to its end
-        nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
-        *_, last = model.predict_path(nobody)
-        point = dict(last.point)
+    program, point = _program(states, spec, splits, str(row["point"]))
+    cheaper, mixture = None, None
+    if row["part"] > 0:
+        other = _spec(store, info.run, row, str(row["cheaper_params"]))
+        cheaper, at = _program(states, other, splits, str(row["cheaper_point"]))
+        mixture = {"part": float(row["part"]), "seed": spec["seed"]}
+        mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
     about = {
         **_what(splits, info, spec, point),
+        "mixture": mixture,
         "budget": None if wish.budget is None else wish.budget._asdict(),
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
-    return Folder(program_of(model, spec["learner"], point), splits.costs, splits.names, about)
+    return Folder(program, splits.costs, splits.names, about, cheaper)
+
+
+def _program(
+    states: Path, spec: Mapping[str, Any], splits: Splits, text: str
+) -> tuple[Program, Mapping[str, int | float]]:
+    """The program of a trial's model at a point, which is JSON, and that point."""
+    point = json.loads(text)
+    if CONSTANT in point:
+        return constant_program(np.atleast_1d(splits.constant), len(splits.names)), point
+    model = load_model(state_path(states, spec["fit"]))
+    if CAP in point:  # rows follow the path to its end
+        nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
+        *_, last = model.predict_path(nobody)
+        point = dict(last.point)
+    return program_of(model, spec["learner"], point), point
 
 
 def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> Program:
@@ -135,9 +148,9 @@ def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> Pr
     return model.program(point)
 
 
-def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
-    """The trial that a row is of."""
-    params = json.loads(str(row["params"]))
+def _spec(store: Store, run: str, row: pd.Series[Any], text: str) -> Mapping[str, Any]:
+    """The trial that a row is of, with these parameters as JSON."""
+    params = json.loads(text)
     for spec in map(asdict, store.specs(run)):
         same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
         if same and dict(spec["params"]) == params:

@@ -20,10 +20,10 @@ import numpy as np
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import CostModel
 from bench_core.costs.shipped import MODELS
-from bench_core.errors import InputError
+from bench_core.errors import InputError, UsageError
 from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop, Trees
 
-FORMAT, VERSION = "budget-bench model", 1
+FORMAT, VERSION = "budget-bench model", 2
 INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
@@ -35,17 +35,32 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 @dataclass(frozen=True, slots=True, eq=False)
 class Folder:
     """What a folder holds: the program, the cost model, features' ``names``, and ``about``: JSON
-    values such as task, unit, point, figures and provenance."""
+    values such as task, unit, point, figures and provenance. Of a mixture of two points ``cheaper``
+    is the program that serves a share of the rows, by the ``part`` and ``seed`` of its
+    ``about["mixture"]``."""
 
     program: Program
     costs: CostModel
     names: tuple[str, ...]
     about: Mapping[str, Any]
+    cheaper: Program | None = None
+
+    def single(self, form: str) -> None:
+        """Raise UsageError for a mixture, of which a form other than the folder has no way to
+        tell."""
+        if self.cheaper is not None:
+            raise UsageError(
+                f"{form}: this budget mixes two operating points: export a folder, or one point by "
+                "'--budget-kind p95', or without a budget"
+            )
 
 
 def write_folder(path: Path, folder: Folder) -> None:
     """Write it, whole or not at all; an older one is replaced."""
     arrays, index = program_state(folder.program)
+    if folder.cheaper is not None:
+        others, index["cheaper"] = program_state(folder.cheaper)
+        arrays |= {f"cheaper.{name}": array for name, array in others.items()}
     costs = folder.costs.state()
     arrays |= {f"costs.{k}": v for k, v in costs.items() if isinstance(v, np.ndarray)}
     values = {k: v for k, v in costs.items() if not isinstance(v, np.ndarray)}
@@ -81,7 +96,9 @@ def read_folder(path: Path) -> Folder:
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         costs = _costs(index["costs"], _inside("costs.", arrays))
         program = program_from(arrays, index)
-        return Folder(program, costs, tuple(index["names"]), dict(index["about"]))
+        other = index.get("cheaper")
+        cheaper = program_from(_inside("cheaper.", arrays), other) if other else None
+        return Folder(program, costs, tuple(index["names"]), dict(index["about"]), cheaper)
     except (OSError, EOFError, LookupError, ValueError, TypeError, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(

@@ -33,6 +33,7 @@ def write_lightgbm(path: Path, folder: Folder) -> None:
 
 def text(folder: Folder) -> str:
     """The file's content. Raises UsageError where the model is no plain sum of trees."""
+    folder.single("lightgbm")
     program, d = folder.program, len(folder.names)
     if (reason := _more(program)) is not None:
         raise UsageError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from hashlib import blake2b
+from itertools import count, pairwise
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.data import Queries
 from bench_core.errors import UsageError
+from bench_core.metrics.frontier import drawn
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.naive_walk import Lists, NaiveWalk
@@ -69,6 +71,9 @@ class Predictor:
     ``about`` is what the folder says of it: point, figures, provenance. ``cap`` is the budget of
     every row where the model was exported under one: calls without a cap keep it. May be used by
     several threads at once.
+
+    A mixture of two points draws one for each row (of a ranking for each query), by its seed and
+    the ``row``'s number or id; rows without any are numbered as they come.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -79,6 +84,10 @@ class Predictor:
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
         self._row_walk: RowWalk | None = None
+        self._numbers = count()
+        self._cheaper: Predictor | None = None
+        if folder.cheaper is not None:
+            self._cheaper = Predictor(replace(folder, program=folder.cheaper, cheaper=None))
 
     def compile(self) -> bool:
         """Walk single rows without a cap by compiled code from now on, which needs numba.
@@ -95,23 +104,43 @@ class Predictor:
                 walk = RowWalk(self.program, self._needs)
                 next(walk.way(), None)
                 self._row_walk = walk
+        if self._cheaper is not None:
+            return self._cheaper.compile() and self._row_walk is not None
         return self._row_walk is not None
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features that it may ask for."""
-        return tuple(self.names[f] for f in self._needs.features)
+        other = self._cheaper._needs.features if self._cheaper else ()
+        return tuple(self.names[f] for f in sorted({*self._needs.features, *other}))
 
-    def predict(self, acquire: Acquire, *, cap: float | None = None) -> Answer:
+    def _cheaper_serves(self, rows: Iterable[int | str]) -> BoolArray:
+        """True for rows or queries (n,), by number or id, that the cheaper point is drawn for."""
+        mixture = self.about["mixture"]
+        return drawn(mixture["part"], mixture["seed"], np.array([*map(_number, rows)], np.uint64))
+
+    def _drawn(self, row: int | str | None) -> Predictor:
+        """The model that serves a row or query."""
+        if self._cheaper is None:
+            return self
+        (there,) = self._cheaper_serves([next(self._numbers) if row is None else row])
+        return self._cheaper if there else self
+
+    def predict(
+        self, acquire: Acquire, *, cap: float | None = None, row: int | str | None = None
+    ) -> Answer:
         """One row. ``acquire(names)`` returns the values of features, None or NaN where missing.
 
         It is called with all that a sensor, or several, yield to this model, never twice for
         the same. With ``cap`` the row never costs more: it answers at the last point of the path
         that was reached. A model that compares the rows of a query takes the row by itself.
         """
-        return self._run(self._rounds(1, False, cap), lambda _, names: acquire(names))[0]
+        own = self._drawn(row)
+        return own._run(own._rounds(1, False, cap), lambda _, names: acquire(names))[0]
 
-    def predict_into(self, acquire: AcquireInto, *, cap: float | None = None) -> Answer:
+    def predict_into(
+        self, acquire: AcquireInto, *, cap: float | None = None, row: int | str | None = None
+    ) -> Answer:
         """As ``predict``, without lists of names and values: the fastest way to ask.
 
         ``acquire(numbers, values)`` is called with the places of features in ``names``, and writes
@@ -125,36 +154,76 @@ class Predictor:
             acquire(numbers, values)
             return values
 
-        return _answered(self._rounds(1, False, cap), fill)[0]
+        return _answered(self._drawn(row)._rounds(1, False, cap), fill)[0]
 
     def predict_query(
-        self, acquire: AcquireFor, documents: int, *, cap: float | None = None
+        self,
+        acquire: AcquireFor,
+        documents: int,
+        *,
+        cap: float | None = None,
+        row: int | str | None = None,
     ) -> list[Answer]:
         """The rows of one query together, ``acquire(document, names)`` for each of them.
 
         ``cap`` is per row; one that it stops takes no part in later comparisons.
         """
-        return self._run(self._rounds(documents, True, cap), acquire)
+        own = self._drawn(row)
+        return own._run(own._rounds(documents, True, cap), acquire)
 
-    async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
+    async def predict_async(
+        self, acquire: AcquireLater, *, cap: float | None = None, row: int | str | None = None
+    ) -> Answer:
         """As ``predict``, where ``acquire`` is a coroutine function."""
-        rounds = self._rounds(1, False, cap)
-        return (await self._run_async(rounds, lambda _, names: acquire(names)))[0]
+        own = self._drawn(row)
+        rounds = own._rounds(1, False, cap)
+        return (await own._run_async(rounds, lambda _, names: acquire(names)))[0]
 
     async def predict_query_async(
-        self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
+        self,
+        acquire: AcquireLaterFor,
+        documents: int,
+        *,
+        cap: float | None = None,
+        row: int | str | None = None,
     ) -> list[Answer]:
         """As ``predict_query``; what the rows need next is acquired at the same time."""
-        return await self._run_async(self._rounds(documents, True, cap), acquire)
+        own = self._drawn(row)
+        return await own._run_async(own._rounds(documents, True, cap), acquire)
 
     def predict_rows(
-        self, X: Any, queries: Queries | None = None, *, cap: float | None = None
+        self,
+        X: Any,
+        queries: Queries | None = None,
+        *,
+        cap: float | None = None,
+        rows: Sequence[int | str] | None = None,
     ) -> Answers:
-        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for."""
+        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for.
+
+        ``rows``: numbers or ids by which a mixture draws, one for each row, or for each query;
+        without them their places in ``X``.
+        """
         cells = np.asarray(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
         cells = narrow(cells)
+        if self._cheaper is not None:
+            units = range(len(cells) if queries is None else len(queries))
+            there = self._cheaper_serves(units if rows is None else rows)
+            parts = [(self, ~there), (self._cheaper, there)]
+            return _together([model._taken(cells, queries, cap, own) for model, own in parts])
+        return self._rows(cells, queries, cap)
+
+    def _taken(
+        self, cells: Float32Array, queries: Queries | None, cap: float | None, own: BoolArray
+    ) -> tuple[BoolArray, Answers]:
+        """The rows of the units ``own``, and their answers."""
+        there = own if queries is None else own[queries.index()]
+        inside = None if queries is None else Queries.from_sizes(queries.sizes[own])
+        return there, self._rows(cells[there], inside, cap)
+
+    def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         bounds = None if queries is None else queries.boundaries
         if self._limit(cap) is None and len(cells) >= MANY and self._block_walk is not None:
             rows, acquired = self._block_walk.run(cells, bounds)
@@ -267,6 +336,26 @@ class Predictor:
     @cached_property
     def _lists(self) -> Lists:
         return Lists(self.program)
+
+
+def _together(parts: Sequence[tuple[BoolArray, Answers]]) -> Answers:
+    """The answers of all rows, each of which is in one part."""
+    order = np.argsort(np.concatenate([np.flatnonzero(there) for there, _ in parts]))
+    found = [answers for there, answers in parts if there.any()]
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(answers, name) for answers in found])[order]
+
+    bits = [one.acquired.rows(len(one.spent)).bits for one in found]
+    acquired = Acquired(np.concatenate(bits)[order], found[0].acquired.sensors)
+    return Answers(joined("scores"), joined("spent"), acquired, joined("step"), joined("capped"))
+
+
+def _number(row: int | str) -> int:
+    """The number of a row that is named by a number or a text."""
+    if isinstance(row, str):
+        return int.from_bytes(blake2b(row.encode(), digest_size=8).digest(), "little")
+    return int(row) % 2**64
 
 
 def probabilities(scores: FloatArray, task: str) -> FloatArray:

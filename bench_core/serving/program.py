@@ -286,6 +286,13 @@ class Program:
         return np.asarray(found[found >= 0], dtype=np.int64)
 
 
+def constant_program(answer: FloatArray, features: int) -> Program:
+    """The program that answers the same (K,) for every row and asks for nothing."""
+    nothing = np.zeros(0, dtype=np.int64)
+    step = Step(nothing, np.zeros(0), np.zeros(0, dtype=bool), np.asarray(answer, dtype=np.float64))
+    return Program(len(answer), [step], Trees.none(), np.zeros(features))
+
+
 def segments(program: Program) -> list[int]:
     """For each step the last one of its segment: a run of steps, entered at its first one alone, of
     which each leads to the next, whatever the row."""

@@ -2,7 +2,7 @@
 
 All learners of one repeat (data set, fold, seed) are scored on the same units. A draw takes the
 units of both splits with replacement, the same for all learners. On its ``Means`` each learner's
-point is chosen on validation and read on test (``point_selection``): the noise of the choice is
+point is chosen on validation and read on test (``choice_within``): the noise of the choice is
 part of every interval, and what two learners share cancels in their difference. Draw 0 is the data
 as they are.
 
@@ -15,7 +15,7 @@ its half width, and of r draws by 1.36 / sqrt(r) for 95%: of 128 blocks by 6.3%,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,7 +25,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.statistics.point_selection import Choice, taken
+from bench_core.metrics.frontier import hull, mixed_within, taken
 
 Values = FloatArray | Float32Array
 
@@ -110,14 +110,14 @@ def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
     return Means(*found)
 
 
-def chosen_units(
-    one: Candidates, choose: Callable[[FloatArray, FloatArray], Choice]
-) -> tuple[FloatArray, FloatArray]:
-    """Test quality and cost (m,) by unit of a learner's choice on the data as they are."""
+def chosen_units(one: Candidates, budget: float, higher: bool) -> tuple[FloatArray, FloatArray]:
+    """Test quality and cost (m,) by unit of a learner's best mixture of mean cost ``budget`` (inf:
+    its best point) on the data as they are; NaN where it has none."""
     valid, test = one.valid, one.test
     quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
     cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-    every = choose(quality[None], cost[None]).at(np.zeros(len(test.weights), dtype=int))
+    choice = mixed_within(hull(cost[None], quality[None], higher), budget)
+    every = choice.at(np.zeros(len(test.weights), dtype=int))
     return taken(test.quality.T, every), taken(test.cost.T, every)
 
 

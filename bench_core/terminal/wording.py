@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
+MIXED = "a mean cost between two points mixes them at random"
+"""The rule by which a mean budget is met, in a few words."""
+
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 

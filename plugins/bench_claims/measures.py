@@ -196,23 +196,21 @@ def least_margin(results: Results) -> float:
 
 
 def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
-    """For each pair of neighbours how much better the first is on each of the stretches (s,) of
-    budgets on which both curves are flat, the last budget too, and their widths (s,)."""
+    """For each pair of neighbours how much better the first is at each of the budgets (s,) between
+    which both curves are lines, and the weights (s,) of a mean over all budgets."""
     sign, (low, high) = 1.0 if results.higher else -1.0, results.claim.budgets
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
         curves.append(selection.mean_path(selection.curve(own, results.higher))[0])
     for pair in pairwise(curves):
-        # budgets at which either curve rises, and the ends of the range
+        # budgets at which either curve bends, and the ends of the range
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
-        # what each holds from such a budget up to the next
-        better, worse = (
-            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
-            for c in pair
-        )
-        gaps.append((sign * (better - worse), np.diff(steps, append=high)))
+        better, worse = (np.interp(steps, c["budget"], c["test_quality"]) for c in pair)
+        width = np.diff(steps)
+        weights = (np.append(width, 0.0) + np.append(0.0, width)) / 2  # the trapezoidal rule
+        gaps.append((sign * (better - worse), weights))
     return gaps
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.terminal.tables import Table, check_text
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import MIXED, cost, notices, quality
 from bench_reports.budgets import (
     costs_in,
     deliver_parts,
@@ -115,6 +115,8 @@ def answer(
             title, table = f"best {judge.name} at each budget", winners(offered, judge, each)
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
         yield from explained(each[0], primary)
+        if any(one.over for found in each for one in found.values()):
+            yield "!: above the budget on test by more than its 95% interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for budget, own in offered.items():
         if not own:
@@ -134,7 +136,7 @@ def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
     """The meaning of ± and *, and the rule by which points are taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield "±: half the 95% interval; *: statistically tied for best"
-        yield "each learner at its single best point within the budget, chosen on validation"
+        yield f"chosen on validation: {MIXED}"
     else:
         yield f"±: not known, as values per row are kept of {primary} by finished trials alone"
 
@@ -157,9 +159,11 @@ def training(
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = budget.amount if budget.kind == "cap" else 0.0
+    chosen = ((one, one.cheaper) for one in top.pick.settings)
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
-        for setting in top.pick.settings
+        for setting in chain.from_iterable(chosen)
+        if setting is not None
     )
     yield from islice(commands, COMMANDS_SHOWN)
 
@@ -174,7 +178,7 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
             offer.learner,
             starred(quality(offer.pick.quality), sure.get(offer.learner)),
             half(sure.get(offer.learner)),
-            cost(offer.pick.cost),
+            _paid(offer, sure),
             quality(offer.valid_quality),
             cost(offer.valid_cost),
             offer.audit,
@@ -186,6 +190,12 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
     styles = ["bold green", *[""] * (len(rows) - 1)]
     titles = ("learner", *numbers, "audit", "repeats")
     return Table(titles, rows, "learner", numbers, row_styles=styles)
+
+
+def _paid(offer: Offer, sure: Mapping[str, Standing]) -> str:
+    """The test cost, with ! where it exceeds the budget by more than chance."""
+    one = sure.get(offer.learner)
+    return cost(offer.pick.cost) + ("!" if one is not None and one.over else "")
 
 
 def winners(
@@ -200,7 +210,7 @@ def winners(
     for (budget, found), sure in zip(offered.items(), each, strict=True):
         if found:
             top, one = found[0], sure.get(found[0].learner)
-            numbers = starred(quality(top.pick.quality), one), half(one), cost(top.pick.cost)
+            numbers = starred(quality(top.pick.quality), one), half(one), _paid(top, sure)
             rows.append([str(budget), top.learner, *numbers, top.pick.settings[0].short])
     titles = ("budget", "learner", metric.name, "±", "cost", "at")
     return Table(titles, rows, "learner", titles[2:5], ("at",))

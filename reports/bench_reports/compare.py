@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.cli.completion import names_of
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import count, notices, quality
+from bench_core.terminal.wording import MIXED, count, notices, quality
 from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
-
-MIX = "to cost just the budget"
-MIXED = f"each mixes two points {MIX}; 'bench best' and the board show one"
 
 
 @click.command(
@@ -124,7 +121,7 @@ def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     lines = ["% needs \\usepackage{booktabs}"]
     for part, following in zip_longest(parts, parts[1:]):
         if isinstance(part, Table):
-            mixed = [f"Each learner mixes two of its points {MIX}."] if following == MIXED else []
+            mixed = [f"{MIXED[0].upper()}{MIXED[1:]}."] if following == MIXED else []
             caption = " ".join([f"{part.title}.", how, *mixed, *notes])
             label = f"pairs-{part.title.partition(',')[0]}"
             lines += ["", *latex_table(part, caption, label)]

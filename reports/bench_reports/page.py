@@ -306,9 +306,9 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     lines = {
         "range": f"rank: what the data leave open (95%{of_few_draws(board)}); shaded: not "
         "separable from the best.",
-        "saving": f"{SHARE:.0%} cost: that of the cheapest point with {target(board)}; "
-        f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it, "
-        f"between two points in proportion ({mean}with its 95% interval).",
+        "saving": f"{SHARE:.0%} cost: the least with {target(board)}; "
+        f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it "
+        f"({mean}with its 95% interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }

@@ -1,9 +1,10 @@
 """The data that the page's script draws from, as plain JSON.
 
 A data set has views: a metric and a kind of budget. The x axis of a view is the budget (on
-validation), and a curve is a step function of it: the test result of the point that a learner takes
-within the budget. All data sets share the places of the slider: ``shares`` of the cost of the
-reference's best point, and a last place without a limit.
+validation), and a curve is the test result of what a learner takes within it: between two points a
+line for a mean cost, which mixes them, and a step for other kinds. All data sets share the places
+of the slider: ``shares`` of the cost of the reference's best point, and a last place without a
+limit.
 
 With a store come the certainty at each place of the slider, the comparison of each pair of learners
 by query or row, and the purchases at the steps of the curves.
@@ -15,7 +16,6 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +33,6 @@ from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics.bootstrap import chosen_units
-from bench_core.statistics.point_selection import at_budget
 from bench_core.statistics.repeats import Repeat, in_every, stored_repeats
 from bench_core.terminal.wording import cost, count, quality
 
@@ -90,7 +89,7 @@ class Curve:
     cost: FloatArray  # the mean per row
     p95: FloatArray  # what 95% of rows cost at most
     features: FloatArray  # the mean number that a row uses
-    picked: tuple[tuple[RepeatPoint, ...], ...] = ()
+    picked: tuple[tuple[tuple[RepeatPoint, RepeatPoint, float], ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
     def held(self, budget: float) -> int:
@@ -99,9 +98,16 @@ class Curve:
 
     def settings(self) -> list[str]:
         """The setting that most repeats take at each step, in words."""
-        steps = (tuple((one.point, one.params) for one in step) for step in self.picked)
-        picks = (Choice(math.nan, math.nan, math.nan, own, self.varied) for own in steps)
-        return [one_line(pick.settings[0].short) for pick in picks]
+        found = []
+        for step in self.picked:
+            own = tuple(
+                (a.point, a.params, *((b.point, b.params) if part else ())) for a, b, part in step
+            )
+            mixed = [part for *_, part in step if part]
+            part = sum(mixed) / len(mixed) if mixed else 0.0
+            pick = Choice(math.nan, math.nan, math.nan, own, self.varied, part)
+            found.append(one_line(pick.settings[0].short))
+        return found
 
 
 @dataclass(slots=True, eq=False)
@@ -156,29 +162,35 @@ def _view(
     info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
 ) -> ChartView:
     points = selection.operating_points(own, metric.name, COST_OF[kind])
-    frontiers = selection.curve(points, metric.higher_is_better)
+    frontiers = selection.curve(points, metric.higher_is_better, kind == "mean")
     curves = []
     for name in points["learner"].unique():
         part = frontiers[frontiers["learner"] == name]
         if len(part):
             shown = own[own["learner"] == name] if metric.name == board.metric else None
-            curves.append(_curve(str(name), part, shown))
+            curves.append(_curve(str(name), part, shown, kind == "mean"))
     # without a reference the costliest curve is the measure; 1 where nothing costs anything
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return ChartView(metric, kind, whole, curves)
 
 
-def _curve(learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None) -> Curve:
+def _curve(
+    learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None, mixes: bool
+) -> Curve:
     """The mean over repeats, with settings where their ``trials`` are given."""
-    mean, held = selection.mean_path(frontiers)  # rows (repeats, steps) of the frontiers
+    mean, held = selection.mean_path(frontiers, mixes)
     budget = np.array([exact(one) for one in mean["budget"]])
-    means = (frontiers[name].to_numpy(float)[held].mean(axis=0) for name in MEASURED)
+    means = (selection.mixed_values(frontiers, held, name).mean(axis=0) for name in MEASURED)
     curve = Curve(learner, budget, *means)
     if trials is None:
         return curve
     picks = [*map(RepeatPoint, *(frontiers[name].tolist() for name in RepeatPoint._fields))]
-    picked = tuple(tuple(picks[row] for row in rows) for rows in held.T)
+    pairs = zip(held.point.T, held.cheaper.T, held.part.T, strict=True)
+    picked = tuple(
+        tuple((picks[a], picks[b], float(part)) for a, b, part in zip(*rows, strict=True))
+        for rows in pairs
+    )
     return replace(curve, picked=picked, varied=varied_parameters(trials))
 
 
@@ -227,12 +239,13 @@ def shares(firsts: Sequence[ChartView]) -> list[float]:
 
 
 def thinned(curve: Curve, amounts: Sequence[float]) -> Curve:
-    """The curve's steps that are held at some of the ``amounts``, and the last."""
+    """The curve's steps around some of the ``amounts``, and the last."""
     # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
     # amounts       |               |            |           0.5, 2.5 and 5.0
-    # kept                      2.0         3.1         99.0
-    kept = np.unique([curve.held(amount) for amount in (*amounts, math.inf)])
-    kept = kept[kept >= 0]
+    # kept          1.0         2.0 3.0      3.1   8.0  99.0
+    held = [curve.held(amount) for amount in (*amounts, math.inf)]
+    kept = np.unique([step for at in held for step in (at, at + 1)])
+    kept = kept[(kept >= 0) & (kept < len(curve.budget))]
     columns = ("budget", "quality", "cost", "p95", "features")
     arrays = {name: getattr(curve, name)[kept] for name in columns}
     picked = tuple(curve.picked[k] for k in kept) if curve.picked else ()
@@ -389,9 +402,12 @@ def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
 
 
 def _certainty(known: Iterable[Standing | None]) -> dict[str, list[Any]]:
-    """For each place of the slider ``[low, high, tier, best rank, worst rank]``, 0 for none."""
+    """For each place of the slider ``[low, high, tier, best rank, worst rank]``, and 1 where the
+    mean cost on test exceeds the budget by more than chance; 0 for none."""
     rows = [
-        [*(shown(quality, end) for end in one.interval), one.tier, *one.ranks] if one else 0
+        [*(shown(quality, end) for end in one.interval), one.tier, *one.ranks, *[1] * one.over]
+        if one
+        else 0
         for one in known
     ]
     return {"sure": rows} if any(rows) else {}
@@ -483,12 +499,10 @@ def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
 def _units(
     found: Sequence[Repeat], name: str, budgets: Sequence[float], higher: bool
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
-    it on validation; NaN where it has none."""
+    """Test quality and cost by unit of all repeats, by mean budget; NaN where there are none."""
     quality, cost = [], []
     for budget in budgets:
-        choose = partial(at_budget, budget=budget, higher=higher)
-        parts = [chosen_units(repeat.candidates[name], choose) for repeat in found]
+        parts = [chosen_units(repeat.candidates[name], budget, higher) for repeat in found]
         quality.append(np.concatenate([part for part, _ in parts]))
         cost.append(np.concatenate([part for _, part in parts]))
     return quality, cost
@@ -568,11 +582,17 @@ def _bought_steps(
 ) -> Iterator[dict[str, Any]]:
     """The steps of a curve whose purchases are kept for every repeat."""
     for budget, picked in zip(curve.budget, curve.picked, strict=False):
-        points = [_kept(curve.learner, pick, trials) for pick in picked]
-        there = [point for point in points if point]
-        if len(there) == len(points):
-            share = np.mean([one.bought[k].astype(np.float64) for one, k in there], axis=0)
-            yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0])}
+        parts = [
+            (_kept(curve.learner, pick, trials), weight)
+            for point, cheaper, part in picked
+            for pick, weight in ((point, 1 - part), (cheaper, part))
+            if weight
+        ]
+        there = [(*kept, weight) for kept, weight in parts if kept]
+        if len(there) == len(parts):
+            shares = [weight * one.bought[k].astype(np.float64) for one, k, weight in there]
+            share = np.sum(shares, axis=0) / len(picked)
+            yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0][:2])}
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.methods import paragraph
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import cost, quality, times
+from bench_core.terminal.wording import MIXED, cost, quality, times
 from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # +0.0123, -3 or +1e-05 as a whole cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
-CHOSEN = "Points are chosen on validation, figures are from test."
+CHOSEN = f"Points are chosen on validation, {MIXED}; figures are from test."
 
 
 def markdown(
@@ -89,7 +89,7 @@ def _about_saving(board: Board) -> list[str]:
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     return [
         f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
-        f"the learner pays for it, between two points in proportion{mean}, with its 95% interval."
+        f"the learner pays for it{mean}, with its 95% interval."
     ]
 
 

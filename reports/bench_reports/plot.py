@@ -1,7 +1,8 @@
 """The curves of a run as a figure file (SVG, PDF, PNG), drawn by matplotlib.
 
-A curve is a step function: the test quality of the point that a learner takes within a budget,
-which is a mean cost per row on validation. The same run gives the same bytes.
+A curve is the test quality that a learner reaches within a budget, which is a mean cost per row on
+validation: a line between two points, bent where the axis is logarithmic. The same run gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line
 from bench_core.leaderboard.board import Board, Row
+from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import write_bytes
 from bench_reports.terminal import marked
@@ -32,7 +34,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 DASHES = ("-", "--", "-.", ":")
 GREY = "#8a8a8a"
-BAND_PLACES = 30
+BAND_PLACES, LINE_PLACES = 30, 200
 """Most budgets at which a band's edges are computed."""
 
 WIDE = 10.0
@@ -90,7 +92,7 @@ Bands = dict[str, FloatArray]
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
 ) -> tuple[FloatArray, Bands]:
-    """Budgets at which some curve steps, evenly thinned out, and the intervals of the learners that
+    """Budgets at which some curve bends, evenly thinned out, and the intervals of the learners that
     are no baselines there."""
     from bench_core.leaderboard.standings import standings
 
@@ -123,13 +125,14 @@ def _panel(
             name = _safe(one_line(row.learner))
             if row.learner in bands:
                 low, high = bands[row.learner].T
-                axes.fill_between(places, low, high, step="post", color=colour, alpha=0.13, lw=0)
-            x = [point.budget for point in row.curve]
-            y = [point.pick.quality for point in row.curve]
-            x, y = [*x, max(end, x[-1])], [*y, y[-1]]  # the last step to the end of the axis
+                axes.fill_between(places, low, high, color=colour, alpha=0.13, lw=0)
+            own = [point.budget for point in row.curve]
+            least = float(places[0]) if len(places) else 0.0
+            x = np.unique([*own, *np.geomspace(least or end, end, LINE_PLACES)])
+            y = quality_within(row, x)
             shown = "_" if row.baseline else name  # one entry of the legend for all baselines
-            axes.plot(x, y, dash, drawstyle="steps-post", color=colour, label=shown, lw=1.2)
-            labels.append((y[-1], name, colour))
+            axes.plot(x, y, dash, color=colour, label=shown, lw=1.2)
+            labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = "" if board.unit in ("", "cost", "cost units") else f" in {one_line(board.unit)}"
     axes.set_xlabel(_safe(f"budget: mean cost per row{unit}"))

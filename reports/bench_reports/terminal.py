@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import LOST, SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import LOST, OVER, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.statistics.bootstrap import FEW_DRAWS
@@ -26,7 +26,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, cost, count, duration, quality, times
+from bench_core.terminal.wording import MIXED, TINY, cost, count, duration, quality, times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,7 +250,7 @@ def selection_line(board: Board) -> str:
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"
     return (
-        f"Points are selected on validation, figures are from test{over}; cost: mean per "
+        f"Points are selected on validation, {MIXED}; figures are from test{over}; cost: mean per "
         f"row{unit}, accounting {board.accounting}{audit}."
     )
 
@@ -262,6 +262,8 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
+        f"{OVER}: mean cost on test above a budget by more than its 95% interval; points are "
+        "chosen by validation costs.": any(row.over for row in board.rows),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),
@@ -286,9 +288,9 @@ def _saving_lines(board: Board) -> list[str]:
         share = f"{name}'s best {board.metric} on test as a share of its"
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
-        f"{PERCENT}: cheapest point with {target(board)}; "
-        f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for it, "
-        f"between two points in proportion{mean}.",
+        f"{PERCENT}: the least cost with {target(board)}; "
+        f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for "
+        f"it{mean}.",
     ]
     if any(row.saved and row.saved.lost for row in board.rows):
         lines.append(
@@ -590,6 +592,8 @@ def curve_lines(board: Board, width: int) -> list[str]:
     """
     import numpy as np  # not at the top: the help of `bench best` would load it
 
+    from bench_core.leaderboard.certainty import quality_within
+
     rows = [row for row in board.rows if row.curve][:LINES]
     if board.costs is None or not rows or width < LEAST_WIDTH:
         return []
@@ -599,11 +603,8 @@ def curve_lines(board: Board, width: int) -> list[str]:
     # quality of each learner (rows, columns) at the costs of the columns, NaN where it has none
     values = np.full((len(rows), columns), np.nan)
     for k, row in enumerate(rows):
-        budgets = [point.budget for point in row.curve]
         costs = np.geomspace(*board.costs, columns) * (1 + 1e-9)
-        at = np.searchsorted(budgets, costs, "right") - 1
-        reached = np.array([point.pick.quality for point in row.curve])
-        values[k] = np.where(at < 0, np.nan, reached[at])
+        values[k] = quality_within(row, costs)
     there = ~np.isnan(values)
     if not there.any() or np.ptp(values[there]) == 0:
         return []

@@ -48,7 +48,7 @@ def pays_what_it_reads(learner: object, splits: Splits, word: str = "verified") 
     """Fit, predict and replay in full, as a run does, also under caps that no row exceeds."""
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
-    caps = Caps.over(limits, splits.train, splits.task, splits.classes)
+    caps = Caps(limits, splits.constant)
     blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
     path = predict_split(model, test, prices, classes, caps=caps)

@@ -10,16 +10,17 @@ const listed = (names, most = 3) => {
 function ranking(data, view, place) {
   const limit = amount(data, view, place);
   const rows = view.curves.map((curve) => {
-    const at = held(curve, limit);
-    const [low, high, tier, first, last] = (at >= 0 && curve.sure?.[place]) || [null, null, 0, 0, 0];
+    const here = within(view, curve, limit);
+    const { at, part } = here;
+    const [low, high, tier, first, last, over] = (at >= 0 && curve.sure?.[place]) || [null, null, 0, 0, 0];
     return {
-      l: curve.l, curve, at,
+      l: curve.l, curve, at, part,
       baseline: data.learners[curve.l][1],
-      quality: at < 0 ? null : curve.y[at],
-      cost: at < 0 ? null : curve.c?.[at],
-      p95: at < 0 ? null : curve.p?.[at],
-      features: at < 0 ? null : curve.f?.[at],
-      low, high, tier, first, last,
+      quality: reached(curve.y, here),
+      cost: reached(curve.c, here),
+      p95: reached(curve.p, here, true),
+      features: reached(curve.f, here, true),
+      low, high, tier, first, last, over,
     };
   });
   const sign = view.higher ? -1 : 1;
@@ -43,6 +44,12 @@ function rankText(row) {
   if (row.at < 0) return "-";
   if (!row.tier) return String(row.position);
   return row.first === row.last ? String(row.first) : `${row.first}–${row.last}`;
+}
+
+/** The setting of a row; of a mixture both, with the shares of rows that they serve. */
+function settingText({ curve, at, part }) {
+  if (at < 0 || !curve.s) return "";
+  return part ? `${percent(part)} at ${curve.s[at + 1]}, ${percent(1 - part)} at ${curve.s[at]}` : curve.s[at];
 }
 
 /** Who is ahead at this place, by how much, and how surely. */
@@ -148,7 +155,7 @@ function rowsForFiles(data, set, view, place) {
   const body = filed(data, view, place).map((row) => [
     rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
     figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
-    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, row.at < 0 ? "" : row.curve.s?.[row.at] ?? "", set.marks[row.l] ?? "",
+    Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, settingText(row), set.marks[row.l] ?? "",
   ]);
   const kept = head.map((_, i) => i < 6 || body.some((row) => row[i] !== ""));
   return [head, ...body].map((row) => row.filter((_, i) => kept[i]));
@@ -182,7 +189,7 @@ function latex(data, set, view, place) {
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
+    + ` Points are chosen on validation data, a mean cost between two points mixes them at random; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
     + `\\begin{tabular}{llrrr}\n\\toprule\nrank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

@@ -1,5 +1,6 @@
 "use strict";
-// The chart of one view: step curves, bands, labels at line ends.
+// The chart of one view: curves, bands, labels at line ends. A mean cost between two points mixes them, so that curves
+// are lines between points; under other budgets they are steps.
 //
 // A curve has the place of its learner (l), budgets (x) and qualities (y) of its steps, and where they are known
 // costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each place of the slider
@@ -57,6 +58,20 @@ function held(curve, budget) {
   return low - 1;
 }
 
+/** What a budget pays for: the last step (at, -1 for none), and the part of the rows that the next one serves. */
+function within(view, curve, budget) {
+  const at = held(curve, budget);
+  const [low, high] = [curve.x[at], curve.x[at + 1]];
+  return { at, part: view.kind === "mean" && at >= 0 && high !== undefined ? (budget - low) / (high - low) : 0 };
+}
+
+/** A figure of a curve there; of one that no mean gives the larger. */
+function reached(values, { at, part }, larger = false) {
+  if (at < 0) return null;
+  if (!values || !part) return values?.[at];
+  return larger ? Math.max(values[at], values[at + 1]) : values[at] + part * (values[at + 1] - values[at]);
+}
+
 /** The budget at a place of the slider; the last place has no limit. */
 const amount = (data, view, place) =>
   place < data.shares.length ? data.shares[place] * view.whole : Infinity;
@@ -66,7 +81,8 @@ function axes(data, view, options) {
   const drawn = (methods.length ? methods : view.curves).filter((c) => !options.hidden?.has(c.l));
   const used = drawn.length ? drawn : view.curves;
   const sign = view.higher ? 1 : -1;
-  const good = used.flatMap((c) => c.y.map((y) => sign * y)).sort((a, b) => a - b);
+  const paid = used.flatMap((c) => c.y.filter((_, i) => c.x[i] > 0 || c.x.length === 1)); // the constant would flatten all
+  const good = paid.map((y) => sign * y).sort((a, b) => a - b);
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
   const [low, high] = ahead.sure?.at(-1) || [];
   const sure = low === undefined || options.mini ? [] : [sign * low, sign * high];
@@ -85,13 +101,18 @@ function axes(data, view, options) {
   const plot = options.mini ? 72 : Math.max(options.plot ?? 320, GAP * view.curves.length);
   const height = plot + margin.top + margin.bottom;
   const scale = options.linear ? (v) => v : Math.log10;
+  const room = options.width - margin.left - margin.right;
   return {
     x, y, margin, height, width: options.width, sign,
     end: options.width - margin.right,
+    budget(at) {
+      const v = scale(x[0]) + (at - margin.left) / room * (scale(x[1]) - scale(x[0]));
+      return options.linear ? v : 10 ** v;
+    },
     bottom: height - margin.bottom,
     across(budget) {
       const at = (scale(Math.max(budget, x[0])) - scale(x[0])) / (scale(x[1]) - scale(x[0]));
-      return Math.round(margin.left + clamp(at, 0, 1) * (options.width - margin.left - margin.right));
+      return Math.round(margin.left + clamp(at, 0, 1) * room);
     },
     down(value) {
       const part = clamp((value - y[0]) / (y[1] - y[0]), -1, 2);
@@ -152,7 +173,7 @@ function grid(ax, view, unit, options) {
     + `${esc(view.words ?? `${view.metric} on test (${view.higher ? "higher" : "lower"} is better)`)}</text></g>`;
 }
 
-/** The band of a curve's intervals, a step from each place of the slider to the next. */
+/** The band of a curve's intervals, from each place of the slider to the next: a step where curves are steps. */
 function band(data, ax, view, curve, kind) {
   const upper = [];
   const lower = [];
@@ -161,21 +182,28 @@ function band(data, ax, view, curve, kind) {
     const from = ax.across(amount(data, view, k));
     const to = k + 1 < data.shares.length ? ax.across(amount(data, view, k + 1)) : ax.end;
     const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
-    upper.push(`${from},${high} ${to},${high}`);
-    lower.unshift(`${to},${low} ${from},${low}`);
+    const ends = view.kind === "mean" && curve.sure[k + 1] && k + 1 < data.shares.length ? [from] : [from, to];
+    upper.push(...ends.map((x) => `${x},${high}`));
+    lower.unshift(...ends.map((x) => `${x},${low}`).reverse());
   }
   if (!upper.length) return "";
   return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }
 
-function steps(ax, curve, kind, mini) {
+const BEND = 6; // pixels from which on the bend of a line can be seen, where the axis is logarithmic
+
+function line(ax, view, curve, kind, mini) {
   const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);
-  let line = `M${ax.across(curve.x[0])} ${row(curve.y[0])}`;
+  let last = ax.across(curve.x[0]);
+  let line = `M${last} ${row(reached(curve.y, within(view, curve, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1))))))}`;
   let dots = "";
   curve.x.forEach((x, i) => {
     const [at, y] = [ax.across(x), row(curve.y[i])];
-    line += `H${at}V${y}`;
+    if (x < ax.x[0] && i + 1 < curve.x.length) return; // left of the axis
+    for (let px = last + BEND; view.kind === "mean" && px < at; px += BEND) line += `L${px} ${row(reached(curve.y, within(view, curve, ax.budget(px))))}`;
+    line += view.kind === "mean" ? `L${at} ${y}` : `H${at}V${y}`;
     dots += `M${at} ${y}h0`;
+    last = at;
   });
   const dash = kind.dash ? ` stroke-dasharray="${kind.dash}"` : "";
   const own = `stroke="${kind.colour}" class="${kind.css}"`;
@@ -220,7 +248,7 @@ function chart(data, set, view, options) {
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
     + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
-    + `<g class="lines" fill="none">${curves.map((c) => steps(ax, c, look(data, c.l), options.mini)).join("")}</g>`
+    + `<g class="lines" fill="none">${curves.map((c) => line(ax, view, c, look(data, c.l), options.mini)).join("")}</g>`
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };
 }

@@ -123,7 +123,7 @@ function start(data) {
     const facts = [`${view().metric} <b>${quality(curve.y[i])}</b> ${curve.c ? `at cost <b>${cost(curve.c[i])}</b> ` : ""}on test`];
     if (curve.p) facts.push(`95% of rows cost at most ${cost(curve.p[i])}`);
     if (curve.f) facts.push(`${Number(curve.f[i].toPrecision(3))} features`);
-    facts.push(`for a budget from ${cost(curve.x[i])} on`);
+    facts.push(`for a budget of ${cost(curve.x[i])}${view().kind === "mean" && i + 1 < curve.x.length ? "" : " and more"}`);
     const setting = curve.s ? `<br>setting: <code>${esc(curve.s[i])}</code>` : "";
     section().querySelector(".panel").innerHTML = `<b>${esc(data.learners[curve.l][0])}</b>: ${facts.join(", ")}${setting}`;
   }
@@ -160,7 +160,7 @@ function start(data) {
       put(tr.cells, "rank", rankText(row));
       put(tr.cells, "quality", quality(row.quality));
       put(tr.cells, "range", row.tier ? `${quality(row.low)} to ${quality(row.high)}` : "-");
-      put(tr.cells, "cost", cost(row.cost));
+      put(tr.cells, "cost", `${cost(row.cost)}${row.over ? "!" : ""}`);
       put(tr.cells, "p95", cost(row.p95));
       put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
       tr.classList.toggle("lead", row.tier === 1 || (!row.tier && row.position === 1));

@@ -56,18 +56,19 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const steps = of[chosen];
   const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
   const alone = steps.length === 1 && curve.x.length > 1; // of many learners most are shown at their best only
-  const at = alone ? 0 : steps.findLastIndex((step) => step.x <= limit);
+  const next = steps.findIndex((step) => step.x >= limit); // of two points that a budget mixes the costlier one
+  const at = alone ? 0 : next < 0 ? steps.length - 1 : next;
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
-  const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${at < 0 ? "-" : `${steps[at].g[g]}% of rows`}</li>`);
-  const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : at < 0 ? "Nothing can be had at this budget." : "Share of rows that buy a sensor at this budget:";
+  const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
+  const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : "Share of rows that buy a sensor at the point of this budget, the costlier one where it mixes two:";
   const stages = steps[at]?.stages;
   const drawn = !stages ? "" : "<div><p>Stages at that point: rows that get there, and what the way may buy (first repeat).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
-    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${at < 0 ? "" : boughtHtml(set, steps[at])}</div>${drawn}</div>`;
+    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}</div>`;
   const select = box.querySelector("select");
   if (focused) select.focus();
   select.onchange = () => { place.dataset.l = select.value; drawPurchases(place, data, set, shown, limit, leader); };

@@ -75,7 +75,7 @@ const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 /** The curves at a few budgets. */
 function curvesHtml(data, view) {
   const budgets = SHOWN.map((share) => share * view.whole);
-  const cells = (curve) => budgets.map((budget) => quality(curve.y[held(curve, budget)]));
+  const cells = (curve) => budgets.map((budget) => quality(reached(curve.y, within(view, curve, budget))));
   const rows = ranking(data, view, data.shares.length).map(({ curve, l }) => [data.learners[l][0], cells(curve)]);
   return tableHtml(`${view.metric} on test by ${AXIS[view.kind]}`, budgets.map(cost), rows);
 }

@@ -59,12 +59,13 @@ def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_lear
     miser, gbrt = row(sim, "miser"), row(sim, "gbrt")
     assert miser.cheap is not None
     assert gbrt.cheap is not None
-    assert (miser.cheap.cost, gbrt.cheap.cost) == pytest.approx((3000, 6000))
     paid = [
         (6000 - 4000 * (0.001 + off) / 0.093, 3000 - 2000 * (0.003 + off) / 0.045)
         for off in (-0.0001, 0, 0.0001)  # by seed: all qualities are moved by .01, the aim by .0099
     ]
     assert miser.saving == pytest.approx(sum(a / b for a, b in paid) / 3)
+    whole, own = (sum(costs) / 3 for costs in zip(*paid, strict=True))
+    assert (miser.cheap.cost, gbrt.cheap.cost) == pytest.approx((own, whole))
     assert gbrt.saving == 1
 
 
@@ -211,10 +212,12 @@ def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner() 
     part = frame[frame["dataset"] == "yahoo-sim"]
     found = offers(part, primary_metric(example.info(), "yahoo-sim"), 3500.0)
     assert [(o.learner, round(o.pick.quality, 4), o.pick.cost) for o in found] == [
-        ("miser", 0.795, 3000),
+        ("miser", 0.796, 3500),  # a quarter of the way from .795 at 3000 to .799 at 5000
         ("cegb", 0.78, 500),
-        ("gbrt", 0.7, 2000),
+        ("gbrt", 0.7349, 3500),  # 3/8 of the way from .7 at 2000 to .793 at 6000
     ]
+    (setting,) = found[-1].pick.settings
+    assert setting.short == "38% at trees=100, 62% at trees=10"
     assert [o.repeats for o in found] == [3, 3, 3]
 
 
@@ -267,7 +270,8 @@ def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite() -> None
     board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))
     assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
     qualities = [pick and pick.quality for pick in row.within]
-    assert qualities == [0.5, 0.8, 0.5, 0.6, None, None]
+    # 3/4 of the way from .5 at 2 to .8 at 6; no other kind of budget mixes
+    assert qualities == pytest.approx([0.725, 0.8, 0.5, 0.6, None, None])
     assert row.best.quality == 0.9
     assert [point.budget for point in row.curve] == [2.0, 6.0, 32.0]
 
@@ -275,5 +279,6 @@ def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite() -> None
 def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -> None:
     board, row = shown_within(())
     assert [budget.amount for budget in board.budgets] == [2, 4, 8, 16, 32]
-    assert [pick and pick.quality for pick in row.within] == [0.5, 0.5, 0.8, 0.8, 0.9]
+    reached = [pick.quality for pick in row.within if pick]
+    assert reached == pytest.approx([0.5, 0.65, 0.8 + 0.1 * 2 / 26, 0.8 + 0.1 * 10 / 26, 0.9])
     assert shown_within((), reference="")[0].budgets == ()

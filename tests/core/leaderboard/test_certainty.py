@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -107,34 +108,60 @@ def test_a_draw_that_misses_the_quality_counts_as_no_saving() -> None:
 
 
 def test_an_area_is_the_mean_quality_over_the_log_of_cost() -> None:
-    """A step from .5 to .9 in the middle of a range of 100: between them."""
+    """A line from .5 at 1 to .9 at 10, then flat: by the integrals of both over the log of cost."""
     run = ValuedRun()
-    ones = [np.ones((1, 50)), np.ones((1, 50))]
-    run.add("gbrt", [0.9 * v for v in ones], [100 * v for v in ones])
-    steps = np.array([[0.5], [0.9]]) * np.ones((2, 50))
-    run.add("mine", [steps, steps], [np.array([[1.0], [10.0]]) * np.ones((2, 50))] * 2)
+    both = np.array([[0.5], [0.9]]) * np.ones((2, 50))
+    run.add("gbrt", [both, both], [np.array([[0.0], [100.0]]) * np.ones((2, 50))] * 2)
+    run.add("mine", [both, both], [np.array([[1.0], [10.0]]) * np.ones((2, 50))] * 2)
     board = made(run)
     assert cost_range(board) == pytest.approx((1, 100))
     assert len(grid_of(board)) == CELLS
     mine, gbrt = row(board, "mine"), row(board, "gbrt")
-    assert area(mine).value == pytest.approx(0.7)
-    assert area(gbrt).value == pytest.approx(0.5)  # affords nothing: as the worst there is
-    assert (regret(mine), regret(gbrt)) == pytest.approx((0, 0.2))
-    assert area(mine).interval == pytest.approx((0.7, 0.7), abs=1e-4)
+    own = (0.5 + 0.4 / 9 * (9 / math.log(10) - 1) + 0.9) / 2
+    other = 0.5 + 0.004 * 99 / math.log(100)
+    assert area(mine).value == pytest.approx(own, abs=1e-3)
+    assert area(gbrt).value == pytest.approx(other, abs=1e-3)
+    assert (regret(mine), regret(gbrt)) == pytest.approx((0, own - other), abs=2e-3)
+    assert area(mine).interval == pytest.approx((own, own), abs=1e-3)
+
+
+def test_a_point_below_the_line_between_two_others_changes_no_area() -> None:
+    """An area is of the method, not of its grid."""
+    ones = np.ones((1, 50))
+    found = []
+    for quality, cost in (([0.1, 0.9], [0, 50]), ([0.1, 0.3, 0.9], [0, 25, 50])):
+        run = ValuedRun()
+        run.add("gbrt", *([np.vstack([v * ones for v in of])] * 2 for of in ([0.1, 0.9], [0, 100])))
+        run.add("mine", *([np.vstack([v * ones for v in of])] * 2 for of in (quality, cost)))
+        found.append(area(row(made(run), "mine")).value)
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_learner_without_a_point_at_the_least_cost_has_no_area() -> None:
+    run = ValuedRun()
+    ones = [np.ones((1, 50)), np.ones((1, 50))]
+    run.add("gbrt", [0.9 * v for v in ones], [100 * v for v in ones])
+    run.add("mine", [0.8 * v for v in ones], ones)
+    board = made(run)
+    assert row(board, "gbrt").area is None
+    assert area(row(board, "mine")).value == pytest.approx(0.8)
 
 
 def test_areas_of_an_error_have_a_regret_of_the_same_sign() -> None:
     run = ValuedRun()
     ones = [np.ones((1, 50)), np.ones((1, 50))]
-    run.add("gbrt", [0.1 * v for v in ones], [100 * v for v in ones])
+    errors = np.array([[0.5], [0.3]]) * np.ones((2, 50))
+    run.add("gbrt", [errors, errors], [np.array([[0.0], [100.0]]) * np.ones((2, 50))] * 2)
     run.add("mine", [0.3 * v for v in ones], ones)
     info = replace(run.info, higher_is_better={"accuracy": False})
     held: Any = run
     (board,) = boards(info, run.frame)
     board = certified(info, held, board, run.frame, resamples=400)
-    mine = row(board, "mine")
+    mine, gbrt = row(board, "mine"), row(board, "gbrt")
     assert area(mine).value == pytest.approx(0.3)
-    assert regret(mine) == pytest.approx(0)  # the reference is not to be had within the range
+    assert (regret(mine), regret(gbrt)) == pytest.approx(
+        (0, 0.2 - 0.002 * 99 / math.log(100)), abs=1e-3
+    )
 
 
 def test_an_areas_interval_is_that_of_the_mean_of_its_units() -> None:

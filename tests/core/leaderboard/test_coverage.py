@@ -11,6 +11,7 @@ truth is the mean over all boards, and of a saving that of the true qualities an
 from __future__ import annotations
 
 import os
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -20,17 +21,10 @@ from threadpoolctl import threadpool_limits
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _edges, _log_savings
-from bench_core.metrics.frontier import mixture_reaching
+from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
 from bench_core.statistics.aggregate_draws import of_units
 from bench_core.statistics.bootstrap import FEW, FEW_DRAWS, Candidates, Units, draw
 from bench_core.statistics.comparison import better_than, differences, interval
-from bench_core.statistics.point_selection import (
-    as_good,
-    at_budget,
-    at_matched_cost,
-    share_of_best,
-    taken,
-)
 
 BOARDS, BUDGET = 2000, 4.0
 COST = np.exp(np.linspace(0, 3, 6))
@@ -84,42 +78,43 @@ def board(
     pairs = zip(split(rng, skills, m, blocks), split(rng, skills, m, blocks), strict=True)
     seed, units = int(rng.integers(1 << 30)), min(m, blocks)
     drawn = [draw(Candidates(v, t), resamples, seed) for v, t in pairs]
-    aim = share_of_best(drawn[0].valid_quality, SHARE, higher=True)
+    aim = share_of(drawn[0].valid_quality.max(axis=1), SHARE)
     rows = []
     for one in drawn:
-        own = one.valid_quality, one.valid_cost
+        corners = hull(one.valid_cost, one.valid_quality)
         rows.append(
             (
-                taken(one.test_quality, at_budget(*own, BUDGET, higher=True)),
-                taken(one.test_quality, at_matched_cost(*own, BUDGET, higher=True)),
-                taken(one.test_cost, as_good(*own, aim, higher=True)),
+                taken(one.test_quality, mixed_within(corners, BUDGET)),
+                taken(one.test_cost, mixed_reaching(corners, aim)),
             )
         )
-    qualities, matches, cost = map(np.stack, zip(*rows, strict=True))
-    within, matched = of_units(qualities, units), of_units(matches, units)
+    qualities, cost = map(np.stack, zip(*rows, strict=True))
+    within = of_units(qualities, units)
     logs = of_units(_log_savings(cost, 0), units)
     saving = float(np.exp(logs.observed[1]))
     return Found(
         (float(within.observed[1]), *interval(within, np.array([0.0, 1.0]))),
-        (float(GAP @ matched.observed), *interval(matched, GAP)),
+        (float(GAP @ within.observed), *interval(within, GAP)),
         (saving, *_edges(logs, 1, saving, 0.95)),
         (saving, *_edges(logs, 1, saving, 0.99)),
         bool(np.isfinite(cost[1, 0])),
-        differences(matched, [(1, 0)], 0.0)[0].p,
+        differences(within, [(1, 0)], 0.0)[0].p,
         bool(better_than(within, higher=True).any()),
     )
 
 
 def true_saving(skills: FloatArray) -> float:
     """What the reference pays for the quality over what the learner pays; 1 where it never does."""
-    paid = []
-    for skill in skills:
-        found = mixture_reaching(COST, skill, SHARE * skills[0].max())
-        if found is None:
+    paid, aim = [], SHARE * skills[0].max()
+    for skill in skills:  # the cheapest of all mixtures of two points that have the quality
+        if skill.max() < aim:
             return 1.0
-        above, below, part = found
-        paid.append(COST[above] + part * (COST[below] - COST[above]))
-    return float(paid[0] / paid[1])
+        every = [float(COST[k]) for k in np.flatnonzero(skill >= aim)]
+        for low, high in product(np.flatnonzero(skill < aim), np.flatnonzero(skill >= aim)):
+            part = (aim - skill[low]) / (skill[high] - skill[low])
+            every.append(float(COST[low] + part * (COST[high] - COST[low])))
+        paid.append(min(every))
+    return paid[0] / paid[1]
 
 
 def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray, float, float]:

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from bench_core.metrics.frontier import (
-    best_under,
-    cheapest_reaching,
     choosable,
+    drawn,
     frontier,
+    hull,
+    mixed_reaching,
+    mixed_within,
     share_of,
+    taken,
 )
 
 values = st.integers(0, 5).map(float)
@@ -41,34 +45,111 @@ def test_the_frontier_holds_exactly_the_points_no_other_dominates(rows, higher):
     assert frontier(cost, quality, higher).tolist() == by_hand
 
 
-@given(points, values, st.booleans())
-def test_the_best_under_a_budget_is_found_by_looking_at_all(rows, budget, higher):
-    cost, quality = columns(rows)
-    sign = 1 if higher else -1
-    affordable = [i for i in range(len(rows)) if cost[i] <= budget]
-    by_hand = min(affordable, key=lambda i: (-sign * quality[i], cost[i], i), default=None)
-    assert best_under(cost, quality, budget, higher) == by_hand
+def optimum(of, under, least):
+    """The least mean of one figure over mixtures whose mean of another is at most ``least``, by
+    linear programming; None where no mixture is."""
+    ones = np.ones((1, len(of)))
+    found = linprog(of, under[None], [least + 1e-9], ones, [1.0])
+    return found.fun if found.status == 0 else None
 
 
-@given(points, values, st.booleans())
-def test_the_cheapest_that_reaches_a_target_is_found_by_looking_at_all(rows, target, higher):
+@given(points, st.floats(0, 5), st.booleans())
+def test_the_best_mixture_within_a_mean_cost_is_the_optimum_of_a_linear_program(
+    rows, budget, higher
+):
     cost, quality = columns(rows)
     sign = 1 if higher else -1
-    good = [i for i in range(len(rows)) if sign * quality[i] >= sign * target]
-    by_hand = min(good, key=lambda i: (cost[i], -sign * quality[i], i), default=None)
-    assert cheapest_reaching(cost, quality, target, higher) == by_hand
+    choice = mixed_within(hull(cost[None], quality[None], higher), budget)
+    most = optimum(-sign * quality, cost, budget)
+    if most is None:
+        assert choice.point.tolist() == [-1]
+        return
+    assert sign * taken(quality[None], choice)[0] == pytest.approx(-most, abs=1e-6)
+    assert taken(cost[None], choice)[0] <= budget + 1e-9
+    assert (choice.part[0] == 0) == (choice.point[0] == choice.cheaper[0])
+
+
+@given(points, st.floats(0, 5), st.booleans())
+def test_the_cheapest_mixture_of_a_quality_is_the_optimum_of_a_linear_program(rows, target, higher):
+    cost, quality = columns(rows)
+    sign = 1 if higher else -1
+    corners = hull(cost[None], quality[None], higher)
+    choice = mixed_reaching(corners, np.array([target]), higher)
+    least = optimum(cost, -sign * quality, -sign * target)
+    if least is None or choice.point[0] < 0:
+        assert choice.point[0] < 0
+        assert sign * target > (sign * quality).max() - 1e-8
+        return
+    assert taken(cost[None], choice)[0] == pytest.approx(least, abs=1e-6)
+    assert sign * taken(quality[None], choice)[0] >= sign * target - 1e-9
+
+
+def test_the_corners_of_a_hull_by_hand():
+    """(2, .5) lies below the line from (1, .4) to (4, .9), which costs less than (5, .9)."""
+    cost, quality = np.array([5, 2, 1, 4, 0, 4.0]), np.array([0.9, 0.5, 0.4, 0.9, 0.1, 0.2])
+    corners = hull(cost[None], quality[None])
+    assert corners.point.tolist() == [[4, 2, 3]]
+    within = mixed_within(corners, 2.5)
+    assert (within.point, within.cheaper, within.part) == (3, 2, 0.5)
+    assert taken(quality[None], within)[0] == pytest.approx(0.65)
+    reaching = mixed_reaching(corners, np.array([0.25]))
+    assert (reaching.point, reaching.cheaper) == (2, 4)
+    assert reaching.part[0] == pytest.approx(0.5)
+    assert mixed_within(corners, np.inf).point.tolist() == [3]
+    assert mixed_within(corners, 1.0).part.tolist() == [0.0]  # a budget may be what a point costs
+
+
+def test_every_draw_has_its_own_hull():
+    """In the second draw the point in the middle is no corner, in the third the first costs more
+    than the budget and is taken."""
+    cost = np.array([[1, 2, 3], [1, 2, 3], [2.5, 3, 4.0]])
+    quality = np.array([[0.0, 0.8, 1], [0.0, 0.2, 1], [0.3, 0.8, 1]])
+    choice = mixed_within(hull(cost, quality), 2.0)
+    assert choice.point.tolist() == [1, 2, 0]
+    assert choice.part.tolist() == [0.0, 0.5, 0.0]
+    assert taken(quality, choice) == pytest.approx([0.8, 0.5, 0.3])
+    assert taken(quality, choice.held()) == pytest.approx([0.8, 0.2, 0.8])
+
+
+def test_rows_of_a_mixture_are_drawn_by_their_number():
+    numbers = np.arange(20_000)
+    there = drawn(0.3, 7, numbers)
+    assert there.mean() == pytest.approx(0.3, abs=0.01)  # three standard errors
+    shuffled = np.random.default_rng(0).permutation(numbers)
+    assert np.array_equal(drawn(0.3, 7, shuffled), there[shuffled])
+    assert 0.05 < np.corrcoef(there, drawn(0.3, 8, numbers))[0, 1] + 0.1 < 0.15
+    assert not drawn(0.0, 7, numbers).any()
+
+
+def test_draws_of_a_mixture_are_those_of_splitmix64():
+    """The first output of SplitMix64 for seed 1234567 is 6457827717110365317 (its reference code):
+    with this as the start, number 0 has the next multiple of the golden ratio."""
+    mask = 2**64 - 1
+
+    def scrambled(z):
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
+        return z ^ (z >> 31)
+
+    golden = 0x9E3779B97F4A7C15
+    start = scrambled(1234567 + golden & mask)
+    assert start == 6457827717110365317
+    for number in (0, 1, 10**6):
+        share = (scrambled(start + (number + 1) * golden & mask) >> 11) / 2**53
+        assert drawn(share * (1 + 1e-9), 1234567, np.array([number]))[0]
+        assert not drawn(share * (1 - 1e-9), 1234567, np.array([number]))[0]
 
 
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())
 def test_choosable_are_the_points_that_a_budget_of_mean_cost_or_of_95_percent_takes(rows, higher):
     cost, p95, quality = np.array(rows).T
-    taken = set()
+    chosen = set()
     for of in (cost, p95):
         for budget in of:
             inside = np.flatnonzero(of <= budget)
-            best = best_under(cost[inside], quality[inside], np.inf, higher)
-            taken.add(int(inside[best]))
-    by_hand = sorted(taken, key=lambda i: (cost[i], i))
+            sign = -1 if higher else 1
+            chosen.add(min(inside.tolist(), key=lambda i: (sign * quality[i], cost[i], i)))
+    by_hand = sorted(chosen, key=lambda i: (cost[i], i))
     assert choosable(cost, p95, quality, higher).tolist() == by_hand
 
 
@@ -76,8 +157,10 @@ def test_points_with_nan_are_never_chosen():
     cost = np.array([np.nan, 1, 2, 3])
     quality = np.array([9, np.nan, 1, 2])
     assert frontier(cost, quality).tolist() == [2, 3]
-    assert best_under(cost, quality, 10) == 3
-    assert cheapest_reaching(cost, quality, 1) == 2
+    corners = hull(cost[None], quality[None])
+    assert mixed_within(corners, 10).point.tolist() == [3]
+    assert mixed_within(hull(cost[None] * np.nan, quality[None]), np.inf).point.tolist() == [-1]
+    assert mixed_reaching(corners, np.array([1.0])).point.tolist() == [2]
     assert frontier(cost * np.nan, quality).tolist() == []
     assert choosable(cost, cost, quality).tolist() == [2, 3]
 
@@ -85,8 +168,6 @@ def test_points_with_nan_are_never_chosen():
 def test_no_points_give_nothing():
     none = np.zeros(0)
     assert frontier(none, none).tolist() == []
-    assert best_under(none, none, 1) is None
-    assert cheapest_reaching(none, none, 1) is None
 
 
 def test_a_point_of_infinite_loss_is_worse_than_any_other():

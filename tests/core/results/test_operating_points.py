@@ -109,10 +109,25 @@ def test_the_best_point_is_chosen_on_validation_and_reported_on_test():
     assert found.loc["gbrt", "test_quality"] == 0.65
 
 
-def test_a_budget_is_held_by_the_validation_cost():
+def test_a_mean_budget_is_met_on_validation_by_mixing_two_points_for_all_learners_alike():
     found = under_budget(frame(CEGB, GBRT), "ndcg@5", 19.0)
-    assert found["learner"].tolist() == ["cegb"]
-    assert found["point"].tolist() == ['{"trees": 1}']
+    assert found["learner"].tolist() == ["cegb"]  # gbrt costs 40 at least
+    assert found["point"].tolist() == ['{"trees": 2}']
+    assert found["cheaper_point"].tolist() == ['{"trees": 1}']
+    assert found["part"].tolist() == pytest.approx([0.1])
+    shown = ["valid_quality", "valid_cost", "test_quality", "test_cost", "feature_cost"]
+    assert found.loc[0, shown].tolist() == pytest.approx([0.68, 19, 0.58, 29, 28])
+    assert found.loc[0, "features_used"] == 2  # the larger: no mean of numbers of features
+    single = under_budget(frame(CEGB, GBRT), "ndcg@5", 10.0)
+    assert single[["point", "part"]].to_numpy().tolist() == [['{"trees": 1}', 0.0]]
+
+
+def test_a_budget_for_95_percent_of_rows_mixes_nothing():
+    data = frame(rows("cegb", [(1, 10, 0.5, 0.4), (2, 20, 0.7, 0.6)]))
+    data = data.assign(cost_p95=data["total_cost"])
+    points = operating_points(data, "ndcg@5")
+    found = selection.under_budget(points, True, Budget(19, "p95"))
+    assert found[["point", "part"]].to_numpy().tolist() == [['{"trees": 1}', 0.0]]
 
 
 def test_of_equals_the_cheapest_is_chosen():
@@ -164,6 +179,7 @@ def test_a_point_without_a_validation_value_is_not_chosen():
 def test_another_cost_column_may_be_held_to_the_budget():
     found = under_budget(frame(CEGB), "ndcg@5", 19.0, cost="feature_cost")
     assert found["point"].tolist() == ['{"trees": 2}']  # its feature cost is 19, its total 20
+    assert found["part"].tolist() == [0.0]
 
 
 def test_savings_compare_test_costs_of_just_99_percent_of_the_references_validation_quality():
@@ -172,7 +188,7 @@ def test_savings_compare_test_costs_of_just_99_percent_of_the_references_validat
     found = savings(frame(CEGB, GBRT), "ndcg@5", "gbrt").set_index("learner")
     assert found.loc["cegb", "target"] == pytest.approx(0.705 * 0.99)
     assert bool(found.loc["cegb", "reached"])
-    assert found.loc["cegb", "test_cost"] == 30
+    assert found.loc["cegb", "test_cost"] == pytest.approx(30 - 10 * 0.00205 / 0.2)
     own, whole = 30 - 10 * 0.00205 / 0.2, 100 - 50 * 0.00705 / 0.105
     assert found.loc["cegb", "saving"] == pytest.approx(whole / own)
     assert found.loc["gbrt", "saving"] == 1
@@ -264,11 +280,13 @@ def test_the_mean_curve_averages_what_each_repeat_can_afford():
     )
     found = mean_curve(data, "ndcg@5", "a")
     assert found["budget"].tolist() == [15, 20, 30]
-    assert found["test_quality"].tolist() == pytest.approx([0.15, 0.25, 0.4])
-    assert found["test_cost"].tolist() == pytest.approx([22.5, 27.5, 35])
-    assert found["test_quality_std"].tolist() == pytest.approx(
-        [np.std(pair, ddof=1) for pair in ([0.1, 0.2], [0.3, 0.2], [0.3, 0.5])]
-    )
+    # at 15 half of the first repeat's rows, at 20 two thirds of the second's at the cheaper point
+    assert found["test_quality"].tolist() == pytest.approx([0.2, 0.3, 0.4])
+    assert found["test_cost"].tolist() == pytest.approx([25, 30, 35])
+    assert found["test_quality_std"].tolist() == pytest.approx([0, 0, np.std([0.3, 0.5], ddof=1)])
+    steps, held = selection.mean_path(curve(data, "ndcg@5", "a"), mixes=False)
+    assert steps["test_quality"].tolist() == pytest.approx([0.15, 0.25, 0.4])
+    assert not held.part.any()
 
 
 @pytest.mark.parametrize("select", [best_points, lambda f, m: under_budget(f, m, 5.0)])

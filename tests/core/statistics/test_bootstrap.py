@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
+from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, effort
-from bench_core.statistics.point_selection import (
-    as_good,
-    at_budget,
-    at_matched_cost,
-    cheapest,
-    share_of_best,
-    taken,
-)
 
 
 def units(rng: np.random.Generator, points: int, m: int) -> Units:
@@ -101,54 +89,24 @@ def test_candidates_stand_by_validation_cost() -> None:
     assert (found.test.quality == one.test.quality[found.p95.astype(int)]).all()
 
 
-@given(st.integers(0, 10_000), st.booleans(), st.floats(0.05, 1.5))
-@settings(max_examples=60, deadline=None)
-def test_choices_are_those_of_the_board(seed: int, higher: bool, budget: float) -> None:
-    rng = np.random.default_rng(seed)
-    quality, cost = rng.integers(0, 5, (3, 6)) / 4, np.sort(rng.random((3, 6)), axis=1)
-    within = at_budget(quality, cost, budget, higher)
-    target = share_of_best(quality[:, :3], 0.9, higher)
-    kept = cheapest(quality, cost, target, higher)
-    for b in range(3):
-        expected = best_under(cost[b], quality[b], budget, higher)
-        if cost[0].min() > budget:
-            assert within.point[b] == -1
-        else:
-            assert within.point[b] == (0 if expected is None else expected)
-        own = quality[b, :3]
-        assert target[b] == share_of(float(own.max() if higher else own.min()), 0.9, higher)
-        expected = cheapest_reaching(cost[b], quality[b], target[b], higher)
-        assert kept.point[b] == (-1 if expected is None else expected)
-
-
-def test_matched_cost_lies_on_the_line_between_two_points() -> None:
-    quality, cost = np.array([[0.1, 0.5, 0.9]]), np.array([[1.0, 2.0, 4.0]])
-    choice = at_matched_cost(quality, cost, 3.0, higher=True)
-    assert (choice.point[0], choice.other[0], choice.part[0]) == (1, 2, 0.5)
-    dearest = at_matched_cost(quality, cost, 9.0, higher=True)
-    assert (dearest.point[0], dearest.part[0]) == (2, 0.0)
-    assert at_matched_cost(quality, cost, 0.5, higher=True).point[0] == -1
-
-
 @pytest.mark.parametrize("higher", [True, False])
 def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher: bool) -> None:
-    """As on the frontier; which of them stands first is chance."""
+    """Which of them stands first is chance."""
     sign = 1 if higher else -1
     quality, cost = sign * np.array([[0.4, 0.8, 1.2, 1.0]]), np.array([[1.0, 5.0, 5.0, 5.0]])
-    aim = np.array([sign * 0.8])
-    assert cheapest(quality, cost, aim, higher).point[0] == 2
-    paid = as_good(quality, cost, aim, higher)
-    assert (paid.point[0], paid.other[0]) == (2, 0)
+    corners = hull(cost, quality, higher)
+    paid = mixed_reaching(corners, np.array([sign * 0.8]), higher)
+    assert (paid.point[0], paid.cheaper[0]) == (2, 0)
     assert taken(cost, paid)[0] == pytest.approx(3.0)  # .8 is half way from .4 to 1.2
-    assert as_good(quality, cost, np.array([sign * 1.3]), higher).point[0] == -1
+    assert mixed_reaching(corners, np.array([sign * 1.3]), higher).point[0] == -1
 
 
 def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
     one = learner(np.random.default_rng(4), 5)
-    choose = partial(at_matched_cost, budget=0.6, higher=True)
-    quality, cost = chosen_units(one, choose)
+    quality, cost = chosen_units(one, 0.6, True)
     drawn = draw(one, resamples=0)
-    choice = choose(drawn.valid_quality, drawn.valid_cost)
+    choice = mixed_within(hull(drawn.valid_cost, drawn.valid_quality), 0.6)
+    assert 0 < choice.part[0] < 1
     for values, by, every in (
         (quality, one.test.weights, drawn.test_quality),
         (cost, one.test.rows, drawn.test_cost),

@@ -7,6 +7,7 @@ import pytest
 from helpers.levels import level_of
 from scipy import stats
 
+from bench_core.metrics.frontier import hull, mixed_within, taken
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import (
@@ -17,7 +18,6 @@ from bench_core.statistics.comparison import (
     rank_intervals,
     tiers,
 )
-from bench_core.statistics.point_selection import at_matched_cost, taken
 
 
 def level(values: np.ndarray, seed: int = 0) -> Level:
@@ -108,7 +108,7 @@ def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
     seed = int(rng.integers(1 << 30))
     found = [draw(one, 1000, seed) for one in pairs]
     drawn = [
-        taken(one.test_quality, at_matched_cost(one.valid_quality, one.valid_cost, 8.0, True))
+        taken(one.test_quality, mixed_within(hull(one.valid_cost, one.valid_quality), 8.0))
         for one in found
     ]
     return of_units(np.stack(drawn), m)
