@@ -368,8 +368,8 @@ def _numbered(
                 "correct it, leave the row out, or give training rows that have it"
                 f"{'' if text else numbers}"
             )
-    number = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
-    return {n: number[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
+    codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
+    return {n: codes[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
 
 
 def class_name(label: Any) -> str:
