@@ -40,7 +40,8 @@ class CostModel(Protocol):
     """Bills what rows acquire and what is evaluated for them; nothing else knows a price.
 
     A plugin registers the class (hook ``bench_cost_models``); key ``model`` of a cost file or a
-    suite names it. ``options`` are the further keys that it reads there.
+    suite names it. ``options`` are the further keys that it reads there. A model whose rows share
+    no bill says so by ``by_row = True``.
     """
 
     name: ClassVar[str]
@@ -107,6 +108,11 @@ class CostModel(Protocol):
         """
 
 
+def pays_by_row(costs: CostModel) -> bool:
+    """Whether the rows of a query share no bill: what one pays is known without the others."""
+    return bool(getattr(costs, "by_row", False))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SensorPrices:
     """Additive prices: a row pays each sensor it bought once. What learners train on.
@@ -120,6 +126,7 @@ class SensorPrices:
 
     name: ClassVar[str] = "sensor"
     options: ClassVar[tuple[str, ...]] = ()
+    by_row: ClassVar[bool] = True
 
     start: Int32Array  # (d + 1,)
     needed: Int32Array  # (all needs,)

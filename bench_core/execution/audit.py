@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.costs.shipped import ParallelPrices
+from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.errors import UsageError
 from bench_core.execution.contract import ContractError, predictions
@@ -321,7 +320,7 @@ class _Audit:
         bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
         cost = self._cost(block, mine)[here]
         # copies of a row may share its bill, of which a program knows nothing
-        each = isinstance(self.costs, SensorPrices | ParallelPrices)
+        each = pays_by_row(self.costs)
         shared = self.examples.multiplicity is not None and not each
         paid = shared | (np.abs(found.spent - cost) <= TOLERANCE * cost)
         for what, same in (

@@ -158,6 +158,7 @@ def _what(
         "dataset": spec["dataset"],
         "task": str(splits.task),
         "classes": splits.classes,
+        "class_names": splits.class_names,
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,

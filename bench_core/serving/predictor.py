@@ -15,8 +15,7 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired
-from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.costs.shipped import ParallelPrices
+from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Queries
 from bench_core.errors import UsageError, one_line
 from bench_core.serving.folder import Folder, read_folder
@@ -241,7 +240,7 @@ class Predictor:
     def _rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
         """All that rows need next, round by round; returns their answers, by number."""
         limit = self._limit(cap)
-        by_row = isinstance(self.costs, SensorPrices | ParallelPrices)  # no bill is shared
+        by_row = pays_by_row(self.costs)
         alone = not grouped or (by_row and not self.program.in_queries)
         if self._row_walk is not None and limit is None and alone:
             return self._row_walk.rounds(count)
