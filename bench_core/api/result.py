@@ -368,9 +368,9 @@ class Result(RunResult):
             titles = ["learner", board.metric, "low", "high", "tier", "cost", KEPT]
             shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
-        if self.counts.get("ok") and find_spec("matplotlib"):
-            if any(row.curve for board in self._boards.values() for row in board.rows):
-                parts.append(self.plot().svg)
+        boards = self._boards.values() if self.counts.get("ok") else ()
+        if find_spec("matplotlib") and any(row.curve for board in boards for row in board.rows):
+            parts.append(self.plot().svg)
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
