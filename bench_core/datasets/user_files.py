@@ -50,6 +50,7 @@ class FileData:
     drop: tuple[str, ...] = ()  # columns, each or several with commas
     keep: tuple[str, ...] = ()  # columns, although they number the rows
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
+    positive: str = ""  # label of class 1
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ class FileData:
                         f"{self.train}: {option(word)}: {unknown('column', name, known)}"
                     )
         how = self.task, self.split, self.shares, fold / self.folds
-        splits = splits_of(parts, *how, keep=keep)
+        splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
         return under_groups(splits, self.groups)
