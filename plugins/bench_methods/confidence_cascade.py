@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 NOBODY = 0.0
-"""A threshold that no probability is below."""
+"""A threshold that no probability reaches."""
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,12 @@ class SelectionCascade:
                 f"{self.name}: {len(parts)} sets of features and {len(useful)} thresholds make "
                 f"{points} points, at most {MOST_POINTS}; give fewer thresholds or sets"
             )
-        routes = []
-        for k, name in enumerate(names):
-            if k > first:
-                asked = list(range(first, k + 1))
-                values = [[t] * (k - first) for t in useful]
-                settings = [{**name, "threshold": t} for t in useful]
-                routes.append(Route(asked, values=values, points=settings))
-            routes.append(Route([k], full=name))
+        asked = range(first, len(parts))
+        settings = [(k, t) for k in asked[1:] for t in useful]
+        exits = [[t if i < k else NOBODY for i in asked[:-1]] for k, t in settings]
+        named = [{**names[k], "threshold": t} for k, t in settings]
+        routes = [Route(list(asked), values=exits, points=named)] if settings else []
+        routes += [Route([k], full=name) for k, name in enumerate(names)]
         context.progress(1, 1)
         ones = np.ones(len(parts), dtype=np.int64)
         return NestedBoosters(Ensemble.concat(parts), start, ones, prices, routes)

@@ -95,7 +95,8 @@ def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task: Task)
     test, n = splits.test.features, len(splits.test)
     alone = list(fit(SETS, splits).predict_path(test))
     learner = SelectionCascade(base=SETS, thresholds=(0.6, 0.9))
-    path = list(fit(learner, splits).predict_path(test))
+    model: Any = fit(learner, splits)
+    path = list(model.predict_path(test))
     known = {p.point["features"]: p for p in alone}
     assert [p.point for p in path if "threshold" not in p.point] == [p.point for p in alone]
     stopped = set()
@@ -105,6 +106,8 @@ def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task: Task)
             assert np.array_equal(now.scores, same.scores)
             assert np.array_equal(sensors(now), sensors(same))
             continue
+        # what is exported holds no larger set
+        assert len(model.program(now.point).features) <= now.point["features"]
         asked = [p for size, p in known.items() if 0 < size <= now.point["features"]]
         for i in range(n):
             bought = np.zeros_like(sensors(now)[i])
