@@ -94,6 +94,8 @@ def request_of(
     """The request, changed by the options that are given; None leaves one as it is."""
     known = options_of(RunRequest)
     given = {k: v for k, v in options.items() if v is not None}
+    if "positive" in given:  # a label of any type
+        given["positive"] = str(_plain(given["positive"]))
     for field, value in given.items():
         if known[field].form.many and isinstance(value, list | dict) and not value:
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
@@ -134,7 +136,7 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
     refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
-    refused += [*rows, "task", "drop", "groups", "cv", "share"] if whole else []
+    refused += [*rows, "task", "positive", "drop", "groups", "cv", "share"] if whole else []
     for field in refused:
         if _is_given(values.get(field)):
             raise UsageError(f"{field} means nothing beside {'Splits' if whole else 'X'}")
@@ -152,8 +154,9 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
     for fold in range(folds):
-        how = {"task": given.get("task", ""), "drop": drop, "shares": shares}
-        yield under_groups(array_splits(X, **rows, **how, turn=fold / folds), groups)
+        how = {"drop": drop, "shares": shares, "turn": fold / folds}
+        how |= {name: given.get(name, "") for name in ("task", "positive")}
+        yield under_groups(array_splits(X, **rows, **how), groups)
 
 
 def _is_given(value: Any) -> bool:

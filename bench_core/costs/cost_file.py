@@ -36,6 +36,7 @@ import numpy as np
 from bench_core._io.text import parse_toml, read_text
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import (
+    NO_UNIT,
     ContradictionError,
     CostModel,
     DiscountGroup,
@@ -289,7 +290,7 @@ class _Columns:
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    rules, unit = document.get("derived", {}), document.get("unit", "cost")
+    rules, unit = document.get("derived", {}), document.get("unit", NO_UNIT)
     if not isinstance(rules, Mapping):
         raise file.fault("derived", "derived maps a feature to its parents, in { }")
     if not isinstance(unit, str):

@@ -49,7 +49,7 @@ class InMemory:
 
 def _contents(own: Splits) -> list[Any]:
     costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    about = [own.feature_names, own.origins, own.task, own.classes, own.stand_in, own.notes]
+    about = [own.feature_names, own.origins, own.task, own.class_names, own.stand_in, own.notes]
     return [fingerprint(own), costs, about]
 
 
@@ -64,6 +64,7 @@ def array_splits(
     drop: Sequence[str] = (),
     shares: tuple[float, ...] = (),
     turn: float = 0.0,
+    positive: str = "",
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
@@ -71,8 +72,9 @@ def array_splits(
     become numbers as those of files do; ``y`` (n,) numbers or text; ``queries`` (n,) ids; ``split``
     (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
     names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
-    ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares`` and
-    ``turn`` are as in ``splits_of``. Raises InputError, in one line, for what cannot be used.
+    ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
+    ``turn`` and ``positive`` are as in ``splits_of``. Raises InputError, in one line, for what
+    cannot be used.
     """
     given = {"train": _part("X", "y", X, y, queries, split, drop)}
     for name, more in (("valid", valid), ("test", test)):
@@ -86,7 +88,7 @@ def array_splits(
         own, labels, ids = (*more, None)[:3]
         given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
     column = split if isinstance(split, str) else "split"
-    return splits_of(given, str(task), column, shares, turn)
+    return splits_of(given, str(task), column, shares, turn, positive)
 
 
 def _part(

@@ -127,11 +127,13 @@ def splits_of(
     split: str = "",
     shares: tuple[float, ...] = (),
     turn: float = 0.0,
+    positive: str = "",
 ) -> Splits:
     """The splits of a user's data, at least a part ``train``, where every feature costs 1.
 
     ``split`` names the column that divides it, else the hash of ``_by_hash`` cuts off what is not
-    there. Raises InputError for parts that cannot be used.
+    there; ``positive`` is the label of class 1, else the second one in order. Raises InputError for
+    parts that cannot be used.
     """
     first = parts["train"]
     notes = list(first.notes)
@@ -142,7 +144,7 @@ def splits_of(
         parts = _by_hash(parts, notes, shares, turn)
     X, names, origins = _encoded(parts, notes)
     kind = _task(task, parts, notes)
-    y, classes = _numbered(kind, parts, notes)
+    y, classes = _numbered(kind, parts, notes, positive)
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
@@ -151,8 +153,8 @@ def splits_of(
     if origins:
         prices = prices.of_columns([column[name] for name in origins])
     return Splits(
-        train, valid, test, prices, kind, classes, names,
-        notes=tuple(notes), costs_assumed=True, origins=origins,
+        train, valid, test, prices, kind, len(classes), names,
+        notes=tuple(notes), costs_assumed=True, origins=origins, class_names=classes,
     )  # fmt: skip
 
 
@@ -314,17 +316,19 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
 
 
 def _numbered(
-    task: Task, parts: dict[str, Part], notes: list[str]
-) -> tuple[dict[str, FloatArray], int]:
-    """Labels as numbers by split, and the number of classes (0: no classes)."""
+    task: Task, parts: dict[str, Part], notes: list[str], positive: str
+) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+    """Labels as numbers by split, and the classes by number, () without classes."""
     train = parts["train"]
     values = np.unique(train.labels)  # the classes, in order
     text = train.labels.dtype.kind != "f"
     if len(values) == 1:
         raise InputError(
-            f"{train.path}: all labels of the training rows are {_short(values[0])}, so "
+            f"{train.path}: all labels of the training rows are {class_name(values[0])}, so "
             "there is nothing to learn; give rows with different labels"
         )
+    if positive and task is not Task.BINARY:
+        raise InputError(f"{option('positive', positive)}: a {task} task has no positive class")
     if task in (Task.RANKING, Task.REGRESSION):
         if text:
             label = str(train.labels[0])
@@ -337,15 +341,22 @@ def _numbered(
                     f"{part.place(row)}: label {part.labels[row]:g} is not a grade: grades start "
                     f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}"
                 )
-        return {n: parts[n].labels for n in SPLITS}, 0
+        return {n: parts[n].labels for n in SPLITS}, ()
     if (task is Task.BINARY) != (len(values) == 2):
         number, other = ("two", Task.BINARY) if len(values) == 2 else (len(values), "multiclass")
         raise InputError(
             f"{train.path}: {number} different labels are not those of a {task} task; "
             f"say {option('task', other)}"
         )
-    if text or not np.array_equal(values, np.arange(len(values))):
-        shown = ", ".join(f"{_short(v)} is {k}" for k, v in enumerate(values[:6]))
+    names = tuple(map(class_name, values))
+    if positive:
+        wanted = positive if text else _number(positive)
+        if wanted not in names:
+            what = f"no such class; the classes are {' and '.join(names)}"
+            raise InputError(f"{option('positive', positive)}: {what}")
+        names = (*(name for name in names if name != wanted), wanted)
+    if names != tuple(map(str, range(len(names)))):
+        shown = ", ".join(f"{name} is {k}" for k, name in enumerate(names[:6]))
         notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
     for part in parts.values():
         new = ~np.isin(part.labels, values)
@@ -353,13 +364,22 @@ def _numbered(
             row = int(np.argmax(new))
             numbers = f"; for labels that are no classes say {option('task', 'regression')}"
             raise InputError(
-                f"{part.place(row)}: label {_short(part.labels[row])!r} is of no training row; "
+                f"{part.place(row)}: label {class_name(part.labels[row])!r} is of no training row; "
                 "correct it, leave the row out, or give training rows that have it"
                 f"{'' if text else numbers}"
             )
-    y = {n: np.searchsorted(values, parts[n].labels).astype(np.float64) for n in SPLITS}
-    return y, len(values)
+    codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
+    return {n: codes[np.searchsorted(values, parts[n].labels)] for n in SPLITS}, names
 
 
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def class_name(label: Any) -> str:
+    """A label as text, such as "1" for 1.0."""
+    return f"{label:.15g}" if isinstance(label, float) else str(label)
+
+
+def _number(text: str) -> str:
+    """The name of the class that a text means where labels are numbers, or truths."""
+    try:
+        return class_name(float({"true": "1", "false": "0"}.get(text.lower(), text)))
+    except ValueError:
+        return text

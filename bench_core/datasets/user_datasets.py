@@ -11,6 +11,7 @@
     task = "ranking"                  # binary, multiclass, ranking or regression
     label = "clicked"                 # columns of tables
     query = "session"
+    positive = "yes"                  # the positive one of two classes; default: the second
     split = "part"                    # a column, or shares such as [0.7, 0.15, 0.15]
     folds = 5                         # cross-validation: every row is in one test split
     index_base = 0                    # number of the first feature in SVMlight files
@@ -42,6 +43,7 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "format": Literal["svmlight", "csv", "parquet"],
     "task": Task,
     "split": str | tuple[float, float, float],
+    "positive": str | int | float | bool,
     "folds": int,
     "index_base": Literal[0, 1],
 }
@@ -97,6 +99,8 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     for key in _PATHS:
         if (text := values.get(key)) and not is_url(text):
             values[key] = str((path.parent / at_home(text)).absolute())
+    if "positive" in values:
+        values["positive"] = str(values["positive"])
     column, shares, folds = _division(place, values)
     task, title = values.pop("task"), values.pop("title", "")
     values |= {"train": values.pop("file"), "split": column, "shares": shares, "folds": folds}

@@ -48,6 +48,7 @@ class FileData:
     folds: int = 1  # of cross-validation
     drop: tuple[str, ...] = ()  # columns
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
+    positive: str = ""  # label of class 1
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -94,7 +95,8 @@ class FileData:
                 raise InputError(
                     f"{self.train}: {option('drop')}: {unknown('column', name, known)}"
                 )
-        splits = splits_of(parts, self.task, self.split, self.shares, fold / self.folds)
+        turn = fold / self.folds
+        splits = splits_of(parts, self.task, self.split, self.shares, turn, self.positive)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
         return under_groups(splits, self.groups)

@@ -129,6 +129,11 @@ class RunRequest:
     task: str = declared(
         "", "ranking, regression, binary or multiclass; else the labels decide.", choice(*TASKS)
     )
+    positive: str = declared(
+        "",
+        "The positive one of two classes, by its label; else the second in sorted order.",
+        metavar="LABEL",
+    )
     drop: tuple[str, ...] = declared((), "Columns of the file to leave out.", metavar="COLUMNS")
     groups: tuple[str, ...] = declared(
         (),

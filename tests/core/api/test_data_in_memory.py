@@ -113,6 +113,18 @@ def test_parts_may_be_given_and_columns_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "positive"), [(("a", "b"), "a"), ((1, 2), 1), ((1, 2), np.float64(1)), ((0, 1), 0)]
+)
+def test_the_positive_class_of_rows_in_memory(labels: Any, positive: Any) -> None:
+    y = np.array(labels)[np.arange(N) % 2]
+    request = request_of({"positive": positive}, X, y)
+    splits = request.data[0].splits[0]
+    usual = array_splits(X, y)
+    np.testing.assert_array_equal(splits.train.y, 1 - usual.train.y)
+    assert splits.class_names == usual.class_names[::-1]
+
+
+@pytest.mark.parametrize(
     ("y", "task"),
     [
         (Y, "binary"),

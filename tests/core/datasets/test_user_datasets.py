@@ -46,6 +46,13 @@ def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
     assert sum(map(len, numbers(splits))) == ROWS
 
 
+@pytest.mark.parametrize("positive", ["0", '"0"', "false"])
+def test_a_table_names_the_positive_class(folder: Path, positive: str) -> None:
+    usual, turned = entry(folder, TABLE), entry(folder, f"{TABLE}positive = {positive}")
+    assert turned.class_names == ("1", "0")
+    np.testing.assert_array_equal(turned.train.y, 1 - usual.train.y)
+
+
 def test_folds_test_every_row_once(folder: Path) -> None:
     folds = [numbers(entry(folder, TABLE + "folds = 4", fold)) for fold in range(4)]
     tests = [test for _, _, test in folds]

@@ -140,6 +140,46 @@ def test_the_task_is_read_off_the_labels(
     assert any(note.startswith(f"task: {task}") for note in splits.notes)
 
 
+@pytest.mark.parametrize(
+    ("label", "positive", "names", "third"),
+    [
+        ("'no' if i % 3 else 'yes'", "", ("no", "yes"), 1),
+        ("'no' if i % 3 else 'yes'", "no", ("yes", "no"), 0),
+        ("2 if i % 3 else 1", "1", ("2", "1"), 1),
+        ("2 if i % 3 else 1", "1.0", ("2", "1"), 1),
+        ("-1 if i % 3 else 1", "-1", ("1", "-1"), 0),
+        ("i % 3 == 0", "False", ("1", "0"), 0),
+    ],
+)
+def test_the_positive_class_has_number_one(
+    label: str, positive: str, names: tuple[str, str], third: int, tmp_path: Path
+) -> None:
+    """``third``: the number of the class of every third row."""
+    name = write(tmp_path, "all.csv", table(60, label))
+    splits = prepared(name, name, name, positive=positive)
+    assert splits.class_names == names
+    for part in (splits.train, splits.valid, splits.test):
+        assert part.y.tolist() == [1 - third if i % 3 else third for i in range(60)]
+    shown = f"classes: {names[0]} is 0, {names[1]} is 1"
+    assert (shown in splits.notes) == (names != ("0", "1"))
+
+
+@pytest.mark.parametrize(
+    ("label", "positive", "message"),
+    [
+        ("'no' if i % 3 else 'yes'", "maybe", "no such class; the classes are no and yes"),
+        ("i % 2", "maybe", "no such class; the classes are 0 and 1"),
+        ("i % 5", "1", "a multiclass task has no positive class"),
+    ],
+)
+def test_a_positive_class_that_is_none_is_refused(
+    label: str, positive: str, message: str, tmp_path: Path
+) -> None:
+    name = write(tmp_path, "all.csv", table(60, label))
+    with pytest.raises(InputError, match=f"^--positive {positive}: {message}$"):
+        prepared(name, name, name, positive=positive)
+
+
 SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
 RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
 NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
