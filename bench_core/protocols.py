@@ -374,6 +374,10 @@ class CompleteMetric(Metric, Protocol):
     """True if only the order of the scores (n,) matters, within each query or overall: an
     increasing function of them changes nothing."""
 
+    def undefined(self, y: FloatArray) -> str:
+        """Why it has no value on labels (n,), whatever the scores, or nothing: a plan says it."""
+        return ""
+
 
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]
 """Checks the value of a plugin's key in a suite file, given the names of the suite's data sets and

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode
+from bench_core.contracts import learner_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -78,6 +80,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     compiling: list[float] = []
     with install_timer("numba:compiler_lock", compiling.append):
         started = time.perf_counter()
+        learner_of(learner).needs()  # what it computes to name its needs is training too
         model = learner.fit(splits.train, splits.valid, splits.prices, context)
         seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model)
@@ -137,9 +140,14 @@ def find_metric(name: str, plugins: Sequence[str]) -> Metric:
     try:
         return parse_metric(name)
     except UsageError:
-        from bench_core.plugins import load_registry
+        return parse_metric(name, _metrics_of(tuple(plugins)))
 
-        return parse_metric(name, load_registry(plugins).metrics)
+
+@lru_cache(1)  # a worker has many trials of one run
+def _metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
+    from bench_core.plugins import load_registry
+
+    return load_registry(plugins).metrics
 
 
 Kept = dict[str, Any]
