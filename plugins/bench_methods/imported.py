@@ -42,8 +42,6 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.errors import option
-from bench_core.metrics import parse_metric
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
@@ -107,30 +105,30 @@ class ImportedModel:
 
 
 def _worse_than_a_constant(model: LibraryModel, splits: Splits) -> list[str]:
-    """What is said of a classifier that is right less often than by chance, by three standard
-    deviations."""
+    """What is said of a classifier that is right less often than by chance (p < .001)."""
+    from scipy.stats import binomtest, mannwhitneyu
+
     rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
-    X, y = splits.valid.X[rows], splits.valid.y[rows]
-    *_, last = model.predict_path(Features(X))
-    n, shares = len(y), np.bincount(y.astype(np.int64), minlength=splits.classes) / len(y)
+    y = splits.valid.y[rows].astype(np.int64)
+    *_, last = model.predict_path(Features(splits.valid.X[rows]))
+    scores, count = last.scores, np.bincount(y, minlength=splits.classes)
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
     if splits.task is Task.MULTICLASS:
-        most, right = shares.max(), np.mean(last.scores.argmax(axis=1) == y)
-        if right >= most - 3 * np.sqrt(most * (1 - most) / n):
+        right = int(np.sum(scores.argmax(axis=1) == y))
+        if binomtest(right, len(y), count.max() / len(y), alternative="less").pvalue >= 0.001:
             return []
-        names = splits.class_names or map(str, range(splits.classes))
         order = ", ".join(f"{name} is {k}" for k, name in enumerate(names))
         return [
             f"worse than a constant on validation: did training number its classes so: {order}?"
         ]
-    auc = parse_metric("auc").values(last.scores, y).mean
-    # the variance of U (H. Mann, D. Whitney, 1947)
-    if not auc < 0.5 - 3 * np.sqrt((n + 1) / (12 * n * n * shares.prod())):
+    if not count.all():
         return []
-    turned = (
-        f"; {option('positive', splits.class_names[0])} turns them" if splits.class_names else ""
-    )
+    u, p = mannwhitneyu(scores[y == 1], scores[y == 0], alternative="less")
+    if p >= 0.001:
+        return []
+    turned = f"; --positive {names[0]} turns them" if splits.class_names else ""
     what = "its classes are probably coded the other way round than here"
-    return [f"AUC {auc:.2f} on validation, worse than a constant: {what}{turned}"]
+    return [f"AUC {u / count.prod():.2f} on validation, worse than a constant: {what}{turned}"]
 
 
 bench_learners = provide_learners(ImportedModel)

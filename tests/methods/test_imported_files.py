@@ -287,7 +287,7 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch: pytest.Monke
     files = {"data": "data.csv", "valid": "data.csv", "test": "data.csv"}
     made = plan(**files, **asked, store="bench.db")
     assert [n for n in made.notes if "imported: columns matched by name; class 1" in n]
-    assert [w for w in made.warnings if "positive='default' turns them" in w]
-    assert [n for n in made.datasets[0].notes if "positive='default' turns them" in n]
+    assert [w for w in made.warnings if "--positive default turns them" in w]
+    assert [n for n in made.datasets[0].notes if "--positive default turns them" in n]
     with pytest.raises(InputError, match="the model's feature 'b' is not in the data"):
         plan(**files, **asked, store="bench.db", drop="b")
