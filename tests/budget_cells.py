@@ -28,7 +28,7 @@ from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
-from bench_core.metrics.frontier import best_under
+from bench_core.metrics.frontier import hull, mixed_within
 from bench_core.plugins import load_registry
 
 OURS = "budget-boosting"
@@ -114,9 +114,12 @@ class Points:
         return cls(cost, quality, values, parts[0].weights, sum(p.seconds for p in parts))
 
     def at(self, budget: float) -> Any:
-        """Test values (m,) of the point chosen for a budget, None where none is within it."""
-        index = best_under(self.cost, self.quality, budget * (1 + 1e-9))
-        return None if index is None else self.values[index]
+        """Test values (m,) of what is chosen for a budget, None where nothing is within it."""
+        choice = mixed_within(hull(self.cost[None], self.quality[None]), budget)
+        point, cheaper, part = (one[0] for one in choice)
+        if point < 0:
+            return None
+        return (1 - part) * self.values[point] + part * self.values[cheaper]
 
 
 def difference(one: Any, other: Any, weights: Any) -> tuple[float, str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
@@ -30,7 +32,7 @@ from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
-from bench_core.execution.predict import predict_split
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import drawn, taken
@@ -163,22 +165,32 @@ class _Budgeted(BaseEstimator):
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
-        unlabelled = Examples(X[order], np.zeros(len(X)), groups)
-        classes = len(getattr(self, "classes_", ()))
-
-        def answers(model: Any, position: int) -> tuple[FloatArray, FloatArray]:
-            path = predict_split(model, unlabelled, self.cost_model_, classes, caps=self.caps_)
-            found, place = path.places[position]  # (p, n) arrays, and the row in them
-            return found.scores[place], found.cost[place]
-
-        scores, cost = answers(self.model_, self.position_)
+        scores, cost = self._at(self.model_, self.position_, X[order], groups)
         if self.cheaper_ is not None:  # drawn by the number of the row or query
             numbers = order if groups is None else groups.index()
             there = drawn(self.part_, self.seed_, numbers)
-            others = answers(*self.cheaper_)
+            others = self._at(*self.cheaper_, X[order], groups)
             scores[there], cost[there] = others[0][there], others[1][there]
         back = np.argsort(order)  # the order of the caller
         return scores[back], cost[back]
+
+    def _at(
+        self, model: Any, position: int, X: Any, groups: Queries | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores and costs of all rows at a point of a model's path."""
+        whole, classes, parts = model, len(getattr(self, "classes_", ())), []
+        if not self.caps_.limits:  # the path ends where it was chosen
+            last = max(position, 0) + 1
+            whole = SimpleNamespace(
+                predict_path=lambda rows: islice(model.predict_path(rows), last)
+            )
+        for _, rows in blocks(Features(X, groups)):
+            unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
+            path = predict_split(whole, unlabelled, self.cost_model_, classes, caps=self.caps_)
+            answers, place = path.places[position]  # (p, n) arrays, and the row in them
+            parts.append((answers.scores[place].copy(), answers.cost[place].copy()))
+        scores, cost = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return scores, cost
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

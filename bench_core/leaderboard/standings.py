@@ -24,7 +24,7 @@ from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.bootstrap import draw, effort
+from bench_core.statistics.bootstrap import LEAST_DRAWS, draw, effort
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
@@ -77,11 +77,14 @@ def standings(
 class Draws:
     """Draws of the learners ``names``, which have values in every one of the ``repeats``: for each
     repeat arrays (learners, 1 + resamples), by budget those of quality, with ``COST`` of cost, and
-    by ``PAID``, ``KEPT`` and ``BEST`` those of the saving. No names where there are no values."""
+    by ``PAID``, ``KEPT`` and ``BEST`` those of the saving. No names where there are no values,
+    which ``note`` says."""
 
     names: Sequence[str]
     repeats: Sequence[Repeat]
     values: Sequence[Mapping[Hashable, FloatArray]]
+    left_out: int = 0  # draws in which the metric is not defined
+    note: str = ""  # why there are none
 
     def level(self, key: Hashable) -> Level:
         """The level of a figure over repeats."""
@@ -136,18 +139,20 @@ class Ranking:
     ) -> Draws:
         store, run, dataset = self._of
         if store is None:
-            return Draws((), (), ())
+            return Draws((), (), (), note=NO_VALUES)
         found = stored_repeats(store, run, dataset, within=within, blocks=self._blocks)
         names, higher, values = in_every(found), self.higher, []
+        defined = np.ones(self._resamples + 1, dtype=bool)  # draws
         for repeat, seed in with_seeds(found if names else ()):
             drawn: dict[Hashable, list[FloatArray]] = defaultdict(list)
             if compared := reference in names:
                 top = draw(repeat.candidates[reference], self._resamples, seed).valid_quality
-                best = np.nanmax(top, axis=1) if higher else np.nanmin(top, axis=1)
+                best = (np.fmax if higher else np.fmin).reduce(top, axis=1)
                 aim = share_of(best, SHARE, higher)
             for name in names:
                 one = repeat.candidates[name]
                 means = draw(one, self._resamples, seed)
+                defined &= means.defined
                 valid = means.valid_cost, means.valid_quality
                 corners = hull(*valid, higher)
                 for budget in dict.fromkeys((*budgets, *grid)):
@@ -162,7 +167,14 @@ class Ranking:
                     drawn[KEPT].append(taken(means.test_quality, reaching.held()))
                     drawn[BEST].append(taken(means.test_quality, best.held()))
             values.append({key: np.stack(own) for key, own in drawn.items()})
-        return Draws(names, found, values)
+        left_out = int((~defined).sum())
+        if not defined[0] or defined.sum() <= LEAST_DRAWS:
+            where = f"in {left_out} of {len(defined)} draws" if defined[0] else "on all splits"
+            return Draws(
+                (), (), (), left_out, f"{self._metric} is not defined {where}: no intervals"
+            )
+        values = [{key: drawn[:, defined] for key, drawn in own.items()} for own in values]
+        return Draws(names, found, values, left_out, "" if names else NO_VALUES)
 
     def standings(self, budgets: Sequence[Budget | None], draws: Draws) -> list[Standings]:
         """The standings at each of the budgets, with their ``draws``; those under caps are drawn
@@ -182,9 +194,10 @@ class Ranking:
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
         best = selection.under_budget(points, self.higher, budget or math.inf)
+        # a repeat in which the quality is not defined lacks like one that affords nothing
         figures = best[["test_quality", "test_cost"]].groupby(best["learner"].astype(str))
         found = figures.mean().reindex(self._repeats.index)
-        lacking = figures.size().reindex(self._repeats.index) != self._repeats
+        lacking = figures["test_quality"].count().reindex(self._repeats.index) != self._repeats
         found[lacking] = np.nan
         return {str(name): (quality, cost) for name, quality, cost in found.itertuples()}
 
@@ -229,7 +242,7 @@ def _standings(
     last = len(there) + 1, len(chosen)
     lacking = sorted(set(chosen) - set(there))
     rows += [Standing(name, math.nan, UNKNOWN, math.nan, 0, last) for name in lacking]
-    return Standings(budget, tuple(rows), "" if draws.names else NO_VALUES)
+    return Standings(budget, tuple(rows), draws.note)
 
 
 def _place_others(

@@ -114,6 +114,15 @@ def operating_points(
     return shown.merge(measured, on=keys, how="inner", validate="one_to_one")
 
 
+def undefined(frame: pd.DataFrame, metric: str) -> str:
+    """Where a metric has no value, whatever the learner: ``"test (fold 2, seed 0)"`` and so on."""
+    judged = frame[(frame["status"] == "ok") & frame["split"].isin(("valid", "test"))]
+    known = judged[metric].notna().groupby([judged[k] for k in ("split", *REPEAT)], observed=True)
+    found = known.any()
+    places = [f"{split} (fold {fold}, seed {seed})" for split, fold, seed in found[~found].index]
+    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+
+
 def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
     """For each learner and repeat the point with the best validation quality (of equals the
     cheapest)."""
@@ -197,7 +206,8 @@ def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, C
     of ``test_quality`` and ``test_cost``.
 
     Budgets are the validation costs of all repeats' points, from the first at which every repeat
-    can afford something. Between two of them the curve is a line (without ``mixes`` a step).
+    can afford something; none where the quality of a repeat is not defined on test. Between two of
+    them the curve is a line (without ``mixes`` a step).
     """
     import pandas as pd
 
@@ -219,6 +229,8 @@ def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, C
     gap = np.where(inside, cost[high] - cost[low], np.inf)
     part = np.asarray((cost[high] - budgets) / gap, dtype=np.float64)
     held = Choice(np.where(inside, high, low), low, part)
+    known = ~np.isnan(mixed_values(chosen, held, "test_quality")).any(axis=0)
+    budgets, held = budgets[known], held.at((slice(None), known))
     table: dict[str, Any] = {"budget": budgets, "repeats": len(repeats)}
     for column in ("test_quality", "test_cost"):
         values = mixed_values(chosen, held, column)
@@ -237,9 +249,7 @@ def mixed_values(points: pd.DataFrame, chosen: Choice, column: str) -> FloatArra
     return found
 
 
-def savings(
-    points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
-) -> pd.DataFrame:
+def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) -> pd.DataFrame:
     """The saving of each learner against the reference learner, repeat by repeat.
 
     The target is ``share`` of the reference's best validation quality (for a metric that is
