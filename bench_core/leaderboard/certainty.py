@@ -66,7 +66,7 @@ def certified(
     board = replace(board, costs=cost_range(board))
     ranking = Ranking(info, store, board.dataset, frame, resamples)
     budgets = [None, *board.budgets]
-    draws = ranking.draws(budgets, map(Budget, grid_of(board)), board.reference)
+    draws = ranking.draws(budgets, [*map(Budget, grid_of(board))], board.reference)
     at = ranking.standings(budgets, draws)
     best_of = {one.learner: one for one in at[0].rows}
     exceeded: dict[str, tuple[Budget, ...]] = {}

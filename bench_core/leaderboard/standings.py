@@ -122,7 +122,7 @@ class Ranking:
     def draws(
         self,
         budgets: Iterable[Budget | None],
-        grid: Iterable[Budget] = (),
+        grid: Sequence[Budget] = (),
         reference: str = "",
     ) -> Draws:
         """Draws of quality and cost within budgets, other than caps, of the quality at the budgets
@@ -133,7 +133,7 @@ class Ranking:
     def _drawn(
         self,
         budgets: Sequence[Budget | None],
-        grid: Iterable[Budget] = (),
+        grid: Sequence[Budget] = (),
         reference: str = "",
         within: Budget | None = None,
     ) -> Draws:

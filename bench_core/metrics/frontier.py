@@ -118,7 +118,8 @@ def mixed_within(corners: Hull, budget: float) -> Choice:
     high = np.minimum(low + 1, corners.cost.shape[1] - 1)
     least, most = corners.cost[rows, low], corners.cost[rows, high]
     mixes = (most > least) & (budget > least) & np.isfinite(budget)
-    part = np.where(mixes, most - budget, 1.0) / np.where(mixes, most - least, 1.0)
+    with np.errstate(invalid="ignore"):  # infinite budgets, and draws without a usable point
+        part = np.where(mixes, (most - budget) / np.where(mixes, most - least, 1.0), 1.0)
     mixes &= part < 1 - _ROUNDING
     first, second = corners.point[rows, low], corners.point[rows, high]
     return Choice(np.where(mixes, second, first), first, np.where(mixes, part, 0.0))
@@ -131,9 +132,10 @@ def mixed_reaching(corners: Hull, target: FloatArray, higher_is_better: bool = T
     reaches = corners.quality >= aim[:, None]
     high = reaches.argmax(axis=1)
     low = np.maximum(high - 1, 0)
-    gap = corners.quality[rows, high] - corners.quality[rows, low]
     part = np.zeros(len(rows))
-    np.divide(corners.quality[rows, high] - aim, gap, out=part, where=gap > 0)
+    with np.errstate(invalid="ignore"):  # of draws without a usable point
+        gap = corners.quality[rows, high] - corners.quality[rows, low]
+        np.divide(corners.quality[rows, high] - aim, gap, out=part, where=gap > 0)
     point = np.where(reaches.any(axis=1), corners.point[rows, high], -1)
     return Choice(point, corners.point[rows, low], np.clip(part, 0, 1))
 

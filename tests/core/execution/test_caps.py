@@ -12,7 +12,7 @@ from helpers import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, Task
+from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, Splits, Task
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
@@ -180,14 +180,16 @@ def test_before_the_first_point_the_best_constant_answers(
 ) -> None:
     labels = [0.0, 1.0, 0.0, 1.0] if task == Task.BINARY else [0.0, 1.0, 1.0, 3.0]
     train = Examples(np.zeros((4, 1), np.float32), np.array(labels))
-    assert Caps.over((1.0,), train, task, classes).constant == pytest.approx(constant)
+    splits = Splits(train, train, train, Prices.additive(np.ones(1)), task, classes)
+    assert splits.constant == pytest.approx(constant)
 
 
-def test_a_models_point_may_not_be_named_as_caps_are() -> None:
+@pytest.mark.parametrize("name", ["cap", "constant"])
+def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name: str) -> None:
     class Named:
         def predict_path(self, features: Features) -> Any:
             bill = Bill(Acquired.nothing(models.D))
-            yield Prediction({"cap": 1}, np.zeros(len(features)), {"path": bill})
+            yield Prediction({name: 1}, np.zeros(len(features)), {"path": bill})
 
     with pytest.raises(ContractError, match="benchmark's own; take another"):
         predict_split(Named(), _examples(), _prices(), 0)

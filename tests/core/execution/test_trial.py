@@ -25,12 +25,14 @@ from bench_core import (
     Prediction,
     Prices,
     Queries,
+    Splits,
     Task,
     price_list,
 )
 from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict, trial
+from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import run_fit
 from bench_core.execution.predict import blocks, predict_split, readable
@@ -87,6 +89,26 @@ def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
     assert rows[0].total_cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
     assert (rows[0].cost_p95, rows[0].cost_max) == (3.5, 3.5)
     assert [row.features_used for row in rows] == [2, 3]
+
+
+def test_every_path_begins_with_the_best_constant_for_nothing() -> None:
+    """Two of three training labels are 1: log-odds of log 2, right on one of four rows here."""
+    X = np.zeros((4, models.D), dtype=np.float32)
+    examples = Examples(X, np.array([1.0, 0, 0, 0]))
+    train = Examples(X[:3], np.array([1.0, 1, 0]))
+    constant = Splits(train, examples, examples, PRICES, Task.BINARY, 2).constant
+    assert constant == pytest.approx(np.log(2))
+    path = predict_split(
+        models.Scripted(models.honest, 2), examples, PRICES, 2, caps=Caps((), constant)
+    )
+    metrics = [parse_metric("accuracy"), parse_metric("log_loss")]
+    first, *others = score_split(path, examples, PRICES, metrics, "valid").rows
+    assert (first.number, first.point) == (-1, {"constant": 1})
+    assert first.metrics["accuracy"] == 0.25
+    assert first.metrics["log_loss"] == pytest.approx((np.log(3) * 3 + np.log(1.5)) / 4)
+    assert first.total_cost == first.cost_max == first.features_used == 0
+    assert [row.number for row in others] == [0, 1]
+    assert points_to_keep((first, *others), metrics[0])[0] == -1
 
 
 def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

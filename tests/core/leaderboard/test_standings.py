@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core import UsageError
-from bench_core.leaderboard.certainty import all_certified
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.certainty import all_certified, certified
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.standings import NO_VALUES, Ranking, Standing, Standings, standings
 from bench_core.results.budgets import Budget
@@ -111,6 +113,22 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined() -> Non
     )
     with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
         pairs_within(run.info, held, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
+
+
+def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked() -> None:
+    rng, run = np.random.default_rng(5), ValuedRun()
+    for name, times in (("fair", 1.0), ("dearer", 1.2)):
+        quality, cost = learner_of(rng, [0.3, 0.7, 0.9], [0, 2, 8], 400)
+        run.add(name, quality, [cost[0], times * cost[1]])
+    budgets = (None, Budget(5.0), Budget(5.0, "p95"))
+    found = made(run, *budgets)
+    marked = [{one.learner for one in at.rows if one.over} for at in found]
+    assert marked == [set(), {"dearer"}, set()]
+    (board,) = boards(run.info, run.frame)
+    held: Any = run
+    board = certified(run.info, held, replace(board, budgets=budgets[1:]), run.frame, resamples=400)
+    marks = {one.learner: board.marks_of(one) for one in board.rows}
+    assert marks == {"fair": (), "dearer": ("over budget",)}
 
 
 def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:

@@ -51,7 +51,10 @@ def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
     assert sorted(frame.columns[len(FIRST) :]) == sorted(OTHERS)
     assert set(frame["split"]) == {"valid", "test"}
     assert frame["stand_in"].all()
-    assert json.loads(frame["point"][0]) == {"features": 1}
+    assert [*map(json.loads, frame["point"][:2])] == [{"constant": 1}, {"features": 1}]
+    constant = frame[frame["point"] == frame["point"][0]]
+    assert len(constant) == 2 * frame["trial"].nunique()
+    assert not constant[["total_cost", "cost_max", "features_used"]].any(axis=None)
     assert json.loads(frame["params"][0]) == {"seconds": 0.0, "tradeoff": 0.003}
 
 

@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_core import InputError, price_list
-from bench_core.serving import END, Folder, Program, Step, Trees, load, write_folder
+from bench_core import InputError, UsageError, price_list
+from bench_core.data import Queries
+from bench_core.serving import END, Folder, Predictor, Program, Step, Trees, load, write_folder
+from bench_core.serving.c_source import source as c_text
 from bench_core.serving.folder import _sum, program_from, program_state
+from bench_core.serving.lightgbm_text import text as lightgbm_text
+from bench_core.serving.program import constant_program
 
 PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
 
@@ -45,6 +49,51 @@ def test_a_loaded_model_serves(folder: Path) -> None:
     assert model.features == ("dear",)
     answer = model.predict(lambda names: [0.75])
     assert (answer.score, answer.spent) == (2.0, 2.5)
+
+
+@pytest.fixture
+def mixture(tmp_path: Path) -> Folder:
+    """The program of ``folder`` for 70% of rows, and 9 for nothing for 30%."""
+    about = {"task": "regression", "mixture": {"part": 0.3, "seed": 5}}
+    constant = constant_program(np.array([9.0]), 2)
+    return Folder(program(), PRICES, ("cheap", "dear"), about, constant)
+
+
+def test_of_a_mixture_each_row_is_served_by_the_point_that_its_number_or_id_draws(
+    mixture: Folder, tmp_path: Path
+) -> None:
+    write_folder(tmp_path / "mixed", mixture)
+    model = load(tmp_path / "mixed")
+    assert model.features == ("dear",)
+    X = np.full((4000, 2), 0.75, np.float32)
+    answers = model.predict_rows(X)
+    for value, cost, share in ((9.0, 0.0, 0.3), (2.0, 2.5, 0.7)):
+        there = answers.scores == value
+        assert there.mean() == pytest.approx(share, abs=0.03)
+        assert set(answers.spent[there]) == {cost}
+        assert set(map(tuple, answers.bought[there])) == {(False, cost > 0)}
+    one_by_one = [model.predict(lambda names: [0.75], row=k).score for k in range(50)]
+    assert one_by_one == answers.scores[:50].tolist()
+    counted = [model.predict(lambda names: [0.75]).score for _ in range(50)]
+    assert counted == one_by_one  # rows without a number are numbered as they come
+    ids = [f"patient {k}" for k in range(50)]
+    named = model.predict_rows(X[:50], rows=ids).scores
+    assert named.tolist() != one_by_one
+    for name, score in zip(reversed(ids), reversed(named), strict=True):
+        assert model.predict(lambda names: [0.75], row=name).score == score
+
+
+def test_the_documents_of_a_query_are_served_by_one_point(mixture: Folder) -> None:
+    queries = Queries.from_sizes(np.full(300, 3))
+    scores = Predictor(mixture).predict_rows(np.full((900, 2), 0.75), queries).scores
+    assert np.ptp(scores.reshape(-1, 3), axis=1).max() == 0
+    assert (scores == 9.0).mean() == pytest.approx(0.3, abs=0.09)
+
+
+@pytest.mark.parametrize("written", [c_text, lightgbm_text])
+def test_a_mixture_has_no_other_form_than_the_folder(mixture: Folder, written: Any) -> None:
+    with pytest.raises(UsageError, match="this budget mixes two operating points"):
+        written(mixture)
 
 
 def test_a_program_survives_as_arrays() -> None:
