@@ -47,7 +47,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
 @options.budget_options(several=False)
-@click.option("--quality", type=float, metavar="Q", help="The cheapest that reaches it instead.")
+@click.option("--quality", type=float, metavar="Q", help="The least cost that reaches it instead.")
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
 @click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
 @click.option("--fold", type=int, metavar="N", help="Of which repeat.  [default: the first]")
@@ -153,12 +153,15 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """A model and its figures, in a few lines."""
+    from bench_core.results.budgets import CONSTANT
+
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
     own = test["total_cost"]
     at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
     if mixture is not None:
         part, other = mixture["part"], settings({**mixture["point"], **mixture["params"]})
+        other = "the constant" if CONSTANT in mixture["point"] else other
         at = f"{at} for {1 - part:.0%} of rows, {other} for {part:.0%}"
     lines = [
         f"{about['learner']} at {at}, trained on {about['dataset']} ({about['task']})",

@@ -45,7 +45,7 @@ class Setting:
     @property
     def short(self) -> str:
         """``trees=23 with tradeoff=0.1``: what differs from the learner's other settings; of a
-        mixture ``40% at trees=23, 60% at trees=5``."""
+        mixture ``trees=23 for 40% of rows, trees=5 for 60%``."""
         return self._worded(self.varied)
 
     @property
@@ -60,7 +60,7 @@ class Setting:
         words = "the constant" if CONSTANT in self.point else words
         if self.cheaper is not None:
             other = self.cheaper._worded(named)
-            words = f"{1 - self.part:.0%} at {words}, {self.part:.0%} at {other}"
+            words = f"{words} for {1 - self.part:.0%} of rows, {other} for {self.part:.0%}"
         return words if self.repeats == self.of else f"{words} ({self.repeats} of {self.of})"
 
 

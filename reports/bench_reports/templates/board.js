@@ -49,7 +49,7 @@ function rankText(row) {
 /** The setting of a row; of a mixture both, with the shares of rows that they serve. */
 function settingText({ curve, at, part }) {
   if (at < 0 || !curve.s) return "";
-  return part ? `${percent(part)} at ${curve.s[at + 1]}, ${percent(1 - part)} at ${curve.s[at]}` : curve.s[at];
+  return part ? `${curve.s[at + 1]} for ${percent(part)} of rows, ${curve.s[at]} for ${percent(1 - part)}` : curve.s[at];
 }
 
 /** Who is ahead at this place, by how much, and how surely. */

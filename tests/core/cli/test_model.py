@@ -151,7 +151,6 @@ def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:
     ("words", "line"),
     [
         (("--learner", "gbt"), "did you mean gbrt"),
-        ((*GBRT, "-b", "0.001"), "the cheapest costs"),
         ((*GBRT, "--quality", "2"), "no point of gbrt reaches accuracy 2"),
         ((*GBRT, "-b", "1", "--quality", "2"), "give one of them"),
         (("--learner", "toy"), "cannot be exported"),

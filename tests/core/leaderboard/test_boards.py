@@ -217,7 +217,7 @@ def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner() 
         ("gbrt", 0.7349, 3500),  # 3/8 of the way from .7 at 2000 to .793 at 6000
     ]
     (setting,) = found[-1].pick.settings
-    assert setting.short == "38% at trees=100, 62% at trees=10"
+    assert setting.short == "trees=100 for 38% of rows, trees=10 for 62%"
     assert [o.repeats for o in found] == [3, 3, 3]
 
 
