@@ -193,9 +193,10 @@ class Ranking:
         points = self._points
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
-        best = selection.under_budget(points, self.higher, budget or math.inf)
+        chosen = selection.choices_within(points, self.higher, budget or math.inf)
+        names = points["learner"].astype(str).to_numpy()[chosen.point]
         # a repeat in which the quality is not defined lacks like one that affords nothing
-        figures = best[["test_quality", "test_cost"]].groupby(best["learner"].astype(str))
+        figures = selection.mixed_figures(points, chosen).groupby(names)
         found = figures.mean().reindex(self._repeats.index)
         lacking = figures["test_quality"].count().reindex(self._repeats.index) != self._repeats
         found[lacking] = np.nan

@@ -45,6 +45,7 @@ REPEAT = ("fold", "seed")
 _LEARNER = ("dataset", "accounting", "learner")
 _POINT = (*_LEARNER, *REPEAT, "params", "point")
 _WITHOUT_POINT = (*_LEARNER, *REPEAT, "unit", "audit", "stand_in")
+_SETTING = ("params", "point")
 _FIGURES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "saving")
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
 _LARGER = ("cost_p95", "cost_max", "features_used", "valid_p95")
@@ -144,6 +145,11 @@ def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
     """For each learner and repeat the best that keeps to ``budget`` on validation, by
     ``choice_within``; learners and repeats without any are left out."""
+    return mixture(points, choices_within(points, higher, budget))
+
+
+def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -> Choice:
+    """The choices among the rows of ``under_budget``."""
     within = budget_of(budget)
     return _chosen(points, lambda cost, own, p95: choice_within(within, cost, own, p95, higher))
 
@@ -151,33 +157,32 @@ def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> 
 def reaching(points: pd.DataFrame, higher: bool, quality: float) -> pd.DataFrame:
     """For each learner and repeat the least cost at which it has a ``quality`` on validation."""
     target = np.array([quality])
-    return _chosen(
+    chosen = _chosen(
         points, lambda cost, own, _: mixed_reaching(hull(cost, own, higher), target, higher)
     )
+    return mixture(points, chosen)
 
 
 def _chosen(
     points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray, FloatArray], Choice]
-) -> pd.DataFrame:
-    """The rows that are chosen from cost and quality (1, p) and cost of 95% of rows (p,)."""
+) -> Choice:
+    """What is chosen, by rows, from cost and quality (1, p) and cost of 95% of rows (p,)."""
     found = []
     for own, (cost, quality, p95) in _by_repeat(points):
         choice = choose(cost[None], quality[None], p95)
         if choice.point[0] >= 0:
             found.append((own[choice.point[0]], own[choice.cheaper[0]], choice.part[0]))
     point, cheaper, part = np.array(found).reshape(-1, 3).T
-    return mixture(points, Choice(point.astype(np.int64), cheaper.astype(np.int64), part))
+    return Choice(point.astype(np.int64), cheaper.astype(np.int64), part)
 
 
 def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
     """The rows (n,) of a choice among these points."""
     found = points.iloc[chosen.point].reset_index(drop=True)
-    other = points.iloc[chosen.cheaper].reset_index(drop=True)
+    others = {f"cheaper_{name}": points[name].to_numpy()[chosen.cheaper] for name in _SETTING}
     for name in found.columns.intersection([*_FIGURES, *_COSTS, "total_cost", "valid_p95"]):
         found[name] = mixed_values(points, chosen, name)
-    return found.assign(
-        part=chosen.part, cheaper_params=other["params"], cheaper_point=other["point"]
-    )
+    return found.assign(part=chosen.part, **others)
 
 
 def curve(points: pd.DataFrame, higher: bool, mixes: bool = True) -> pd.DataFrame:
@@ -249,12 +254,23 @@ def mixed_values(points: pd.DataFrame, chosen: Choice, column: str) -> FloatArra
     return found
 
 
-def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) -> pd.DataFrame:
+def mixed_figures(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
+    """Quality and cost on test of choices among these points."""
+    import pandas as pd
+
+    names = ("test_quality", "test_cost")
+    return pd.DataFrame({name: mixed_values(points, chosen, name) for name in names})
+
+
+def savings(
+    points: pd.DataFrame, higher: bool, reference: str, share: float, mixes: bool = True
+) -> pd.DataFrame:
     """The saving of each learner against the reference learner, repeat by repeat.
 
     The target is ``share`` of the reference's best validation quality (for a metric that is
     better when lower: at most that quality / share). Each learner, the reference too, takes its
-    cheapest mixture that reaches the target on validation. Added columns: ``target``, ``reached``,
+    cheapest mixture that reaches the target on validation (without ``mixes`` its cheapest point).
+    Added columns: ``target``, ``reached``,
     ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
     and ``saving``: what the reference pays on test for the target over what the learner pays. A
     repeat that does not reach the target, or has no reference, is a row with ``reached`` False and
@@ -270,6 +286,11 @@ def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) ->
         """The rows of the cheapest mixture that reaches the aim, its part, and its test cost."""
         corners = hull(cost[None, rows], quality[None, rows], higher)
         found = mixed_reaching(corners, np.array([aim]), higher)
+        if not mixes and found.point[0] >= 0:
+            own = quality[rows] if higher else -quality[rows]
+            there = np.flatnonzero(own >= (aim if higher else -aim))
+            point = there[np.lexsort((-own[there], cost[rows][there]))[:1]]
+            found = Choice(point, point, np.zeros(1))
         if found.point[0] < 0:
             return -1, -1, 0.0, np.nan
         above, below, part = rows[found.point[0]], rows[found.cheaper[0]], float(found.part[0])

@@ -8,6 +8,7 @@ no interval then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
@@ -17,7 +18,8 @@ import numpy as np
 
 from bench_claims.claims import Claim
 from bench_claims.measures import FIGURES, Results
-from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
+from bench_core.metrics.frontier import Choice, share_of, taken
+from bench_core.results.budgets import Budget, choice_within
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw
 from bench_core.statistics.comparison import Interval, interval
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _BUDGETS = 32
 """Budgets, evenly spaced, at which curves are compared in draws."""
+
+_LEAST = 1e-6  # of a cost, where its logarithm is taken
 
 
 def interval_of(
@@ -48,12 +52,21 @@ def interval_of(
     if level is None or not np.isfinite(level.draws).all():
         return None
     lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
-    shift = measured - float(level.observed.min())
-    return Interval(min(lows) + shift, min(highs) + shift)
+    shift = _scaled(claim, measured) - float(level.observed.min())
+    low, high = min(lows) + shift, min(highs) + shift
+    if claim.measure == "saving":
+        return Interval(1 - math.exp(high), 1 - math.exp(low))
+    return Interval(low, high)
+
+
+def _scaled(claim: Claim, figure: float) -> float:
+    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 
 def _of_repeats(results: Results) -> Level | None:
-    values = [FIGURES[results.claim.measure](repeat) for repeat in results.repeats]
+    claim = results.claim
+    values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
     if len(values) < 2:
         return None
     return joined([of_units(np.full((1, 1 + FEW_DRAWS), value), 2) for value in values], True)
@@ -82,23 +95,31 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
-    corners = hull(means.valid_cost, means.valid_quality, higher)
-    return taken(means.test_quality, mixed_within(corners, budget))
+    return taken(means.test_quality, _single(means, higher, budget))
+
+
+def _single(means: Means, higher: bool, budget: float = inf) -> Choice:
+    """By draw the single best point within a mean cost, as papers report."""
+    cost = means.valid_cost
+    return choice_within(Budget(budget, "p95"), cost, means.valid_quality, cost, higher)
 
 
 def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArray, FloatArray]:
     """By draw the cost at which the first keeps the share of the best of the second (or its own),
     NaN where it does not, and the cost of that best."""
     own, other = means[0], means[min(1, len(means) - 1)]
-    best = (np.fmax if higher else np.fmin).reduce(other.valid_quality, axis=1)
-    corners, others = (hull(one.valid_cost, one.valid_quality, higher) for one in (own, other))
-    reaching = mixed_reaching(corners, share_of(best, claim.keeps, higher), higher)
-    return taken(own.test_cost, reaching), taken(other.test_cost, mixed_within(others, inf))
+    sign = 1 if higher else -1
+    aim = share_of(taken(other.valid_quality, _single(other, higher)), claim.keeps, higher)
+    reaches = sign * own.valid_quality >= sign * aim[:, None]
+    point = np.where(reaches, own.valid_cost, inf).argmin(axis=1)
+    kept = Choice(np.where(reaches.any(axis=1), point, -1), point, np.zeros(len(point)))
+    return taken(own.test_cost, kept), taken(other.test_cost, _single(other, higher))
 
 
 def _saving(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
     paid, whole = _costs(claim, means, higher)
-    return 1 - np.where(np.isnan(paid), 1.0, paid / whole)[None]
+    left = np.where(np.isnan(paid), 1.0, paid / np.maximum(whole, _LEAST))
+    return np.log(np.maximum(left, _LEAST))[None]
 
 
 def _cost(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:

@@ -27,6 +27,7 @@ from bench_claims.claims import CONSTANT, FLOORED, PURCHASES, TIMES, Claim, comp
 from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
+from bench_core.results.budgets import Budget, budget_of
 from bench_core.results.marks import growing
 from bench_core.results.operating_points import REPEAT, Criterion
 
@@ -131,7 +132,9 @@ class Results:
         """For each repeat the first learner's cheapest point that keeps a share of the best quality
         of the second, or of its own: a row of ``selection.savings``."""
         reference = self.claim.labels[min(1, len(self.claim.labels) - 1)]
-        found = selection.savings(self.points, self.higher, reference, self.claim.keeps)
+        found = selection.savings(
+            self.points, self.higher, reference, self.claim.keeps, mixes=False
+        )
         return self.of(0, found)
 
     def falls_short(self, quality: float, of: float) -> bool:
@@ -174,14 +177,17 @@ def saving(results: Results) -> float:
 def quality(results: Results) -> float:
     """The first learner's quality within the budget; NaN unless every repeat affords something, as
     a mean would be biased towards those that do."""
-    chosen = selection.under_budget(results.of(0), results.higher, results.claim.budget)
+    points, budget = results.of(0), budget_of(results.claim.budget)
+    if budget.kind == "mean":  # a single point, as papers report
+        points, budget = points.assign(valid_p95=points["valid_cost"]), Budget(budget[0], "p95")
+    chosen = selection.under_budget(points, results.higher, budget)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups
-    return float(chosen["test_quality"].mean()) if len(chosen) == every else NAN
+    return float(chosen["test_quality"].mean(skipna=False)) if len(chosen) == every else NAN
 
 
 def quality_kept(results: Results) -> float:
     """The first learner's quality within the budget over the second's best."""
-    return quality(results) / float(results.best(1)["test_quality"].mean())
+    return quality(results) / float(results.best(1)["test_quality"].mean(skipna=False))
 
 
 def cost(results: Results) -> float:
@@ -205,21 +211,24 @@ def least_margin(results: Results) -> float:
 
 
 def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
-    """For each pair of neighbours how much better the first is at each of the budgets (s,) between
-    which both curves are lines, and the weights (s,) of a mean over all budgets."""
+    """For each pair of neighbours how much better the first is on each of the stretches (s,) of
+    budgets on which both curves are flat, the last budget too, and their widths (s,)."""
     sign, (low, high) = 1.0 if results.higher else -1.0, results.claim.budgets
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
-        curves.append(selection.mean_path(selection.curve(own, results.higher))[0])
+        steps = selection.curve(own, results.higher, mixes=False)
+        curves.append(selection.mean_path(steps, mixes=False)[0])
     for pair in pairwise(curves):
-        # budgets at which either curve bends, and the ends of the range
+        # budgets at which either curve rises, and the ends of the range
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
-        better, worse = (np.interp(steps, c["budget"], c["test_quality"]) for c in pair)
-        width = np.diff(steps)
-        weights = (np.append(width, 0.0) + np.append(0.0, width)) / 2  # the trapezoidal rule
-        gaps.append((sign * (better - worse), weights))
+        # what each holds from such a budget up to the next
+        better, worse = (
+            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
+            for c in pair
+        )
+        gaps.append((sign * (better - worse), np.diff(steps, append=high)))
     return gaps
 
 
@@ -334,7 +343,7 @@ def shortfall(results: Results, measured: float) -> str:
     quality wanted, on test; "" where they do not. What is not kept on test too was not saved."""
     claim = results.claim
     if claim.measure in PURCHASES:  # what a model without quality buys shows nothing
-        own, other = (float(results.best(k)["test_quality"].mean()) for k in range(2))
+        own, other = (float(results.best(k)["test_quality"].mean(skipna=False)) for k in range(2))
         short = results.falls_short(own, other)
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
     if claim.measure not in FLOORED:
