@@ -262,10 +262,11 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.user_data import class_name
+    from bench_core.datasets.user_data import class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "split": ""}, index_base, "")
+    given = read_part(path, {**columns, "split": ""}, index_base, "")
+    part = read_parts({"test": given}, keep=given.columns)["test"]
     frame = part.frame.select_dtypes("float32")
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
