@@ -218,7 +218,7 @@ def _words(node: Any) -> Iterator[str]:
     if isinstance(node, ast.AST):
         yield f"({type(node).__name__}"
         for name in node._fields:
-            value = getattr(node, name, None)
+            value: Any = getattr(node, name, None)
             if isinstance(node, ast.JoinedStr):  # 3.12 puts empty texts into some
                 value = [part for part in value if getattr(part, "value", 0) != ""]
             if name != "ctx" and value not in (None, []):
