@@ -115,10 +115,12 @@ def export_command(
 
 def _under_cap(folder: Folder) -> Folder:
     """With the figures of the model as it serves, which keeps the cap while it asks."""
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
     from bench_core.serving import Predictor
 
-    splits, model = open_prepared(folder.about["provenance"]["data"]), Predictor(folder)
+    splits = open_prepared(from_cache(folder.about["provenance"]["data"]))
+    model = Predictor(folder)
     valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
     own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
     return replace(folder, about={**folder.about, **own})
@@ -243,10 +245,11 @@ def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
 
     try:
-        return open_prepared(provenance["data"]).test
+        return open_prepared(from_cache(provenance["data"])).test
     except (InputError, OSError) as error:
         raise InputError(
             "the rows that it was exported with are not on this machine; give others by --data FILE"
@@ -255,13 +258,15 @@ def _test_rows(provenance: Mapping[str, Any]) -> Examples:
 
 def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: int) -> Examples:
     """A file's rows with the columns of the model, and labels as the numbers that it was trained
-    on: classes in the order of their labels."""
+    on."""
     import numpy as np
 
     from bench_core.data import Examples
+    from bench_core.datasets.user_data import class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "split": ""}, index_base, "")
+    given = read_part(path, {**columns, "split": ""}, index_base, "")
+    part = read_parts({"test": given}, keep=given.columns)["test"]
     frame = part.frame.select_dtypes("float32")
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
@@ -269,15 +274,16 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     elif lost := [name for name in model.features if name not in frame]:
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
     X = frame.reindex(columns=[*model.names], fill_value=0).to_numpy(np.float32)
-    # y are places among all labels: the numbers of classes if all of them are there
-    values, y = np.unique(part.labels, return_inverse=True)
-    classes = int(model.about["classes"])
-    if not classes or len(values) != classes:
-        y = part.labels
-        if y.dtype.kind != "f" or (classes and not np.isin(values, np.arange(classes)).all()):
-            raise InputError(
-                f"{part.place(0)}: {len(values)} labels, {classes} classes, which are numbered in "
-                "the order of all their labels; give rows of each class, or numbers from 0"
-            )
+    y: Any = part.labels
+    if classes := int(model.about["classes"]):
+        known = [*model.about.get("class_names", ())] or [*map(str, range(classes))]
+        names = [*map(class_name, y)]
+        for row, name in enumerate(names):
+            if name not in known:
+                what = f"label {name!r} is no class of the model: {', '.join(known)}"
+                raise InputError(f"{part.place(row)}: {what}")
+        y = np.array([*map(known.index, names)])
+    elif y.dtype.kind != "f":
+        raise InputError(f"{part.place(0)}: label {y[0]!r} is text; the model needs numbers")
     queries = part.queries if model.about["task"] == "ranking" else None
     return Examples(np.ascontiguousarray(X), y.astype(np.float64), queries)

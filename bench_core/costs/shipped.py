@@ -104,6 +104,7 @@ class ParallelPrices(_OnSensors):
 
     name: ClassVar[str] = "parallel"
     options: ClassVar[tuple[str, ...]] = ("services",)
+    by_row: ClassVar[bool] = True
 
     @property
     def everything(self) -> float:

@@ -11,14 +11,18 @@
     task = "ranking"                  # binary, multiclass, ranking or regression
     label = "clicked"                 # columns of tables
     query = "session"
+    positive = "yes"                  # the positive one of two classes; default: the second
     split = "part"                    # a column, or shares such as [0.7, 0.15, 0.15]
     folds = 5                         # cross-validation: every row is in one test split
     index_base = 0                    # number of the first feature in SVMlight files
+    drop = ["note"]                   # columns to leave out
+    keep = ["day"]                    # columns to keep although they number the rows
     costs = "clicks/costs.json"       # default: every feature costs 1
 
 Each table is then a data set like those of plugins.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
@@ -42,8 +46,11 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "format": Literal["svmlight", "csv", "parquet"],
     "task": Task,
     "split": str | tuple[float, float, float],
+    "positive": str | int | float | bool,
     "folds": int,
     "index_base": Literal[0, 1],
+    "drop": tuple[str, ...],
+    "keep": tuple[str, ...],
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MOST_FOLDS = 100
@@ -67,7 +74,7 @@ class Entry:
 
 def _as_keys(name: str, like: str, value: object) -> str:
     """The options of ``bench run`` are keys here: ``--index-base 0`` is ``index_base = 0``."""
-    written = like if value is None else str(value)
+    written = like if value is None else json.dumps(value, ensure_ascii=False)
     key = f"key '{name.replace('-', '_')}'"
     return f"{key} = {written}" if written else key
 
@@ -97,6 +104,8 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     for key in _PATHS:
         if (text := values.get(key)) and not is_url(text):
             values[key] = str((path.parent / at_home(text)).absolute())
+    if "positive" in values:
+        values["positive"] = str(values["positive"])
     column, shares, folds = _division(place, values)
     task, title = values.pop("task"), values.pop("title", "")
     values |= {"train": values.pop("file"), "split": column, "shares": shares, "folds": folds}

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.costs.shipped import ParallelPrices
+from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Examples, Queries, Task
 from bench_core.results.budgets import CAP
 
@@ -66,7 +65,7 @@ class Caps:
         """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
         many rows each row stands for."""
         alone = model_of(model).independent_rows
-        each = isinstance(costs, SensorPrices | ParallelPrices)
+        each = pays_by_row(costs)
         together = None if alone and each else queries
 
         def price(bill: Bill) -> tuple[FloatArray, FloatArray]:

@@ -63,11 +63,19 @@ class RankingMetric(BuiltIn):
             ranked = rank(scores, labels, self.depth(labels))
         if self.ties == "stable":  # no row ties with the one before it
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
-        threshold = getattr(self, "relevant", _ABOVE_ZERO)
-        judged = _relevant_totals(labels, threshold) > 0
+        judged = _relevant_totals(labels, self._threshold) > 0
         values = np.where(judged, self._per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
         return MetricValues(values, weights)
+
+    @property
+    def _threshold(self) -> float:
+        return float(getattr(self, "relevant", _ABOVE_ZERO))
+
+    def undefined(self, y: FloatArray) -> str:
+        """Where queries are skipped it needs a relevant document."""
+        none = self.empty == "skip" and not (y >= self._threshold).any()
+        return "no document is relevant" if none else ""
 
     def depth(self, labels: Labels) -> int:
         """The places that matter: the cut-off, or all."""

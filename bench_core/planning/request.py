@@ -129,7 +129,20 @@ class RunRequest:
     task: str = declared(
         "", "ranking, regression, binary or multiclass; else the labels decide.", choice(*TASKS)
     )
-    drop: tuple[str, ...] = declared((), "Columns of the file to leave out.", metavar="COLUMNS")
+    positive: str = declared(
+        "",
+        "The positive one of two classes, by its label; else the second in sorted order.",
+        metavar="LABEL",
+    )
+    drop: tuple[str, ...] = declared(
+        (), "Columns of the file to leave out.", TEXTS, metavar="COLUMNS"
+    )
+    keep: tuple[str, ...] = declared(
+        (),
+        "Columns to keep although they number the rows; such columns are left out.",
+        TEXTS,
+        metavar="COLUMNS",
+    )
     groups: tuple[str, ...] = declared(
         (),
         "Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",

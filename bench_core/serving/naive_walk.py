@@ -13,8 +13,7 @@ from math import nan
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.costs.model import SensorPrices
-from bench_core.costs.shipped import ParallelPrices
+from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.gates import answers, leave, with_columns
 from bench_core.serving.program import VECTOR, Program, segments
@@ -106,7 +105,7 @@ class NaiveWalk:
     def _bill(self) -> FloatArray:
         """What rows pay: as a cap compares it, where each pays a sum of prices by itself."""
         rows, prices = self.rows, self._needs.prices
-        by_row = isinstance(self._needs.costs, SensorPrices | ParallelPrices)
+        by_row = pays_by_row(self._needs.costs)
         if prices is not None and (self.boundaries is None or by_row):
             price = np.array([bought.price for bought in self.purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)

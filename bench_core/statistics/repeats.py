@@ -5,9 +5,9 @@ A learner's configurations are pooled: their points are the candidates that a dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,10 +45,12 @@ def stored_repeats(
     *,
     within: Budget | None = None,
     blocks: int = 0,
+    has: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> list[Repeat]:
     """The repeats of one data set, each with those of the ``learners`` (none named: all) that have
     values in it within a cap or a cost for 95% of rows. Of more than so many ``blocks``, if given,
-    units are condensed: what is drawn, in less room. What the audit refused is left out."""
+    units are condensed: what is drawn, in less room. What the audit refused is left out, and trials
+    whose parameters are not those asked for (``has``)."""
     found: dict[tuple[int, int, str], dict[str, list[tuple[Units, Units, FloatArray]]]] = {}
     for learner in learners or [""]:
         valid, test = (
@@ -57,7 +59,7 @@ def stored_repeats(
         )
         for one, shown in zip(valid, test, strict=True):
             trial = one.trial
-            if trial.audit != "failed":
+            if trial.audit != "failed" and (has is None or has(trial.params)):
                 of = found.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
                 own = _units(one, blocks), _units(shown, blocks), one.p95
                 of.setdefault(trial.learner, []).append(own)

@@ -113,6 +113,18 @@ def test_parts_may_be_given_and_columns_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "positive"), [(("a", "b"), "a"), ((1, 2), 1), ((1, 2), np.float64(1)), ((0, 1), 0)]
+)
+def test_the_positive_class_of_rows_in_memory(labels: Any, positive: Any) -> None:
+    y = np.array(labels)[np.arange(N) % 2]
+    request = request_of({"positive": positive}, X, y)
+    splits = request.data[0].splits[0]
+    usual = array_splits(X, y)
+    np.testing.assert_array_equal(splits.train.y, 1 - usual.train.y)
+    assert splits.class_names == usual.class_names[::-1]
+
+
+@pytest.mark.parametrize(
     ("y", "task"),
     [
         (Y, "binary"),
@@ -318,7 +330,9 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
-    "valid without X": ((), {"valid": (X, Y)}, "is not text"),
+    "valid without X": ((), {"valid": (X, Y)}, "valid is given as data without X, the features"),
+    "test beside files": ((), {"data": "x.csv", "test": FRAME}, "test is given as data without X"),
+    "split without X": ((), {"split": ["train"] * N}, "split is given as data without X"),
     "one dimension": ((X[:, 0], Y), {}, "X has shape (60,); give a table (n, d)"),
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
     "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),

@@ -107,17 +107,36 @@ def test_rows_of_a_file_are_replayed_by_column_name(bench: Run, done: Ended) -> 
     assert "no column 'a'" in bench("model", "check", "model", "-d", "narrow.csv").err
 
 
-def test_labels_that_are_text_are_numbered_as_when_training(bench: Run, done: Ended) -> None:
+def test_labels_are_those_of_training(bench: Run, done: Ended) -> None:
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
     assert set(frame["label"]) == {0, 1}
-    plain = bench("model", "check", "model", "-d", "today.csv").out.splitlines()[1:]
+    frame[frame["label"] == 1].to_csv("half.csv", index=False)
+    assert bench("model", "check", "model", "-d", "half.csv").status == 0
     frame["label"] = frame["label"].map({0: "no", 1: "yes"})
     frame.to_csv("text.csv", index=False)
-    assert bench("model", "check", "model", "-d", "text.csv").out.splitlines()[1:] == plain
-    frame[frame["label"] == "no"].to_csv("half.csv", index=False)
-    assert "1 labels, 2 classes" in bench("model", "check", "model", "-d", "half.csv").err
+    assert (
+        "is no class of the model: 0, 1" in bench("model", "check", "model", "-d", "text.csv").err
+    )
+
+
+@pytest.mark.parametrize("positive", ["no", "yes"])
+def test_the_positive_class_is_that_of_training(bench: Run, positive: str) -> None:
+    """As labels 0 and 1, whatever the order of the words."""
+    figures = []
+    for name, labels in (("plain", {0: 0, 1: 1}), ("text", {1: positive, 0: "maybe"})):
+        write_csv(Path(f"{name}.csv"), 200)
+        frame = pd.read_csv(f"{name}.csv")
+        frame["label"] = frame["label"].map(labels)
+        frame.to_csv(f"{name}.csv", index=False)
+        given = ("--positive", str(labels[1]), "-m", "auc", "-m", "accuracy")
+        learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
+        assert bench("run", "-d", f"{name}.csv", *learner, *given).status == 0
+        assert bench("model", "export", "-o", name).status == 0
+        checked = bench("model", "check", name, "-d", f"{name}.csv").out.splitlines()
+        figures.append(checked[1:])
+    assert figures[0] == figures[1]
 
 
 def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:

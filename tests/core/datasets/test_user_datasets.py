@@ -35,7 +35,7 @@ def numbers(splits: Splits) -> list[set[float]]:
     return [set(part.X[:, 0].tolist()) for part in (splits.train, splits.valid, splits.test)]
 
 
-TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\n'
+TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\nkeep = ["number"]\n'
 
 
 def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
@@ -44,6 +44,13 @@ def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
     assert splits.feature_names == ("number", "rest")
     assert splits.prices.everything == 5.0
     assert sum(map(len, numbers(splits))) == ROWS
+
+
+@pytest.mark.parametrize("positive", ["0", '"0"', "false"])
+def test_a_table_names_the_positive_class(folder: Path, positive: str) -> None:
+    usual, turned = entry(folder, TABLE), entry(folder, f"{TABLE}positive = {positive}")
+    assert turned.class_names == ("1", "0")
+    np.testing.assert_array_equal(turned.train.y, 1 - usual.train.y)
 
 
 def test_folds_test_every_row_once(folder: Path) -> None:
@@ -91,7 +98,7 @@ def test_a_column_says_which_split(folder: Path) -> None:
         (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
         (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
         (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
-        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = bought names"),
+        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = \"bought\" names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
         (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,46 @@ def test_the_task_is_read_off_the_labels(
     assert any(note.startswith(f"task: {task}") for note in splits.notes)
 
 
+@pytest.mark.parametrize(
+    ("label", "positive", "names", "third"),
+    [
+        ("'no' if i % 3 else 'yes'", "", ("no", "yes"), 1),
+        ("'no' if i % 3 else 'yes'", "no", ("yes", "no"), 0),
+        ("2 if i % 3 else 1", "1", ("2", "1"), 1),
+        ("2 if i % 3 else 1", "1.0", ("2", "1"), 1),
+        ("-1 if i % 3 else 1", "-1", ("1", "-1"), 0),
+        ("i % 3 == 0", "False", ("1", "0"), 0),
+    ],
+)
+def test_the_positive_class_has_number_one(
+    label: str, positive: str, names: tuple[str, str], third: int, tmp_path: Path
+) -> None:
+    """``third``: the number of the class of every third row."""
+    name = write(tmp_path, "all.csv", table(60, label))
+    splits = prepared(name, name, name, positive=positive)
+    assert splits.class_names == names
+    for part in (splits.train, splits.valid, splits.test):
+        assert part.y.tolist() == [1 - third if i % 3 else third for i in range(60)]
+    shown = f"classes: {names[0]} is 0, {names[1]} is 1"
+    assert (shown in splits.notes) == (names != ("0", "1"))
+
+
+@pytest.mark.parametrize(
+    ("label", "positive", "message"),
+    [
+        ("'no' if i % 3 else 'yes'", "maybe", "no such class; the classes are no and yes"),
+        ("i % 2", "maybe", "no such class; the classes are 0 and 1"),
+        ("i % 5", "1", "a multiclass task has no positive class"),
+    ],
+)
+def test_a_positive_class_that_is_none_is_refused(
+    label: str, positive: str, message: str, tmp_path: Path
+) -> None:
+    name = write(tmp_path, "all.csv", table(60, label))
+    with pytest.raises(InputError, match=f"^--positive {positive}: {message}$"):
+        prepared(name, name, name, positive=positive)
+
+
 SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
 RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
 NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
@@ -232,3 +273,54 @@ def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:
     assert len(splits.test.queries) == 50
     assert len(splits.test) == 768
     assert set(np.unique(splits.train.y)) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
+def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f"cpu,{name},ram,failed\n{lines}")
+    with pytest.raises(InputError, match=f"leave column '{name}' out: --drop {name}$"):
+        prepared(str(path), label="failed")
+    splits = prepared(str(path), label="failed", drop=(name,))
+    assert splits.task is Task.BINARY
+    assert splits.feature_names == ("cpu", "ram")
+    # what is named by an option is what was meant
+    with pytest.raises(InputError) as refused:
+        prepared(str(path), label="failed", **{"split" if name == "split" else "query": name})
+    assert "--drop" not in str(refused.value)
+
+
+def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "road.csv"
+    lines = "".join(f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
+    with pytest.raises(InputError) as refused:
+        prepared(str(path))
+    remedy = str(refused.value).partition("leave them out: ")[2]
+    words = shlex.split(remedy)
+    assert words == ["--drop", "note 1", "--drop", "a, b"]
+    assert prepared(str(path), drop=tuple(words[1::2])).feature_names == ("distance, km", "speed")
+    drop = ("note 1,speed", "a, b")
+    assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    with pytest.raises(InputError, match="unknown column 'distance'"):
+        prepared(str(path), drop=("distance, km,speed",))
+
+
+@pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
+def test_side_cars_that_are_not_used_are_named(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{k % 2} 1:{k % 7}\n" for k in range(60)))
+    assert not any("not used" in note for note in prepared(str(path)).notes)
+    (tmp_path / f"rows.svm.{end}").write_text("1\n" * 60)
+    assert f"rows.svm.{end} is not used: all rows count alike" in prepared(str(path)).notes
+
+
+def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path: Path) -> None:
+    lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
+    (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
+    with pytest.raises(InputError, match=r"test.csv, line 1: --label: unknown column 'y'"):
+        prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.valued_run import ValuedRun, learner_of
+from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Board, Measure, Row
 from bench_core.leaderboard.certainty import CELLS, certified, cost_range, grid_of
-from bench_core.leaderboard.ranks import least_difference, over_datasets
+from bench_core.leaderboard.ranks import least_difference, normal_range, over_datasets
 
 
 def made(run: ValuedRun, store: bool = True) -> Board:
@@ -175,6 +176,13 @@ def test_ranks_over_data_sets_have_tiers_of_their_spread() -> None:
     assert ranked[0].ranks == (1, 1)
     assert {one.tier for one in ranked[1:]} == {2}
     assert ranked[1].mean + ranked[2].mean == pytest.approx(5)
+
+
+@pytest.mark.parametrize("count", [2, 5, 30])
+def test_the_range_of_normal_values_is_that_of_scipy(count: int) -> None:
+    for share in (0.9, 0.95):
+        expected = stats.studentized_range.ppf(share, count, np.inf)
+        assert normal_range(share, count) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_least_difference_of_ranks_is_that_of_published_tables() -> None:
