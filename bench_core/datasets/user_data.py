@@ -57,6 +57,8 @@ CUT = "split: "
 # What the note says of a column that is not used unless it is asked for.
 LEFT_OUT = "so it is left out"
 
+APART = "float32 does not tell its values apart"
+MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
 LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
 # Of fewer rows a column may number them by chance or on purpose.
@@ -85,7 +87,8 @@ class Part:
     unit: NDArray[np.uint64]  # (q,), or (n,) without queries
     split: NDArray[Any] | None  # (n,) train, valid or test
     place: Callable[[int], str]  # row -> "FILE, line N"
-    numbered: bool = False  # columns are known by number, and those beyond the last are 0
+    numbered: bool = False  # columns are known by number, and those beyond the last ``unwritten``
+    unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
 
     @property
@@ -271,10 +274,11 @@ def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) ->
     # an SVMlight file ends with the largest index that it uses, so files may differ in width
     parts = read_parts(given)
     columns = max((part.frame.columns for part in parts.values()), key=len)
-    return {
-        name: replace(part, frame=part.frame.reindex(columns=columns, fill_value=np.float32(0)))
+    wide = {
+        name: part.frame.reindex(columns=columns, fill_value=np.float32(part.unwritten))
         for name, part in parts.items()
     }
+    return {name: replace(part, frame=wide[name]) for name, part in parts.items()}
 
 
 def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict[str, Part]:
@@ -344,8 +348,7 @@ def _encoded(
         if kinds[name] == np.float64:
             offset = float32_offset(frames["train"][name].to_numpy()) or 0.0
             plain = f"{name}-{offset:.15g}" if offset else name
-            what = f"made feature {plain!r}" if offset else "some become one"
-            notes.append(f"column {name!r}: float32 does not tell its values apart: {what}")
+            notes.append(f"column {name!r}: {f'{APART}: made {plain!r}' if offset else MERGED}")
         elif kinds[name] != np.float32:  # those of the training rows
             known = [*different_texts(frames["train"][name].to_numpy())] or ["-"]
         one_hot = 1 < len(known) <= ONE_HOT

@@ -131,6 +131,29 @@ def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) 
     assert not warnings
 
 
+def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, size=(N, 4))
+    written = rng.random(X.shape) < 0.7
+    y = (X[:, 0] > 0) ^ written[:, 1]
+    lines = [
+        " ".join([f"{label:d}", *(f"{j}:{row[j]}" for j in np.flatnonzero(there))])
+        for row, there, label in zip(X, written, y, strict=True)
+    ]
+    Path("data.svm").write_text("\n".join(lines) + "\n")
+    with xgboost.config_context(verbosity=0):
+        matrix = xgboost.DMatrix("data.svm?format=libsvm")
+    booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 20)
+    booster.save_model("model.json")
+    own = booster.predict(matrix, output_margin=True)
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0, unwritten="missing"))
+    np.testing.assert_allclose(scores, own, atol=2e-6)
+    assert not warnings
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0))
+    assert np.abs(scores - own).max() > 1
+    assert [w for w in warnings if "--unwritten missing reads them so" in w]
+
+
 def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> None:
     """Training wrote features 1 to 4, so 5 to the library, as many as the test rows have."""
     frame = table(["a", "b", "c", "d"])
