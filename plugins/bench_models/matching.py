@@ -54,6 +54,12 @@ def matched(
     moved, strange = choices[place]
     moved, classes = _on_classes(moved, data, where)
     doubts = []
+    numbered = all(name.isdecimal() for name in data.feature_names)  # SVMlight
+    if model.source == "XGBoost" and numbered and (X == 0).any() and not np.isnan(X).any():
+        doubts.append(
+            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
+            "are 0: --unwritten missing reads them so"
+        )
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
         doubts.append(
