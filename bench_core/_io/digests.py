@@ -1,7 +1,7 @@
 """Digests of values, and of source code: they change with what can change a number.
 
-A file counts as Python would write it again, without comments, docstrings, ``if TYPE_CHECKING:``
-blocks, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
+A file counts by its syntax tree, in any version of Python, without comments, docstrings, blocks
+``if TYPE_CHECKING:``, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
@@ -204,12 +204,23 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     bare, shown = _Bare(package), _Bare(package)
     try:
-        text = ast.unparse(bare.visit(ast.parse(raw)))
+        code = digest(_plain(bare.visit(ast.parse(raw))))
         shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
     except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
     found = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
-    return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
+    return _Source(code, *found)
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as JSON that is the same in all versions of Python: without what is empty, as
+    fields are that only newer versions have."""
+    if isinstance(node, list):
+        return [_plain(one) for one in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    own = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+    return [type(node).__name__, {name: _plain(value) for name, value in own.items()}]
 
 
 class _Bare(ast.NodeTransformer):

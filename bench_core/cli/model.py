@@ -115,10 +115,12 @@ def export_command(
 
 def _under_cap(folder: Folder) -> Folder:
     """With the figures of the model as it serves, which keeps the cap while it asks."""
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
     from bench_core.serving import Predictor
 
-    splits, model = open_prepared(folder.about["provenance"]["data"]), Predictor(folder)
+    splits = open_prepared(from_cache(folder.about["provenance"]["data"]))
+    model = Predictor(folder)
     valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
     own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
     return replace(folder, about={**folder.about, **own})
@@ -243,10 +245,11 @@ def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
 
     try:
-        return open_prepared(provenance["data"]).test
+        return open_prepared(from_cache(provenance["data"])).test
     except (InputError, OSError) as error:
         raise InputError(
             "the rows that it was exported with are not on this machine; give others by --data FILE"
@@ -259,10 +262,11 @@ def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: 
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.user_data import class_name
+    from bench_core.datasets.user_data import class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "split": ""}, index_base, "")
+    given = read_part(path, {**columns, "split": ""}, index_base, "")
+    part = read_parts({"test": given}, keep=given.columns)["test"]
     frame = part.frame.select_dtypes("float32")
     if part.numbered:
         names = [*model.names][: frame.shape[1]]

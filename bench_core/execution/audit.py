@@ -164,6 +164,10 @@ class _Audit:
     priced: bool  # whether costs and purchases of ``path`` are those of the audited bill
     rng: np.random.Generator
     unproven: set[int] = field(default_factory=set)  # points where costs are only declared
+    buyers: FloatArray = field(init=False)  # (p, s) copies of gathered rows that buy each sensor
+
+    def __post_init__(self) -> None:
+        self.buyers = np.zeros_like(self.path.bought)
 
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
@@ -184,6 +188,7 @@ class _Audit:
         """Every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
+        self.buyers[:] = 0.0
         number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
@@ -193,6 +198,10 @@ class _Audit:
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
+        if self.priced and not np.allclose(
+            self.buyers, self.path.bought * self.examples.weights.sum(), TOLERANCE
+        ):
+            raise AuditError("its purchases are not those of the trial, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:
         """These queries, answered as in the trial's own blocks."""
@@ -211,6 +220,14 @@ class _Audit:
                 spent = self.path.cost[p][rows]
                 same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
                 block.require(same, every, point, f"its costs {what}")
+                # sensors of one price cost the same: those of the trial decide what is shown
+                bought, share = (
+                    Acquired(answer.bits, self.costs.sensors).unpack(),
+                    self.path.bought[p],
+                )
+                same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
+                block.require(same, every, point, f"its purchases {what}")
+                self.buyers[p] += self.examples.weights[rows] @ bought
         return block
 
     def _cost(self, block: _Block, answer: _Answer) -> FloatArray:

@@ -29,6 +29,7 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.repeats import over_repeats
+from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,10 @@ def certified(
         rows = _with_savings(rows, board, draws)
         rows.sort(key=partial(_place, higher=board.higher_is_better))
         board = replace(board, draws=draws.values[0][None].shape[1] - 1)
+        if draws.left_out:
+            lost = f"{count(draws.left_out, 'draw')} of {board.draws + draws.left_out}"
+            line = f"intervals leave out {lost}, in which {board.metric} is not defined"
+            board = replace(board, notes=(*board.notes, line))
     return replace(board, rows=tuple(rows), standings=tuple(at[1:]), unlimited=at[0])
 
 
@@ -94,6 +99,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
     tier = row.standing.tier if row.standing else 0
     quality = row.best.quality * (-1 if higher else 1)
+    quality = math.inf if math.isnan(quality) else quality
     return row.baseline, 1, tier or math.inf, quality, row.best.cost, row.learner
 
 

@@ -141,7 +141,7 @@ def _own_data(
     return chosen
 
 
-_FIELDS = ("test", "valid", "label", "query", "split", "task", "positive", "drop", "groups")
+_FIELDS = ("test", "valid", "label", "query", "split", "task", "positive", "drop", "keep", "groups")
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:

@@ -8,9 +8,8 @@ walked and billed like ours, one point for each reported number of trees; its st
 that the file is not needed again. The file's content is part of the fit's key: a changed file is
 read anew.
 
-Features are matched by name where model and data both have names (Column_0, f0 and the like are no
-names); else both must have equally many, in the same order. Labels must be coded as in training:
-0/1, or 0..K-1.
+Features and classes are matched as ``bench_models.matching`` says. A note tells how, and a warning
+where the rows contradict it, or where the model does worse than a constant on validation.
 
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
@@ -20,24 +19,35 @@ Departures
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 from bench_models.boosting import TASKS
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.libraries import LibraryModel, check_fits, onto_columns, serve
+from bench_models.libraries import LibraryModel, serve
+from bench_models.matching import matched
 
 from bench_core import (
     Examples,
+    Features,
     FitContext,
     InputError,
     Prices,
+    Splits,
     Task,
     UsageError,
     param,
     provide_learners,
 )
+
+if TYPE_CHECKING:
+    from bench_trees.importers import Imported
+
+ROWS = 5000
+"""Of the validation rows, on which an existing classifier is compared with a constant."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +68,26 @@ class ImportedModel:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
-        """Read the model; of ``train`` only the number of features matters."""
+        """Read the model; ``train`` only tells how its features are counted."""
+        model, _, _ = matched(self._read(), context, train.X, self.file)
+        context.progress(1, 1)
+        return serve(model, prices, {})
+
+    def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
+        """How columns and classes were matched, and what speaks against that."""
+        model, how, doubts = matched(self._read(), splits, splits.train.X, self.file)
+        yield f"{self.name}: {'; '.join(how)}", False
+        if splits.task in (Task.BINARY, Task.MULTICLASS):
+            doubts += _worse_than_a_constant(serve(model, splits.prices, {}), splits)
+        yield from ((f"{self.name}: {doubt}", True) for doubt in doubts)
+
+    def _read(self) -> "Imported":
         from bench_trees.importers import ModelError, read_model
 
         try:
-            model = read_model(self._content())
+            return read_model(self._content())
         except ModelError as error:
             raise InputError(f"{self.file}: {error}") from error
-        # a binary model does no regression
-        check_fits(model, context.task, context.classes, self.file)
-        model = onto_columns(model, prices.features, context.feature_names, self.file)
-        context.progress(1, 1)
-        return serve(model, prices, {})
 
     def _content(self) -> bytes:
         if not self.file:
@@ -84,6 +102,33 @@ class ImportedModel:
             raise InputError(f"imported: {self.file}: {error.strerror}") from error
         except RuntimeError as error:  # ~USER, of whom there is none
             raise InputError(f"imported: {self.file} is not a file") from error
+
+
+def _worse_than_a_constant(model: LibraryModel, splits: Splits) -> list[str]:
+    """What is said of a classifier that is right less often than by chance (p < .001)."""
+    from scipy.stats import binomtest, mannwhitneyu
+
+    rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
+    y = splits.valid.y[rows].astype(np.int64)
+    *_, last = model.predict_path(Features(splits.valid.X[rows]))
+    scores, count = last.scores, np.bincount(y, minlength=splits.classes)
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
+    if splits.task is Task.MULTICLASS:
+        right = int(np.sum(scores.argmax(axis=1) == y))
+        if binomtest(right, len(y), count.max() / len(y), alternative="less").pvalue >= 0.001:
+            return []
+        order = ", ".join(f"{name} is {k}" for k, name in enumerate(names))
+        return [
+            f"worse than a constant on validation: did training number its classes so: {order}?"
+        ]
+    if not count.all():
+        return []
+    u, p = mannwhitneyu(scores[y == 1], scores[y == 0], alternative="less")
+    if p >= 0.001:
+        return []
+    turned = f"; --positive {names[0]} turns them" if splits.class_names else ""
+    what = "its classes are probably coded the other way round than here"
+    return [f"AUC {u / count.prod():.2f} on validation, worse than a constant: {what}{turned}"]
 
 
 bench_learners = provide_learners(ImportedModel)

@@ -154,7 +154,8 @@ def _answer(
     # units are queries where there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
-        found, pairs, others = pairs_within(info, store, dataset, names, budget, interest=interest)
+        given = info, store, frame, dataset, names, budget
+        found, pairs, others = pairs_within(*given, interest=interest)
     except UsageError as error:
         yield str(error)
         return

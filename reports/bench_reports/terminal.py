@@ -248,7 +248,7 @@ def selection_line(board: Board) -> str:
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
-    unit = "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"
+    unit = f" in {one_line(board.unit)}" if board.unit else ""
     return (
         f"Points are selected on validation, figures are from test{over}; cost: mean per "
         f"row{unit}, accounting {board.accounting}{audit}."

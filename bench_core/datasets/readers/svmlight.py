@@ -36,6 +36,7 @@ CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|NaN|NAN|Nan)")
 NANS = [sign + word for sign in ("", "+", "-") for word in ("nan", "NaN", "NAN", "Nan")]
+NAN = "correct it, or write nan for a missing value"
 WHOLE = re.compile(rb"\d{1,18}")
 # The largest number that float32 rounds to a finite one.
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
@@ -51,7 +52,9 @@ class SvmRows:
     X: Float32Array  # (n, d)
     y: FloatArray  # (n,)
     queries: Queries | None
-    qids: IntArray | None  # (q,), None where groups come from a side-car or are absent
+    qids: (
+        NDArray[Any] | None
+    )  # (q,) whole numbers of any size, None where groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
 
     def examples(self) -> Examples:
@@ -86,7 +89,7 @@ def read_svmlight(
             line = next(islice(lines, row, None), None)
         return str(path) if line is None else f"{path}, line {line}"
 
-    parts: list[tuple[Float32Array, FloatArray, IntArray]] = []
+    parts: list[tuple[Float32Array, FloatArray, NDArray[Any]]] = []
     lines = width = 0
     with opened(path) as file:
         while text := file.read(CHUNK) + file.readline():
@@ -133,7 +136,7 @@ def _zeros(path: Path, rows: int, features: int) -> Float32Array:
 
 def _cells(
     text: bytes, index_base: int, features: int | None, huge_is_missing: bool
-) -> tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray] | None:
+) -> tuple[FloatArray, NDArray[Any], IntArray, IntArray, FloatArray] | None:
     """Labels (n,) and query ids (n,) of whole lines, and of each cell its row, index and value.
 
     None where a line breaks a rule.
@@ -165,7 +168,7 @@ def _cells(
     at, y, ids, values = index[cell] - index_base, value[label], value[query], value[cell]
     huge = np.abs(values) > LARGEST
     rising = label[1:] | (np.diff(index) > 0)  # LABEL < QUERY < all others
-    whole = (ids >= 0) & (ids < 1e18) & (ids % 1 == 0)
+    whole = (ids >= 0) & (ids < np.inf) & (ids % 1 == 0)
     if (
         not (rising.all() and whole.all() and np.isfinite(y).all())
         or at.min(initial=0) < 0
@@ -174,12 +177,13 @@ def _cells(
     ):
         return None
     # read as whole numbers: float64 would lose their last digits
-    exact = re.findall(rb"qid:(\d{1,18})(?=\s|$)", text)
+    exact = [int(digits) for digits in re.findall(rb"qid:(\d{1,99})(?=\s|$)", text)]
     if len(exact) != len(ids):
         return None
     values[huge] = np.nan
-    qid = np.full(len(y), -1, dtype=np.int64)
-    qid[row[query]] = np.array(exact, dtype=np.int64)
+    small = max(exact, default=0) < 2**63
+    qid = np.full(len(y), -1, dtype=np.int64 if small else object)
+    qid[row[query]] = exact
     return y, qid, row[cell], at, values
 
 
@@ -204,7 +208,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
     if not math.isfinite(_number(label, "label")):
         raise InputError(f"label {_shown(label)} is not finite; correct it or remove the line")
     if cells and cells[0].startswith(b"qid:"):
-        if not WHOLE.fullmatch(cells[0][4:]):
+        if not re.fullmatch(rb"\d{1,99}", cells[0][4:]):
             raise InputError(f"{_shown(cells[0])}: a query id is a whole number >= 0; correct it")
         cells = cells[1:]
     last = index_base - 1
@@ -216,7 +220,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
             raise InputError(f"{_shown(cell)} is not index:value; correct it")
         index = int(written)
         if abs(_number(number, f"feature {index}:")) > LARGEST and not huge_is_missing:
-            raise InputError(f"feature {index}: {_shown(number)} is too large; correct it")
+            raise InputError(f"feature {index}: {_shown(number)} is too large; {NAN}")
         if index < index_base:
             raise InputError(
                 f"index {index} in a file counted from {index_base}; "
@@ -234,7 +238,8 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
 def _number(token: bytes, what: str) -> float:
     """A decimal number, infinite where it overflows, or NaN for ``nan``."""
     if not NUMBER.fullmatch(token):
-        raise InputError(f"{what} {_shown(token)} is not a number; correct it")
+        remedy = "correct it" if what == "label" else NAN
+        raise InputError(f"{what} {_shown(token)} is not a number; {remedy}")
     return float(token)
 
 
@@ -261,8 +266,8 @@ def first_queries(examples: Examples, rows: int) -> Examples:
 
 
 def _queries(
-    path: Path, qid: IntArray, place: Callable[[int], str]
-) -> tuple[Queries | None, IntArray | None]:
+    path: Path, qid: NDArray[Any], place: Callable[[int], str]
+) -> tuple[Queries | None, NDArray[Any] | None]:
     side_car = find_side_car(path)
     sizes = None if side_car is None else read_group_sizes(side_car, len(qid))
     given = qid >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -272,3 +273,54 @@ def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:
     assert len(splits.test.queries) == 50
     assert len(splits.test) == 768
     assert set(np.unique(splits.train.y)) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
+def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f"cpu,{name},ram,failed\n{lines}")
+    with pytest.raises(InputError, match=f"leave column '{name}' out: --drop {name}$"):
+        prepared(str(path), label="failed")
+    splits = prepared(str(path), label="failed", drop=(name,))
+    assert splits.task is Task.BINARY
+    assert splits.feature_names == ("cpu", "ram")
+    # what is named by an option is what was meant
+    with pytest.raises(InputError) as refused:
+        prepared(str(path), label="failed", **{"split" if name == "split" else "query": name})
+    assert "--drop" not in str(refused.value)
+
+
+def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "road.csv"
+    lines = "".join(f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
+    with pytest.raises(InputError) as refused:
+        prepared(str(path))
+    remedy = str(refused.value).partition("leave them out: ")[2]
+    words = shlex.split(remedy)
+    assert words == ["--drop", "note 1", "--drop", "a, b"]
+    assert prepared(str(path), drop=tuple(words[1::2])).feature_names == ("distance, km", "speed")
+    drop = ("note 1,speed", "a, b")
+    assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    with pytest.raises(InputError, match="unknown column 'distance'"):
+        prepared(str(path), drop=("distance, km,speed",))
+
+
+@pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
+def test_side_cars_that_are_not_used_are_named(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{k % 2} 1:{k % 7}\n" for k in range(60)))
+    assert not any("not used" in note for note in prepared(str(path)).notes)
+    (tmp_path / f"rows.svm.{end}").write_text("1\n" * 60)
+    assert f"rows.svm.{end} is not used: all rows count alike" in prepared(str(path)).notes
+
+
+def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path: Path) -> None:
+    lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
+    (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
+    with pytest.raises(InputError, match=r"test.csv, line 1: --label: unknown column 'y'"):
+        prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))
