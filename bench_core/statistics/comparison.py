@@ -117,32 +117,30 @@ def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
     size[size <= _ROUNDING * np.maximum(largest[first], largest[second])] = 0
     if level.groups > 1:
         noise = _noise(level, lambda of: _pair_variances(of)[pairs])
-        certain = holm(2 * _above(level, size, *noise)) <= 1 - share
+        p = holm(2 * _above(level, size, *noise))
     else:
-        certain = _beyond_all(level, size / _widening(level, share), pairs, share)
+        p = _step_down(level.draws[:, 1:], size / _widening(level, share), first, second)
     found = np.zeros((learners, learners), dtype=bool)
-    found[pairs] = certain
+    found[pairs] = p <= 1 - share
     better: BoolArray = (found | found.T) & (value > 0)
     return better
 
 
-def _beyond_all(
-    level: Level, size: FloatArray, pairs: tuple[IntArray, IntArray], share: float
-) -> BoolArray:
-    """Which pairs differ by more than the largest difference of all, over its standard error."""
-    noise = level.draws[:, 1:] - level.draws[:, 1:].mean(axis=1, keepdims=True)
-    error = np.sqrt(_pair_variances(np.atleast_2d(np.cov(noise)))[pairs])
+def _step_down(
+    draws: FloatArray, size: FloatArray, first: IntArray, second: IntArray
+) -> FloatArray:
+    """By pair the share of draws in which some pair that differs by no more than this one, over its
+    standard error, has a larger noise."""
+    noise = draws - draws.mean(axis=1, keepdims=True)
+    error = np.sqrt(_pair_variances(np.atleast_2d(np.cov(noise)))[first, second])
     # two learners that never differ by more or less than now: as in all draws, so for certain
-    certain: BoolArray = (error == 0) & (size > 0)
-    left = np.flatnonzero(error > 0)
-    while len(left):
-        limit = np.quantile(_highest(noise, pairs[0][left], pairs[1][left], error[left]), share)
-        passed = size[left] > limit * error[left]
-        if not passed.any():
-            break
-        certain[left[passed]] = True
-        left = left[~passed]
-    return certain
+    error[error == 0] = np.where(size[error == 0] > 0, 1e-300, np.inf)
+    order, highest, p = np.argsort(size / error), np.zeros(noise.shape[1]), np.zeros(len(size))
+    for k in order:
+        np.maximum(highest, np.abs(noise[first[k]] - noise[second[k]]) / error[k], out=highest)
+        p[k] = (highest >= size[k] / error[k]).mean()
+    p[order] = np.maximum.accumulate(p[order][::-1])[::-1]
+    return p
 
 
 def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]]:
@@ -165,14 +163,6 @@ def tiers(better: BoolArray) -> IntArray:
 def _pair_variances(covariance: FloatArray) -> FloatArray:
     own = np.diag(covariance)
     return np.maximum(own[:, None] + own - 2 * covariance, 0)
-
-
-def _highest(noise: FloatArray, first: IntArray, second: IntArray, error: FloatArray) -> FloatArray:
-    """By draw the largest difference of a pair over its standard error."""
-    found = np.zeros(noise.shape[1])
-    for a, b, e in zip(first, second, error, strict=True):
-        np.maximum(found, np.abs(noise[a] - noise[b]) / e, out=found)
-    return found
 
 
 def _noise(

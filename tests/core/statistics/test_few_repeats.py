@@ -20,7 +20,7 @@ from bench_core.arrays import BoolArray, FloatArray
 from bench_core.statistics.aggregate_draws import Level, joined
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
-from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
+from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, with_seeds
 
 ROWS, RESAMPLES = 200, 199
 
@@ -221,3 +221,12 @@ def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_
     error = (first - second).std(ddof=1) / 600**0.5
     expected = 2 * stats.t.sf(abs((first - second).mean()) / error, 2)
     assert folds.p == pytest.approx(expected, rel=0.1)
+
+
+def test_units_of_seeds_on_the_same_rows_count_once() -> None:
+    ones = np.ones(3)
+    units = Units(ones[None], ones[None], ones, ones)
+    repeats = [Repeat(*key, {"a": Candidates(units, units)}) for key in
+               ((0, 0, "x"), (0, 1, "x"), (1, 0, "y"))]  # fmt: skip
+    values = [np.array([[1.0, 2, 3]]), np.array([[3.0, 2, 5]]), np.array([[7.0, 8, 9]])]
+    assert by_unit(repeats, values).tolist() == [[2, 2, 4, 7, 8, 9]]
