@@ -21,6 +21,7 @@ from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.comparison import (
+    LEVEL,
     Interval,
     better_than,
     interval,
@@ -129,7 +130,7 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     ranks = dict(zip(still, rank_intervals(better), strict=True))
     found = {
         row.learner: Saved(
-            interval=_edges(logs, k, row.saving, 0.95),
+            interval=_edges(logs, k, row.saving, LEVEL),
             wide=_edges(logs, k, row.saving, 0.99),
             tier=tier.get(k, 0),
             ranks=ranks.get(k, (len(still) + 1, len(keeps))),

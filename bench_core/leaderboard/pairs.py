@@ -20,7 +20,7 @@ from bench_core.results.operating_points import Criterion, of_dataset, undefined
 from bench_core.statistics.bootstrap import LEAST_DRAWS, chosen_units, draw
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
 from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
-from bench_core.statistics.repeats import Repeat, over_repeats, stored_repeats, with_seeds
+from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
@@ -155,10 +155,7 @@ def _parts(
     where units do not fall into three parts."""
     choose = partial(at_matched_cost, budget=budget, higher=higher)
     (quality, cost, rows), (other, *_) = (
-        map(
-            np.concatenate,
-            zip(*(chosen_units(one.candidates[name], choose) for one in found), strict=True),
-        )
+        by_unit(found, [np.stack(chosen_units(one.candidates[name], choose)) for one in found])
         for name in (a, b)
     )
     gain = quality - other
