@@ -8,6 +8,7 @@ no interval then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _BUDGETS = 32
 """Budgets, evenly spaced, at which curves are compared in draws."""
 
+_LEAST = 1e-6  # of a cost, where its logarithm is taken
+
 
 def interval_of(
     results: Results, measured: float, store: Store | None, run: str
@@ -48,12 +51,21 @@ def interval_of(
     if level is None or not np.isfinite(level.draws).all():
         return None
     lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
-    shift = measured - float(level.observed.min())
-    return Interval(min(lows) + shift, min(highs) + shift)
+    shift = _scaled(claim, measured) - float(level.observed.min())
+    low, high = min(lows) + shift, min(highs) + shift
+    if claim.measure == "saving":
+        return Interval(1 - math.exp(high), 1 - math.exp(low))
+    return Interval(low, high)
+
+
+def _scaled(claim: Claim, figure: float) -> float:
+    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 
 def _of_repeats(results: Results) -> Level | None:
-    values = [FIGURES[results.claim.measure](repeat) for repeat in results.repeats]
+    claim = results.claim
+    values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
     if len(values) < 2:
         return None
     return joined([of_units(np.full((1, 1 + FEW_DRAWS), value), 2) for value in values], True)
@@ -99,7 +111,8 @@ def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArr
 
 def _saving(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
     paid, whole = _costs(claim, means, higher)
-    return 1 - np.where(np.isnan(paid), 1.0, paid / whole)[None]
+    left = np.where(np.isnan(paid), 1.0, paid / np.maximum(whole, _LEAST))
+    return np.log(np.maximum(left, _LEAST))[None]
 
 
 def _cost(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
