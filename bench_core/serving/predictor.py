@@ -149,7 +149,14 @@ class Predictor:
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
     ) -> Answers:
-        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for."""
+        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for.
+
+        The columns of a data frame are found by their names.
+        """
+        if hasattr(X, "columns"):
+            if lost := [name for name in self.names if name not in X.columns]:
+                raise UsageError(f"X has no column {lost[0]!r}, which the model was trained on")
+            X = X[[*self.names]]
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
