@@ -138,7 +138,7 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     values = {**given, **rows}
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
-    refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
+    refused, whole = ["data", "suite", "label", "query", "unwritten"], isinstance(X, Splits)
     about = ["task", "positive", "drop", "keep", "groups", "cv", "share"]
     refused += [*rows, *about] if whole else []
     for field in refused:

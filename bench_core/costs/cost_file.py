@@ -45,7 +45,7 @@ from bench_core.costs.model import (
     SensorPrices,
     price_list,
 )
-from bench_core.errors import InputError, unknown
+from bench_core.errors import InputError, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
@@ -304,9 +304,11 @@ class _Columns:
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
+            base = f", or leave out {option('index-base')}: the first may be 1"
+            zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(entries)} costs for {len(self.names)} features); add a line for each"
+                f"({len(entries)} costs for {len(self.names)} features); add a line for each{zero}"
             )
         return cost
 

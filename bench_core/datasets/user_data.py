@@ -35,12 +35,14 @@ from numpy.typing import NDArray
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
     DataColumn,
     DataTable,
     different_texts,
+    float32_offset,
     hold_text,
     read_features,
 )
@@ -56,6 +58,8 @@ CUT = "split: "
 # What the note says of a column that is not used unless it is asked for.
 LEFT_OUT = "so it is left out"
 
+APART = "float32 does not tell its values apart"
+MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
 LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
 # Of fewer rows a column may number them by chance or on purpose.
@@ -70,10 +74,11 @@ WORDS = {
 class Part:
     """Rows of one file or table.
 
-    ``frame`` (n, d) holds the features: a column of float32 for numbers, another kind for text,
-    where "" is a missing cell. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per
-    query, or per row where there are no queries: what a random split goes by. ``split`` (n,) text
-    or None. ``place`` turns a row number into "FILE, line N".
+    ``frame`` (n, d) holds the features: a column of float32 for numbers, of float64 where that
+    merges them, another kind for text, where "" is a missing cell. ``labels`` (n,) are float64 or
+    text. ``unit`` uint64 is one hash per query, or per row where there are no queries: what a
+    random split goes by. ``split`` (n,) text or None. ``place`` turns a row number into "FILE, line
+    N".
     """
 
     path: Path
@@ -83,7 +88,8 @@ class Part:
     unit: NDArray[np.uint64]  # (q,), or (n,) without queries
     split: NDArray[Any] | None  # (n,) train, valid or test
     place: Callable[[int], str]  # row -> "FILE, line N"
-    numbered: bool = False  # columns are known by number, and those beyond the last are 0
+    numbered: bool = False  # columns are known by number, and those beyond the last ``unwritten``
+    unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
 
     @property
@@ -209,7 +215,7 @@ def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
             return False
         return len(np.unique(values)) == len(values) and len(np.unique(values % 1)) == 1
 
-    names = frames[0].select_dtypes("float32").columns
+    names = frames[0].select_dtypes("number").columns
     columns = ((name, [frame[name].to_numpy() for frame in frames]) for name in names)
     return [name for name, c in columns if numbers(c[0]) or numbers(np.concatenate(c))]
 
@@ -236,19 +242,21 @@ def splits_of(
         parts = _by_column(parts, first.split, split or "split")
     elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, shares, turn)
-    X, names, origins = _encoded(parts, notes)
+    X, names, origins, offsets = _encoded(parts, notes)
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes, positive)
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
+    notes += copied_rows(train, {"validation": valid, "test": test})
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
     prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:
         prices = prices.of_columns([column[name] for name in origins])
     return Splits(
         train, valid, test, prices, kind, len(classes), names,
-        notes=tuple(notes), costs_assumed=True, origins=origins, class_names=classes,
+        notes=tuple(notes), costs_assumed=True,
+        origins=origins, offsets=offsets, class_names=classes,
     )  # fmt: skip
 
 
@@ -268,10 +276,11 @@ def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) ->
     # an SVMlight file ends with the largest index that it uses, so files may differ in width
     parts = read_parts(given)
     columns = max((part.frame.columns for part in parts.values()), key=len)
-    return {
-        name: replace(part, frame=part.frame.reindex(columns=columns, fill_value=np.float32(0)))
+    wide = {
+        name: part.frame.reindex(columns=columns, fill_value=np.float32(part.unwritten))
         for name, part in parts.items()
     }
+    return {name: replace(part, frame=wide[name]) for name, part in parts.items()}
 
 
 def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict[str, Part]:
@@ -324,22 +333,29 @@ def _by_hash(
 
 def _encoded(
     parts: dict[str, Part], notes: list[str]
-) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...]]:
-    """The features of each part, their names, and the column that each is made of ("()" if none
-    was text). A note is added for each column of text."""
+) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...], tuple[float, ...]]:
+    """The features of each part, their names, and the column that each is made of and what was
+    subtracted from it (() if all are columns as they are). A note is added for each other one."""
     frames = {split: part.frame for split, part in parts.items()}
-    texts = {name for name, kind in frames["train"].dtypes.items() if kind != np.float32}
-    if not texts:
+    kinds = dict(frames["train"].dtypes)
+    if {*kinds.values()} == {np.dtype(np.float32)}:
         X = {split: frame.to_numpy(np.float32) for split, frame in frames.items()}
-        return X, tuple(frames["train"]), ()
+        return X, tuple(frames["train"]), (), ()
     made: dict[str, list[Float32Array]] = {split: [] for split in parts}
+    offsets: list[float] = []
     features: dict[str, str] = {}  # name -> its column, as {"age": "age", "sex=f": "sex", ...}
     for name in frames["train"]:
         known: list[str] = []
-        if name in texts:  # those of the training rows
+        offset, plain = 0.0, name
+        if kinds[name] == np.float64:
+            offset = float32_offset(frames["train"][name].to_numpy()) or 0.0
+            plain = f"{name}-{offset:.15g}" if offset else name
+            notes.append(f"column {name!r}: {f'{APART}: made {plain!r}' if offset else MERGED}")
+        elif kinds[name] != np.float32:  # those of the training rows
             known = [*different_texts(frames["train"][name].to_numpy())] or ["-"]
         one_hot = 1 < len(known) <= ONE_HOT
-        for feature in [f"{name}={text}" for text in known] if one_hot else [name]:
+        for feature in [f"{name}={text}" for text in known] if one_hot else [plain]:
+            offsets.append(offset)
             if feature in features:
                 path = parts["train"].path
                 raise InputError(f"{path}: two features would be called {feature!r}")
@@ -351,9 +367,11 @@ def _encoded(
             notes.append(f"{what}: made {how}")
         for split, frame in frames.items():
             column = frame[name].to_numpy()
+            column = column - offset if offset else column
             made[split].append(_columns(column, known, one_hot) if known else column[:, None])
-    X = {split: np.hstack(columns) for split, columns in made.items()}
-    return X, tuple(features), tuple(features.values())
+    X = {split: np.hstack(columns, dtype=np.float32) for split, columns in made.items()}
+    origins = tuple(features.values())
+    return X, tuple(features), origins, tuple(offsets) if any(offsets) else ()
 
 
 def _columns(texts: NDArray[Any], known: list[str], one_hot: bool) -> Float32Array:

@@ -17,6 +17,7 @@
     index_base = 0                    # number of the first feature in SVMlight files
     drop = ["note"]                   # columns to leave out
     keep = ["day"]                    # columns to keep although they number the rows
+    unwritten = "missing"             # cells that SVMlight files do not write; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
 
 Each table is then a data set like those of plugins.
@@ -49,6 +50,7 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "positive": str | int | float | bool,
     "folds": int,
     "index_base": Literal[0, 1],
+    "unwritten": Literal["zero", "missing"],
     "drop": tuple[str, ...],
     "keep": tuple[str, ...],
 }

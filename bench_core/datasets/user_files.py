@@ -16,7 +16,7 @@ from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
-from bench_core.datasets.user_data import Part, TablePart, splits_of
+from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
@@ -51,6 +51,7 @@ class FileData:
     keep: tuple[str, ...] = ()  # columns, although they number the rows
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
     positive: str = ""  # label of class 1
+    unwritten: str = ""  # zero or missing, in SVMlight
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -90,7 +91,8 @@ class FileData:
         for name in SPLITS:
             if path := getattr(self, name):
                 local = _local(path, SIDE_CARS)
-                part = read_part(local, columns, self.index_base, self.format, self.drop, known)
+                form = self.index_base, self.format, self.drop, known, self.unwritten
+                part = read_part(local, columns, *form)
                 parts[name] = part
                 if isinstance(part, TablePart):  # the others have the same label
                     columns = {**columns, "label": part.label.name}
@@ -138,6 +140,7 @@ def read_part(
     format: str,
     drop: Sequence[str] = (),
     known: dict[str, None] | None = None,
+    unwritten: str = "",
 ) -> Part | TablePart:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
@@ -165,7 +168,8 @@ def read_part(
                 f"{path}: {option(given, column)} names a column, an SVMlight file has none; "
                 "leave it out"
             )
-    rows = read_svmlight(path, index_base=index_base)
+    fill = np.nan if unwritten == "missing" else 0.0
+    rows = read_svmlight(path, index_base=index_base, unwritten=fill)
     count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
     ids = ids % 2**64 if ids.dtype == object else ids
@@ -173,9 +177,10 @@ def read_part(
     known.update(dict.fromkeys(frame.columns))
     frame = frame.drop(columns=[name for name in named(drop, known) if name in frame])
     unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
-    notes = tuple(f"{name} is not used: all rows count alike" for name in unused)
+    notes = [f"{name} is not used: all rows count alike" for name in unused]
+    notes += [f"feature {j + index_base} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     part = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
-    return replace(part, numbered=True, notes=notes)
+    return replace(part, numbered=True, unwritten=fill, notes=tuple(notes))
 
 
 def _is_table(path: Path) -> bool:

@@ -29,6 +29,9 @@ on test, and stands as it is."""
 OVER = "over budget"
 """The mark of a row whose mean cost on test exceeds a budget by more than its interval."""
 
+FALLS = "falls on test"
+"""Mark of a learner whose quality falls from validation to test by more than chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

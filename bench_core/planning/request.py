@@ -180,6 +180,12 @@ class RunRequest:
     index_base: int = declared(
         1, "Number of the first feature in SVMlight files.", whole(0, 1), usual="1"
     )
+    unwritten: str = declared(
+        "",
+        "Cells that an SVMlight file does not write: zero (the default) or missing, as XGBoost "
+        "reads them.",
+        choice("zero", "missing"),
+    )
     learners: tuple[Any, ...] = declared(
         (),
         "Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a suite "

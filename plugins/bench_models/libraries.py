@@ -43,6 +43,9 @@ class LibraryTrees(BoostedTrees):
     name: ClassVar[str]
     distributions: ClassVar[tuple[str, ...]]
     """Those of the library, of which one must be installed."""
+    ranking_limits: ClassVar[tuple[float, float]] = (np.inf, np.inf)
+    """The largest grade, and the most rows of a query, that its loss for rankings takes. With the
+    first come whole grades."""
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     max_bins: int = param(255, BINS, least=2)
@@ -65,6 +68,8 @@ class LibraryTrees(BoostedTrees):
         loss, _ = loss_of(context.task, self.loss, context.classes)
         costs, facts = self._costs(train, prices, context)
         rows = with_physical_copies(train)
+        if loss == "lambdarank":
+            _check_ranking(self.name, rows, *self.ranking_limits)
         own = replace(self, max_bins=bins_for(train, self.max_bins))
         with library_errors(self.name):
             raw = own._trained({**own._parameters(loss, context), **costs}, rows, loss, context)
@@ -132,6 +137,20 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
     if task in (Task.BINARY, Task.MULTICLASS) and len(np.unique(train.y)) < 2:
         raise InputError(
             f"{learner}: all training labels are {train.y[0]:g}; it needs at least two classes"
+        )
+
+
+def _check_ranking(learner: str, train: Examples, largest: float, rows: float) -> None:
+    fractions = train.y[train.y % 1 > 0] if largest < np.inf else train.y[:0]
+    what = f"a grade of {train.y.max():g}" if train.y.max() > largest else ""
+    what = f"a grade of {fractions[0]:g}" if len(fractions) else what
+    if group_sizes(train).max() > rows:
+        what = f"a query of {group_sizes(train).max()} rows"
+    if what:
+        most = f" and queries of at most {rows:g} rows" if rows < np.inf else ""
+        raise InputError(
+            f"{learner}: loss lambdarank takes whole grades from 0 to {largest:g}{most}, and there "
+            f"is {what}; say loss = squared, or scale the labels"
         )
 
 

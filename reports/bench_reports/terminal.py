@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import LOST, OVER, SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import (
+    FALLS,
+    LOST,
+    OVER,
+    SHARE,
+    Board,
+    Row,
+    Standing,
+    notes_of,
+    notice,
+)
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.statistics.bootstrap import FEW_DRAWS
@@ -264,6 +274,10 @@ def explained_marks(board: Board) -> list[str]:
         ),
         f"{OVER}: mean cost on test above a budget by more than its 95% interval; points are "
         "chosen by validation costs.": any(row.over for row in board.rows),
+        f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
+        "(p <= .001): test rows differ from the others, or validation rows were learned from.": any(
+            FALLS in row.marks for row in board.rows
+        ),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),

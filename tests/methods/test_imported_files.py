@@ -131,6 +131,29 @@ def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) 
     assert not warnings
 
 
+def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, size=(N, 4))
+    written = rng.random(X.shape) < 0.7
+    y = (X[:, 0] > 0) ^ written[:, 1]
+    lines = [
+        " ".join([f"{label:d}", *(f"{j}:{row[j]}" for j in np.flatnonzero(there))])
+        for row, there, label in zip(X, written, y, strict=True)
+    ]
+    Path("data.svm").write_text("\n".join(lines) + "\n")
+    with xgboost.config_context(verbosity=0):
+        matrix = xgboost.DMatrix("data.svm?format=libsvm")
+    booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 20)
+    booster.save_model("model.json")
+    own = booster.predict(matrix, output_margin=True)
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0, unwritten="missing"))
+    np.testing.assert_allclose(scores, own, atol=2e-6)
+    assert not warnings
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0))
+    assert np.abs(scores - own).max() > 1
+    assert [w for w in warnings if "--unwritten missing reads them so" in w]
+
+
 def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> None:
     """Training wrote features 1 to 4, so 5 to the library, as many as the test rows have."""
     frame = table(["a", "b", "c", "d"])
@@ -291,3 +314,66 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch: pytest.Monke
     assert [n for n in made.datasets[0].notes if "--positive default turns them" in n]
     with pytest.raises(InputError, match="the model's feature 'b' is not in the data"):
         plan(**files, **asked, store="bench.db", drop="b")
+
+
+SECONDS = np.arange(N * 15)[::15]
+
+
+def in_seconds() -> pd.DataFrame:
+    """A label that changes every 400 s within one of float32's steps of 128 s."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"seen at": 1_700_000_000 + rng.permutation(SECONDS), "b": rng.normal(size=N)}
+    )
+    return frame.assign(y=(frame["seen at"] // 400 + (frame["b"] > 1)) % 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("named", [True, False])
+def test_times_in_seconds_go_where_the_library_sends_them(library: str, named: bool) -> None:
+    frame = in_seconds()
+    own = frame if named else frame.set_axis(["Column_0", "Column_1", "y"], axis=1)
+    model = trained(own, library, **({"min_data_in_leaf": 2} if library == "lightgbm" else {}))
+    frame.to_csv("data.csv", index=False)
+    scores, notes, warnings = judged(model, splits := data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, own.drop(columns="y")), atol=2e-6)
+    assert splits.feature_names == ("seen at-1700000000", "b")
+    assert splits.columns == ("seen at", "b")
+    assert notes[0].startswith("imported: columns matched by " + ("name" if named else "position"))
+    assert not warnings
+
+
+def test_thresholds_lie_between_the_cells_that_float32_tells_apart() -> None:
+    """XGBoost rounds cells: those up to half a step away are the threshold's own."""
+    near = 1_700_000_000 // 128 * 128
+    frame = pd.DataFrame({"t": np.repeat(np.arange(near - 640, near + 640), 2)})
+    frame["y"] = (frame["t"] >= near).astype(int)
+    model = trained(frame, "xgboost", max_depth=1)
+    frame.to_csv("data.csv", index=False)
+    scores, _, _ = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame[["t"]]), atol=2e-6)
+
+
+def test_our_own_export_is_found_whatever_the_columns_are_called() -> None:
+    from bench_methods.gbrt import GBRT
+
+    from bench_core.serving.export import program_of
+    from bench_core.serving.folder import Folder
+    from bench_core.serving.lightgbm_text import write_lightgbm
+
+    names = ["Temp, max", "50%_a&b", "<b>x</b>", 'a"q\\n', "größe €", "[red]z[/red]", "${x}~^{}#"]
+    frame = table(names)
+    frame["$ at"] = 1_700_000_000 + np.arange(N) * 3
+    frame["y"] = (frame["Temp, max"] > 0) ^ (frame["$ at"] > 1_700_000_600)
+    frame.to_csv("data.csv", index=False)
+    splits = data("data.csv", label="y")
+    model = fit_in_process(GBRT(trees=5), splits, default_metric(splits.task), 0, 1)
+    *_, last = model.predict_path(splits.test.features)
+    program = program_of(model, "gbrt", last.point)
+    about = {"task": "binary"}
+    write_lightgbm(Path("own"), Folder(program, splits.costs, splits.names, about))
+    scores, notes, warnings = judged("own/model.txt", splits)
+    np.testing.assert_allclose(scores, last.scores, atol=1e-12)
+    assert notes[0].startswith("imported: columns matched by name, ")
+    assert "__at-1700000000" in Path("own/model.txt").read_text()
+    assert not warnings

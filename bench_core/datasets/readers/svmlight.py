@@ -3,9 +3,9 @@
     line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
 Indices count from 1 (``index_base=0``: from 0) and rise on each line; cells that are not written
-are 0; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file of group
-sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to the float64
-nearest to the decimal number, labels float64.
+are 0, or missing; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file
+of group sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to
+the float64 nearest to the decimal number, labels float64.
 
 pandas reads the cells as a table of two columns, index and value. Where that table breaks a rule,
 ``check_line`` finds the first line that does.
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import opened, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
-from bench_core.datasets.readers.tables import exact_floats
+from bench_core.datasets.readers.tables import exact_floats, float32_offset
 from bench_core.errors import InputError, option
 
 SIDE_CARS = (".query", ".group")
@@ -56,6 +56,7 @@ class SvmRows:
         NDArray[Any] | None
     )  # (q,) whole numbers of any size, None where groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
+    merged: frozenset[int] = frozenset()  # columns of values that float32 does not tell apart
 
     def examples(self) -> Examples:
         """The rows as examples of a publisher's ranking. Raises InputError without queries."""
@@ -71,13 +72,15 @@ def read_svmlight(
     features: int | None = None,
     columns: IntArray | None = None,
     huge_is_missing: bool = False,
+    unwritten: float = 0.0,
 ) -> SvmRows:
     """Read a file into a dense matrix.
 
     ``features``: how many there are (default: up to the largest index). ``columns``: which of
     them to keep, from 0, rising. ``huge_is_missing``: a value beyond float32 stands for a missing
-    one, as the largest float64 does in some publishers' files; else it is an error. Raises
-    InputError naming file and line for everything that is not in the module's grammar.
+    one, as the largest float64 does in some publishers' files; else it is an error. ``unwritten``:
+    the value of cells that are not written. Raises InputError naming file and line for everything
+    that is not in the module's grammar.
     """
     path = Path(path)
     if index_base not in (0, 1):
@@ -91,6 +94,7 @@ def read_svmlight(
 
     parts: list[tuple[Float32Array, FloatArray, NDArray[Any]]] = []
     lines = width = 0
+    merged: set[int] = set()
     with opened(path) as file:
         while text := file.read(CHUNK) + file.readline():
             plain = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
@@ -100,8 +104,11 @@ def read_svmlight(
                     raise _fault(path, text, lines, index_base, features, huge_is_missing)
                 y, qid, row, index, value = cells
                 width = max(width, features or int(index.max(initial=-1)) + 1)
-                X = _zeros(path, len(y), width)
+                X = _filled(path, len(y), width, unwritten)
                 X[row, index] = value
+                for j in np.unique(index[(np.abs(value) >= 2**20) & (np.float32(value) != value)]):
+                    if float32_offset(value[index == j]) is not None:
+                        merged.add(int(j))
                 parts.append((X if columns is None else X[:, columns], y, qid))
             lines += text.count(b"\n")
     rows = sum(len(y) for _, y, _ in parts)
@@ -112,21 +119,25 @@ def read_svmlight(
     ):
         if not size:
             raise InputError(f"{path}: {what}; get it again or name another")
-    X = parts[-1][0] if len(parts) == 1 else _zeros(path, rows, parts[-1][0].shape[1])
+    X = parts[-1][0]
+    if len(parts) > 1:
+        X = _filled(path, rows, X.shape[1], unwritten)
     at = 0
     for part, _, _ in parts if len(parts) > 1 else ():
         X[at : at + len(part), : part.shape[1]] = part
         at += len(part)
     y, qid = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
     queries, qids = _queries(path, qid, place)
-    return SvmRows(X, y, queries, qids, place)
+    return SvmRows(X, y, queries, qids, place, frozenset(merged))
 
 
-def _zeros(path: Path, rows: int, features: int) -> Float32Array:
+def _filled(path: Path, rows: int, features: int, value: float) -> Float32Array:
     try:
         if features > MOST_FEATURES:
             raise MemoryError
-        return np.zeros((rows, features), dtype=np.float32)
+        if value == 0:  # pages that are not touched take no memory
+            return np.zeros((rows, features), dtype=np.float32)
+        return np.full((rows, features), value, dtype=np.float32)
     except MemoryError as error:
         raise InputError(
             f"{path}: {rows} rows with {features} features in this file do not fit into memory as "
