@@ -192,7 +192,7 @@ function band(data, ax, view, curve, kind) {
 
 const BEND = 6; // pixels from which on the bend of a line can be seen, where the axis is logarithmic
 
-function line(ax, view, curve, kind, mini) {
+function curveLine(ax, view, curve, kind, mini) {
   const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);
   let last = ax.across(curve.x[0]);
   let line = `M${last} ${row(reached(curve.y, within(view, curve, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1))))))}`;
@@ -248,7 +248,7 @@ function chart(data, set, view, options) {
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
     + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
-    + `<g class="lines" fill="none">${curves.map((c) => line(ax, view, c, look(data, c.l), options.mini)).join("")}</g>`
+    + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, view, c, look(data, c.l), options.mini)).join("")}</g>`
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };
 }
