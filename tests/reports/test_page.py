@@ -270,7 +270,7 @@ def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
 def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step() -> None:
     budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
     curve = Curve("a", budget, budget, budget, budget, budget)
-    assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [2.0, 3.1, 99.0]
+    assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [1.0, 2.0, 3.0, 3.1, 8.0, 99.0]
 
 
 def test_stand_ins_and_samples_are_marked(html: str, parsed: Elements) -> None:
