@@ -205,7 +205,7 @@ def smallest_bias(
     low, high, bias = -1.0, np.inf, near  # below 0: the mean at 0 is not known
     while high - low > _BIAS * max(1.0, low):  # q may jump over the limit
         now, slope = mean(bias)
-        if abs(now - p_full) < close or (bias == 0 and now <= p_full):
+        if abs(now - p_full) <= close or (bias == 0 and now <= p_full):
             return bias
         if now <= p_full:
             high = bias
