@@ -10,7 +10,7 @@ and over (g, f1):
 
 Equations
     (OPT)           q_step.F0Limit.objective, the price of features in linear_step.GroupPenalty
-    (OPT1)          q_step.KullbackLeibler.log_odds, the bias that keeps P_full in q_step.smallest_bias
+    (OPT1)          q_step.KullbackLeibler.log_odds, the bias for P_full in q_step.smallest_bias
     (OPT2)          linear_step.LinearProblem.given, at the best q .best_q; boosted_step.JointLoss
     (1), (2)        boosted_step.JointLoss.gradients
     Algorithm 1     linear_step.fit_in_turns
