@@ -204,23 +204,33 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     bare, shown = _Bare(package), _Bare(package)
     try:
-        code = digest(_plain(bare.visit(ast.parse(raw))))
+        text = "\n".join(_words(bare.visit(ast.parse(raw))))
         shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
     except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
     found = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
-    return _Source(code, *found)
+    return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
 
 
-def _plain(node: Any) -> Any:
-    """A syntax tree as JSON that is the same in all versions of Python: without what is empty, as
+def _words(node: Any) -> Iterator[str]:
+    """A syntax tree as words that are the same in all versions of Python: without what is empty, as
     fields are that only newer versions have."""
-    if isinstance(node, list):
-        return [_plain(one) for one in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    own = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
-    return [type(node).__name__, {name: _plain(value) for name, value in own.items()}]
+    if isinstance(node, ast.AST):
+        yield f"({type(node).__name__}"
+        for name in node._fields:
+            value: Any = getattr(node, name, None)
+            if isinstance(node, ast.JoinedStr):  # 3.12 puts empty texts into some
+                value = [part for part in value if getattr(part, "value", 0) != ""]
+            if name != "ctx" and value not in (None, []):
+                yield name
+                yield from _words(value)
+        yield ")"
+    elif isinstance(node, list):
+        for one in node:
+            yield from _words(one)
+        yield "]"
+    else:
+        yield repr(node)
 
 
 class _Bare(ast.NodeTransformer):

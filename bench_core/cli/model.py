@@ -203,17 +203,22 @@ def sensors_table(model: Predictor) -> Table:
 @options.request_option("label")
 @options.request_option("query")
 @options.request_option("index_base")
+@options.request_option("unwritten")
 @options.debug_option
-def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
+def check_command(
+    folder: Path, data: Path | None, label: str, query: str, index_base: int, unwritten: str
+) -> int:
     """Replay the model in FOLDER row by row: quality and cost next to those of the export.
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
     """
+    import numpy as np
+
     model = _loaded(folder)
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
-        rows = _rows_of(data, model, {"label": label, "query": query}, index_base)
+        rows = _rows_of(data, model, {"label": label, "query": query}, index_base, unwritten)
     exported, found = model.about["test"], replayed(model, rows)
     figures = {
         "quality": (model.about["metric"], quality),
@@ -226,7 +231,8 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
     if data is not None:
         return 0
-    same = all(abs(exported[f] - found[f]) <= _SAME * max(1.0, abs(exported[f])) for f in figures)
+    pairs = ((found[f], exported[f]) for f in figures)  # a metric may be NaN in both
+    same = all(np.isclose(*pair, rtol=_SAME, atol=_SAME, equal_nan=True) for pair in pairs)
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
 
@@ -256,23 +262,29 @@ def _test_rows(provenance: Mapping[str, Any]) -> Examples:
         ) from error
 
 
-def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: int) -> Examples:
+def _rows_of(
+    path: Path, model: Predictor, columns: dict[str, str], index_base: int, unwritten: str
+) -> Examples:
     """A file's rows with the columns of the model, and labels as the numbers that it was trained
     on."""
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.user_data import class_name
+    from bench_core.datasets.user_data import class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "split": ""}, index_base, "")
-    frame = part.frame.select_dtypes("float32")
+    given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
+    part = read_parts({"test": given}, keep=given.columns)["test"]
+    frame = part.frame.select_dtypes("number")
+    for name, (column, offset) in model.about.get("moved", {}).items():
+        if column in frame:
+            frame[name] = frame[column] - offset
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
         frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
     elif lost := [name for name in model.features if name not in frame]:
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
-    X = frame.reindex(columns=[*model.names], fill_value=0).to_numpy(np.float32)
+    X = frame.reindex(columns=[*model.names], fill_value=part.unwritten).to_numpy(np.float32)
     y: Any = part.labels
     if classes := int(model.about["classes"]):
         known = [*model.about.get("class_names", ())] or [*map(str, range(classes))]

@@ -43,6 +43,7 @@ PROGRESS_SECONDS = 0.1
 class Context:
     """The ``FitContext`` of one fit."""
 
+    splits: Splits
     task: Task
     classes: int
     feature_names: tuple[str, ...]
@@ -96,8 +97,8 @@ def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
     def shared(name: str, build: Build) -> Mapping[str, Array]:
         return _kept_beside(Path(spec.data), name, build)
 
-    facts = splits.task, splits.classes, splits.feature_names
     metric = find_metric(spec.metric, spec.plugins)
+    facts = splits, splits.task, splits.classes, splits.feature_names
     return Context(*facts, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
@@ -169,7 +170,7 @@ def fit_in_process(
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
-    facts = splits.task, splits.classes, splits.feature_names
+    facts = splits, splits.task, splits.classes, splits.feature_names
     context = Context(*facts, metric, seed, threads, fitted, shared)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)

@@ -264,7 +264,13 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
 
     ``scores`` (n,) float64, contiguous, without NaN.
     """
-    bounds = labels.bounds
+    bounds, kernels = labels.bounds, _kernels()
+    if depth > kernels.SHORT:  # whole queries, by a sort that leaves equal scores in row order
+        query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        order = np.lexsort((-scores, query))
+        tied = np.append(False, scores[order[1:]] == scores[order[:-1]])
+        tied[bounds[:-1]] = False
+        return Ranked(bounds, order, bounds[1:].copy(), tied, labels.copies)
     ranked = Ranked(
         bounds=bounds,
         order=np.empty(len(scores), dtype=np.int64),
@@ -272,5 +278,5 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
         tied=np.empty(len(scores), dtype=np.bool_),
         copies=labels.copies,
     )
-    _kernels().rank(ranked, unwritable(scores), depth)
+    kernels.rank(ranked, unwritable(scores), depth)
     return ranked

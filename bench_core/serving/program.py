@@ -41,7 +41,7 @@ GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel"
 within v of the query; at most v below the ``k``-th best; among the best v of those before it in
 the query; a classifier gives at least probability v. The last four look at the whole query."""
 
-LINKS = ("identity", "exp", "probability")
+LINKS = ("identity", "exp", "probability", "sigmoid")
 
 
 @runtime_checkable

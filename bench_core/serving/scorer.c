@@ -12,7 +12,7 @@
 
 enum { LAST, MIN, AND, ADD };        /* combine */
 enum { ALWAYS, SCORE, CLASS };       /* gate */
-enum { IDENTITY, EXP, PROBABILITY }; /* link */
+enum { IDENTITY, EXP, PROBABILITY, SIGMOID }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
 /* constants */
@@ -329,6 +329,8 @@ static void finish(double *score, const struct finish *f)
             raw = raw < 1e-6 ? 1e-6 : raw > 1 - 1e-6 ? 1 - 1e-6 : raw;
             raw = BENCH_OUTPUTS == 1 ? log(raw) - log(1.0 - raw) : log(raw);
         }
+        if (f->link == SIGMOID)
+            raw = raw < 0 ? raw - log1p(exp(raw)) : -log1p(exp(-raw));
         score[k] = f->slope * raw + f->intercept;
     }
 }

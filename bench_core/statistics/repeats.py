@@ -105,9 +105,20 @@ def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
 def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
     """The level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
     Repeats on the same rows (seeds on one split) are joined before the others."""
-    groups: dict[tuple[int, str], list[Level]] = {}
-    for one, own in zip(found, values, strict=True):
-        units = len(next(iter(one.candidates.values())).test.weights)
-        level = of_units(own, min(units, BLOCKS))
-        groups.setdefault((one.fold, one.fingerprint), []).append(level)
-    return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
+    units = [len(next(iter(one.candidates.values())).test.weights) for one in found]
+    levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
+    groups = [joined([levels[k] for k in same], same_units=True) for same in _on_same_rows(found)]
+    return joined(groups, same_units=False)
+
+
+def by_unit(found: Sequence[Repeat], values: Sequence[FloatArray]) -> FloatArray:
+    """Values (k, m) by unit of all repeats, those on the same rows as their mean."""
+    means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
+    return np.concatenate(means, axis=1)
+
+
+def _on_same_rows(found: Sequence[Repeat]) -> list[list[int]]:
+    groups: dict[int, list[int]] = {}
+    for k, (_, rows) in enumerate(with_seeds(found)):
+        groups.setdefault(rows, []).append(k)
+    return list(groups.values())

@@ -8,6 +8,7 @@ no interval then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
@@ -18,7 +19,7 @@ import numpy as np
 from bench_claims.claims import Claim
 from bench_claims.measures import FIGURES, Results
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
-from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw
+from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
 from bench_core.statistics.point_selection import at_budget, cheapest, share_of_best, taken
 from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _BUDGETS = 32
 """Budgets, evenly spaced, at which curves are compared in draws."""
+
+_LEAST = 1e-6  # of a cost, where its logarithm is taken
 
 
 def interval_of(
@@ -48,12 +51,21 @@ def interval_of(
     if level is None or not np.isfinite(level.draws).all():
         return None
     lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
-    shift = measured - float(level.observed.min())
-    return Interval(min(lows) + shift, min(highs) + shift)
+    shift = _scaled(claim, measured) - float(level.observed.min())
+    low, high = min(lows) + shift, min(highs) + shift
+    if claim.measure == "saving":
+        return Interval(1 - math.exp(high), 1 - math.exp(low))
+    return Interval(low, high)
+
+
+def _scaled(claim: Claim, figure: float) -> float:
+    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 
 def _of_repeats(results: Results) -> Level | None:
-    values = [FIGURES[results.claim.measure](repeat) for repeat in results.repeats]
+    claim = results.claim
+    values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
     if len(values) < 2:
         return None
     return joined([of_units(np.full((1, 1 + FEW_DRAWS), value), 2) for value in values], True)
@@ -74,11 +86,13 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
     if not all(own.keys() >= results.keys for own in each):
         return None
     repeats, values = [each[0][key] for key in keys], []
+    kept = np.ones(1 + FEW_DRAWS, dtype=bool)  # draws in which the metric is defined
     for key, (_, seed) in zip(keys, with_seeds(repeats), strict=True):
         ones = [next(iter(own[key].candidates.values())) for own in each]
         means = [draw(one, FEW_DRAWS, seed) for one in ones]
+        kept &= np.logical_and.reduce([own.defined for own in means])
         values.append(_DRAWN[claim.measure](claim, means, results.higher))
-    return over_repeats(repeats, values)
+    return None if lacking(kept) else over_repeats(repeats, [own[:, kept] for own in values])
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
@@ -99,7 +113,8 @@ def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArr
 
 def _saving(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
     paid, whole = _costs(claim, means, higher)
-    return 1 - np.where(np.isnan(paid), 1.0, paid / whole)[None]
+    left = np.where(np.isnan(paid), 1.0, paid / np.maximum(whole, _LEAST))
+    return np.log(np.maximum(left, _LEAST))[None]
 
 
 def _cost(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:

@@ -44,9 +44,9 @@ Examples:
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, query by query or row
-by row. Intervals and p are from a bootstrap that repeats the choice of the points; p adjusted is
-Holm's over all pairs; 'alike' is the probability that the two differ by less than --interest;
-* marks a difference that is not 0 by its own interval.""",
+by row. Intervals and p are from a bootstrap that repeats the choice of the points, and of several
+repeats from Student's distribution; p adjusted is Holm's over all pairs; 'alike' is the probability
+that the two differ by less than --interest; * marks a difference not 0 by its own interval.""",
 )
 @click.argument(
     "learners",

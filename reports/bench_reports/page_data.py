@@ -34,7 +34,7 @@ from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics.bootstrap import chosen_units
 from bench_core.statistics.point_selection import at_budget
-from bench_core.statistics.repeats import Repeat, in_every, stored_repeats
+from bench_core.statistics.repeats import Repeat, by_unit, in_every, stored_repeats
 from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
@@ -482,14 +482,12 @@ def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
 
 
-def _units(
-    found: Sequence[Repeat], name: str, budget: float, higher: bool
-) -> tuple[FloatArray, ...]:
-    """Test quality, cost and rows by unit of all repeats: of the learner's best point within a
-    budget on validation; NaN where it has none."""
+def _units(found: Sequence[Repeat], name: str, budget: float, higher: bool) -> FloatArray:
+    """Test quality, cost and rows by unit of all repeats, those on the same rows as their mean: of
+    the learner's best point within a budget on validation; NaN where it has none."""
     choose = partial(at_budget, budget=budget, higher=higher)
-    parts = [chosen_units(repeat.candidates[name], choose) for repeat in found]
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+    parts = [np.stack(chosen_units(one.candidates[name], choose)) for one in found]
+    return by_unit(found, parts)
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
