@@ -275,7 +275,10 @@ def _rows_of(
 
     given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
     part = read_parts({"test": given}, keep=given.columns)["test"]
-    frame = part.frame.select_dtypes("float32")
+    frame = part.frame.select_dtypes("number")
+    for name, (column, offset) in model.about.get("moved", {}).items():
+        if column in frame:
+            frame[name] = frame[column] - offset
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
         frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
