@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from shlex import quote
 from traceback import extract_tb
 from unicodedata import category
 
@@ -26,8 +27,13 @@ Spelling = Callable[[str, str, object], str]
 
 def _in_the_command(name: str, like: str, value: object) -> str:
     flag = "-p" if name == "plugin" else f"--{name}"  # by which everybody knows it
-    written = like if value is None or value is True else str(value)
-    return f"{flag} {written}".rstrip()
+    if value is None or value is True or value == "":
+        return f"{flag} {like}".rstrip()
+    texts = [str(value)]
+    if isinstance(value, list):  # names with a comma stand alone
+        plain = ",".join(text for text in value if "," not in text)
+        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
+    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
 
 
 _spelling: ContextVar[Spelling] = ContextVar("spelling", default=_in_the_command)

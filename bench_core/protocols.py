@@ -8,7 +8,7 @@ from nothing. Members with a default may be left out: ``contracts.py`` reads the
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -188,6 +188,10 @@ class FitContext(Protocol):
     def feature_names(self) -> tuple[str, ...]:
         """The features' names in column order, () where the data has none."""
 
+    @property
+    def splits(self) -> Splits:
+        """All that is known of the data, without test rows."""
+
     def fitted(self, learner: BudgetedLearner) -> Any:
         """The model of one of ``needs()``, trained once and shared by all trials."""
 
@@ -295,6 +299,13 @@ class CompleteLearner(BudgetedLearner, Protocol):
         """
         return ""
 
+    def notes(self, splits: Splits) -> Iterable[tuple[str, bool]]:
+        """Lines for the user about this learner on these data, and whether each is a warning.
+
+        Raises InputError where it cannot work on them, which ends the run before any work.
+        """
+        return ()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricValues:
@@ -354,6 +365,10 @@ class CompleteMetric(Metric, Protocol):
     order_only: bool = False
     """True if only the order of the scores (n,) matters, within each query or overall: an
     increasing function of them changes nothing."""
+
+    def undefined(self, y: FloatArray) -> str:
+        """Why it has no value on labels (n,), whatever the scores, or nothing: a plan says it."""
+        return ""
 
 
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]

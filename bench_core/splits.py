@@ -27,8 +27,9 @@ class Splits:
     by ``cost_model`` where prices that add up cannot say it, and ``prices`` are then its surrogate.
     ``costs_assumed``: nobody gave any costs. ``fingerprint`` is a sha256 over all arrays, costs
     left out (filled in by the prepared-data cache); ``origins``: the column of a user's table that
-    each feature is made of, () where features are columns; ``class_names``: the labels of a user's
-    classes, by number; ``notes`` are one-line notes for the user (a sample, what was left out).
+    each feature is made of, () where features are columns; ``offsets``: what was subtracted from
+    each, () for 0; ``class_names``: the labels of a user's classes, by number; ``notes`` are
+    one-line notes for the user (a sample, what was left out).
     """
 
     train: Examples
@@ -45,6 +46,7 @@ class Splits:
     costs_assumed: bool = False
     origins: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
+    offsets: tuple[float, ...] = ()
 
     def complete(self, task: Task | None = None) -> Splits:
         """The same data with task and number of classes: its own, else ``task``, else by labels."""

@@ -1,7 +1,7 @@
 """Digests of values, and of source code: they change with what can change a number.
 
-A file counts as Python would write it again, without comments, docstrings, ``if TYPE_CHECKING:``
-blocks, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
+A file counts by its syntax tree, in any version of Python, without comments, docstrings, blocks
+``if TYPE_CHECKING:``, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
 
 The digest of a class covers the modules of the class and of its bases, all modules that these
 import, at the top or in a function, and all that those import. It stops at Python's own modules,
@@ -204,12 +204,33 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     bare, shown = _Bare(package), _Bare(package)
     try:
-        text = ast.unparse(bare.visit(ast.parse(raw)))
+        text = "\n".join(_words(bare.visit(ast.parse(raw))))
         shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
     except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
     found = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
     return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
+
+
+def _words(node: Any) -> Iterator[str]:
+    """A syntax tree as words that are the same in all versions of Python: without what is empty, as
+    fields are that only newer versions have."""
+    if isinstance(node, ast.AST):
+        yield f"({type(node).__name__}"
+        for name in node._fields:
+            value: Any = getattr(node, name, None)
+            if isinstance(node, ast.JoinedStr):  # 3.12 puts empty texts into some
+                value = [part for part in value if getattr(part, "value", 0) != ""]
+            if name != "ctx" and value not in (None, []):
+                yield name
+                yield from _words(value)
+        yield ")"
+    elif isinstance(node, list):
+        for one in node:
+            yield from _words(one)
+        yield "]"
+    else:
+        yield repr(node)
 
 
 class _Bare(ast.NodeTransformer):

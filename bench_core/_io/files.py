@@ -32,6 +32,17 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     return user_cache_path("budget-bench", appauthor=False)
 
 
+def in_cache(path: str) -> str:
+    """The name of a path within the cache folder, which tells nothing of the machine."""
+    place, home = Path(path), cache_folder()
+    return place.relative_to(home).as_posix() if home in place.parents else path
+
+
+def from_cache(name: str) -> str:
+    """The inverse of ``in_cache``, on this machine."""
+    return str(cache_folder() / name)
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary path to write a file to, which takes the place of ``path`` in the end.

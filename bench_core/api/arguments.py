@@ -109,6 +109,9 @@ def request_of(
         given["data"] = InMemory(name, *splits)
     elif y is not None or queries is not None:
         raise UsageError(f"{'queries' if y is None else 'y'} is given without X, the features")
+    for field in _APART if X is None else ():
+        if not isinstance(given.get(field, ""), str | Path):
+            raise UsageError(f"{field} is given as data without X, the features; give X and y too")
     learners, settings = given.get("learners"), given.get("settings", ())
     texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
@@ -135,8 +138,9 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     values = {**given, **rows}
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
-    refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
-    refused += [*rows, "task", "positive", "drop", "groups", "cv", "share"] if whole else []
+    refused, whole = ["data", "suite", "label", "query", "unwritten"], isinstance(X, Splits)
+    about = ["task", "positive", "drop", "keep", "groups", "cv", "share"]
+    refused += [*rows, *about] if whole else []
     for field in refused:
         if _is_given(values.get(field)):
             raise UsageError(f"{field} means nothing beside {'Splits' if whole else 'X'}")
@@ -149,12 +153,14 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
         return
     # an empty text stands for nothing, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
-    share, drop, groups = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "groups"))
+    share, drop, keep, groups = (
+        tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep", "groups")
+    )
     apart = [name for name in _APART if rows[name] is not None]
     divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
     for fold in range(folds):
-        how = {"drop": drop, "shares": shares, "turn": fold / folds}
+        how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
         how |= {name: given.get(name, "") for name in ("task", "positive")}
         yield under_groups(array_splits(X, **rows, **how), groups)
 

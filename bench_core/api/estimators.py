@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bench_core.api.arguments import costs_of
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
@@ -30,7 +32,7 @@ from bench_core.datasets.user_data import LARGEST_GRADE
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
-from bench_core.execution.predict import predict_split
+from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import score_split
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_under
@@ -144,6 +146,8 @@ class _Budgeted(BaseEstimator):
         cost = np.array([getattr(row, COSTS[self.budget_kind]) for _, _, row in points])
         quality = np.array([row.metrics[metric.name] for _, _, row in points])
         chosen = best_under(cost, quality, limit, metric.higher_is_better)
+        if np.isnan(quality).all():
+            raise ValueError(f"{metric.name} is not defined on the validation part: give more rows")
         if chosen is None:
             raise ValueError(
                 f"nothing is affordable at budget={limit:g}: the cheapest operating point costs "
@@ -160,12 +164,20 @@ class _Budgeted(BaseEstimator):
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
-        unlabelled = Examples(X[order], np.zeros(len(X)), groups)
-        classes = len(getattr(self, "classes_", ()))
-        path = predict_split(self.model_, unlabelled, self.cost_model_, classes, caps=self.caps_)
-        answers, place = path.places[self.position_]  # (p, n) arrays, and the row in them
+        model, classes, parts = self.model_, len(getattr(self, "classes_", ())), []
+        if self.caps_ is None:  # the path ends where it was chosen
+            last = self.position_ + 1
+            model = SimpleNamespace(
+                predict_path=lambda rows: islice(self.model_.predict_path(rows), last)
+            )
+        for _, rows in blocks(Features(X[order], groups)):
+            unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
+            path = predict_split(model, unlabelled, self.cost_model_, classes, caps=self.caps_)
+            answers, place = path.places[self.position_]  # (p, n) arrays, and the row in them
+            parts.append((answers.scores[place].copy(), answers.cost[place].copy()))
         back = np.argsort(order)  # the order of the caller
-        return answers.scores[place][back], answers.cost[place][back]
+        scores, cost = (np.concatenate(each)[back] for each in zip(*parts, strict=True))
+        return scores, cost
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

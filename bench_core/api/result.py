@@ -19,7 +19,7 @@ from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, least_cost, offers, primary_metric
-from bench_core.leaderboard.board import UNKNOWN, Board
+from bench_core.leaderboard.board import SHARE, UNKNOWN, Board
 from bench_core.leaderboard.bought_sensors import chosen_within, purchases
 from bench_core.leaderboard.certainty import certified
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Amount = float | str | Budget
+KEPT = f"cost at {SHARE:.0%}"
 LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
 METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
 
@@ -190,7 +191,7 @@ class Result(RunResult):
                     **_certainty(standing[row.learner]),
                     "cost": row.best.cost,
                     # None where not every repeat keeps the quality
-                    "cost at 99%": row.cheap.cost if row.cheap else math.nan,
+                    KEPT: row.cheap.cost if row.cheap else math.nan,
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
                 }
@@ -286,7 +287,8 @@ class Result(RunResult):
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
         store = Store(self.store)
-        _, pairs, others = pairs_within(self.info, store, name, names, within, interest=interest)
+        given = self.info, store, self._rows, name, names, within
+        _, pairs, others = pairs_within(*given, interest=interest)
         if others:
             line = f"not all can be had at {within.words}: {', '.join(others)}"
             warnings.warn(line, stacklevel=2)
@@ -361,12 +363,13 @@ class Result(RunResult):
         """The boards as tables, and the curves where matplotlib is there."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
         for name, board in self._boards.items() if self.counts.get("ok") else ():
-            unit = f" in {board.unit}" if board.unit not in ("", "cost", "cost units") else ""
+            unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = ["learner", board.metric, "low", "high", "tier", "cost", "cost at 99%"]
+            titles = ["learner", board.metric, "low", "high", "tier", "cost", KEPT]
             shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
-        if self.counts.get("ok") and find_spec("matplotlib"):
+        boards = self._boards.values() if self.counts.get("ok") else ()
+        if find_spec("matplotlib") and any(row.curve for board in boards for row in board.rows):
             parts.append(self.plot().svg)
         return "\n".join(parts)
 

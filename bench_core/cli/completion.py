@@ -45,8 +45,14 @@ def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The profiles that suites have."""
-    return _matching(("quick", "standard", "paper"), incomplete)
+    """The profiles of the suite that is named, or of a run without one."""
+    from bench_core.planning.suites import NO_SUITE, find_suite
+
+    with suppress(Exception):
+        name = ctx.params.get("suite")
+        suite = find_suite(name, _registry(ctx)) if name else NO_SUITE
+        return _matching(suite.profiles, incomplete)
+    return []
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -115,10 +115,12 @@ def export_command(
 
 def _under_cap(folder: Folder) -> Folder:
     """With the figures of the model as it serves, which keeps the cap while it asks."""
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
     from bench_core.serving import Predictor
 
-    splits, model = open_prepared(folder.about["provenance"]["data"]), Predictor(folder)
+    splits = open_prepared(from_cache(folder.about["provenance"]["data"]))
+    model = Predictor(folder)
     valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
     own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
     return replace(folder, about={**folder.about, **own})
@@ -201,8 +203,11 @@ def sensors_table(model: Predictor) -> Table:
 @options.request_option("label")
 @options.request_option("query")
 @options.request_option("index_base")
+@options.request_option("unwritten")
 @options.debug_option
-def check_command(folder: Path, data: Path | None, label: str, query: str, index_base: int) -> int:
+def check_command(
+    folder: Path, data: Path | None, label: str, query: str, index_base: int, unwritten: str
+) -> int:
     """Replay the model in FOLDER row by row: quality and cost next to those of the export.
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
@@ -211,7 +216,7 @@ def check_command(folder: Path, data: Path | None, label: str, query: str, index
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
-        rows = _rows_of(data, model, {"label": label, "query": query}, index_base)
+        rows = _rows_of(data, model, {"label": label, "query": query}, index_base, unwritten)
     exported, found = model.about["test"], replayed(model, rows)
     figures = {
         "quality": (model.about["metric"], quality),
@@ -243,33 +248,37 @@ def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:
+    from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
 
     try:
-        return open_prepared(provenance["data"]).test
+        return open_prepared(from_cache(provenance["data"])).test
     except (InputError, OSError) as error:
         raise InputError(
             "the rows that it was exported with are not on this machine; give others by --data FILE"
         ) from error
 
 
-def _rows_of(path: Path, model: Predictor, columns: dict[str, str], index_base: int) -> Examples:
+def _rows_of(
+    path: Path, model: Predictor, columns: dict[str, str], index_base: int, unwritten: str
+) -> Examples:
     """A file's rows with the columns of the model, and labels as the numbers that it was trained
     on."""
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.user_data import class_name
+    from bench_core.datasets.user_data import class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    part = read_part(path, {**columns, "split": ""}, index_base, "")
+    given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
+    part = read_parts({"test": given}, keep=given.columns)["test"]
     frame = part.frame.select_dtypes("float32")
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
         frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
     elif lost := [name for name in model.features if name not in frame]:
         raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
-    X = frame.reindex(columns=[*model.names], fill_value=0).to_numpy(np.float32)
+    X = frame.reindex(columns=[*model.names], fill_value=part.unwritten).to_numpy(np.float32)
     y: Any = part.labels
     if classes := int(model.about["classes"]):
         known = [*model.about.get("class_names", ())] or [*map(str, range(classes))]

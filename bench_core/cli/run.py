@@ -19,7 +19,7 @@ from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
-    from bench_core.execution.events import OnEvent
+    from bench_core.execution.events import Event, OnEvent
     from bench_core.plugins import Registry
 
 GO_ON = "; the same command goes on from there"
@@ -76,28 +76,43 @@ def following(advice: str = "") -> Iterator[OnEvent]:
     quiet, bars = options.flag("quiet"), not options.flag("no_progress")
     display = progress(quiet=quiet, bars=bars, verbose=options.flag("verbose"))
     try:
-        with interruptible(), display as show:
-            yield show
+        with interruptible() as stopping, display as show:
+
+            def shown(event: Event) -> None:
+                show(event)
+                if stopping:  # and the exception was lost
+                    raise KeyboardInterrupt
+
+            yield shown
     except Interrupted as stop:
         options.complain(f"interrupted: {summary(stop.result)}{advice}")
         raise click.exceptions.Exit(stop.result.exit_status) from None
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP for Ctrl-C, unless they are ignored."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+def interruptible() -> Iterator[list[int]]:
+    """Take SIGTERM and SIGHUP for Ctrl-C, unless they are ignored. Yields the signals so far: an
+    exception that is raised in a callback from compiled code is lost."""
+    stopping: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        stopping.append(number)
+        raise KeyboardInterrupt
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may handle signals
     # nohup ignores SIGHUP: that stays so
-    before = [n for n in numbers if signal.getsignal(n) is signal.SIG_DFL]
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    before = {n: was for n in numbers if (was := signal.getsignal(n)) in usual}
     try:
         for number in before:
-            signal.signal(number, signal.default_int_handler)
-        yield
+            signal.signal(number, stop)
+        yield stopping
     finally:
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
 @contextmanager

@@ -15,18 +15,20 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
   ``model`` names another cost model, which reads keys of its own; without ``costs`` it builds on
   the data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
-- lines ``name:cost``;
+- lines ``name:cost``, or with a semicolon or tab;
 - one cost per line, in the order of the features.
 
 Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines that begin with
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
 """
 
+import csv
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +38,14 @@ import numpy as np
 from bench_core._io.text import parse_toml, read_text
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import (
+    NO_UNIT,
     ContradictionError,
     CostModel,
     DiscountGroup,
     SensorPrices,
     price_list,
 )
-from bench_core.errors import InputError, unknown
+from bench_core.errors import InputError, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
@@ -210,14 +213,26 @@ def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
     """Lines ``name,cost``, ``name:cost``, with a tab, or a bare cost; a header is left out."""
     named = None
     for position, (place, line) in enumerate(file.lines(), start=1):
-        at = max(map(line.rfind, ",:\t"))
-        name, cost = line[:at].strip().strip('"') if at >= 0 else None, line[at + 1 :].strip()
+        name, cost = _name_and_cost(line)
         if position == 1 and name and name.lower() in HEADERS and math.isnan(_number(cost)):
             continue
         named = bool(name) if named is None else named
         if named != bool(name):
             raise InputError(f"{place}: {line!r} is not name,cost like the others; correct it")
-        yield place, name, cost.strip('"')
+        yield place, name, cost
+
+
+def _name_and_cost(line: str) -> tuple[str | None, str]:
+    """The cells of a line; a name in quotes may hold separators, others end with the last one."""
+    for separator in ",:;\t" if '"' in line else "":
+        with suppress(csv.Error):
+            cells = next(
+                csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+            )
+            if len(cells) == 2:
+                return cells[0].strip(), cells[1].strip()
+    at = max(map(line.rfind, ",:;\t"))
+    return line[:at].strip() if at >= 0 else None, line[at + 1 :].strip(' \t"')
 
 
 def _number(value: Any) -> float:
@@ -230,7 +245,15 @@ def _number(value: Any) -> float:
 
 def _cost(place: str, name: str, value: Any) -> float:
     """A cost, checked: a number from 0 to ``LARGEST_COST``."""
-    cost = _number(value)
+    cost, dotted = _number(value), name
+    while isinstance(value, Mapping) and value:
+        key, value = next(iter(value.items()))
+        dotted = f"{dotted}.{key}"
+    if dotted != name:
+        raise InputError(
+            f"{place}: feature {name!r} has a table instead of a cost; if its name has a dot, "
+            f'quote it: "{dotted}" = {value}'
+        )
     if not 0 <= cost <= LARGEST_COST:
         raise InputError(
             f"{place}: feature {name!r} costs {value!r}, not a number from 0 to "
@@ -281,15 +304,17 @@ class _Columns:
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
+            base = f", or leave out {option('index-base')}: the first may be 1"
+            zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(entries)} costs for {len(self.names)} features); add a line for each"
+                f"({len(entries)} costs for {len(self.names)} features); add a line for each{zero}"
             )
         return cost
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    rules, unit = document.get("derived", {}), document.get("unit", "cost")
+    rules, unit = document.get("derived", {}), document.get("unit", NO_UNIT)
     if not isinstance(rules, Mapping):
         raise file.fault("derived", "derived maps a feature to its parents, in { }")
     if not isinstance(unit, str):

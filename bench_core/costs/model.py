@@ -28,6 +28,9 @@ from bench_core.errors import UsageError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+NO_UNIT = "cost"
+"""As the unit of prices that name none."""
+
 # One number for all rows alike, or one per row (n,).
 Counts = int | float | FloatArray
 
@@ -131,10 +134,11 @@ class SensorPrices:
     multiplier: FloatArray  # (d,), eps_m
     split: float = 0.0  # alpha
     tree: float = 0.0
-    unit: str = "cost"
+    unit: str = NO_UNIT
 
     def __post_init__(self) -> None:
-        if self.start[-1] != len(self.needed) or len(self.multiplier) != self.features:
+        cuts = self.start[0] == 0 and self.start[-1] == len(self.needed)
+        if not cuts or (np.diff(self.start) < 0).any() or len(self.multiplier) != self.features:
             raise ValueError("prices: start, needed and multiplier do not fit together")
         if not bool(np.all((self.needed >= 0) & (self.needed < self.sensors))):
             raise ValueError(f"prices: needed names a sensor outside 0..{self.sensors - 1}")
@@ -240,7 +244,7 @@ class SensorPrices:
 
     @classmethod
     def additive(
-        cls, cost: FloatArray, *, split: float = 0.0, tree: float = 0.0, unit: str = "cost"
+        cls, cost: FloatArray, *, split: float = 0.0, tree: float = 0.0, unit: str = NO_UNIT
     ) -> SensorPrices:
         """Every feature its own sensor, costs (d,)."""
         return price_list(cost, split=split, tree=tree, unit=unit)
@@ -285,7 +289,7 @@ def price_list(
     split: float = 0.0,
     tree: float = 0.0,
     multiplier: FloatArray | None = None,
-    unit: str = "cost",
+    unit: str = NO_UNIT,
     names: Sequence[str] = (),
 ) -> SensorPrices:
     """Turn full prices per feature (d,) and sharing rules into sensors.
@@ -372,6 +376,11 @@ def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:
     needs = [np.sort(costs.sensors_of(j)) for j in range(costs.features)]
     start = np.concatenate([[0], np.cumsum([len(n) for n in needs])])
     return start.astype(np.int32), np.concatenate([*needs, []]).astype(np.int32)
+
+
+def unit_named(unit: str) -> str:
+    """The unit that prices name, "" where they name none."""
+    return "" if unit == NO_UNIT else unit
 
 
 def costs_key(costs: CostModel) -> str:

@@ -18,7 +18,7 @@ from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.pricing import to_json
 from bench_core.datasets.readers.tables import DataColumn, DataTable
-from bench_core.datasets.user_data import Part, splits_of
+from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
 from bench_core.protocols import Source
 from bench_core.splits import Splits
@@ -64,6 +64,7 @@ def array_splits(
     drop: Sequence[str] = (),
     shares: tuple[float, ...] = (),
     turn: float = 0.0,
+    keep: Sequence[str] = (),
     positive: str = "",
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
@@ -73,10 +74,10 @@ def array_splits(
     (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
     names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
     ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
-    ``turn`` and ``positive`` are as in ``splits_of``. Raises InputError, in one line, for what
-    cannot be used.
+    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``. Raises InputError, in one line, for
+    what cannot be used.
     """
-    given = {"train": _part("X", "y", X, y, queries, split, drop)}
+    given = {"train": _part("X", "y", X, y, queries, split, drop, keep)}
     for name, more in (("valid", valid), ("test", test)):
         if more is None:
             continue
@@ -88,18 +89,19 @@ def array_splits(
         own, labels, ids = (*more, None)[:3]
         given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
     column = split if isinstance(split, str) else "split"
-    return splits_of(given, str(task), column, shares, turn, positive)
+    return splits_of(given, str(task), column, shares, turn, keep, positive)
 
 
 def _part(
-    name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str]
-) -> Part:
+    name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
+    keep: Sequence[str] = (),
+) -> TablePart:  # fmt: skip
     """One part; ``name`` and ``label`` are what messages call X and y."""
     frame, named = _frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
-    for what, value in wanted.items():
+    for what, value in {**wanted, **{f"keep {column}": column for column in keep}}.items():
         if not named:
             raise InputError(f"{what}={value!r} names a column, and {name} has no names")
         if value not in frame.columns:
@@ -130,10 +132,9 @@ def _part(
         Path(name),
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
-        drop=lambda names: f"drop={[*names]}",
     )
     columns = listed(queries, "queries"), listed(split, "split")
-    return Part.of_table(table, table.names, labels, *columns)
+    return TablePart(table, table.names, labels, *columns, named=named)
 
 
 def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
@@ -142,6 +143,7 @@ def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
 
     if isinstance(X, Mapping) and hasattr(X, "target"):
         raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
+    X = _filled(X)
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
     for convert in ("to_pandas", "toarray"):  # of polars and of scipy's sparse matrices
@@ -161,11 +163,20 @@ def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), False
 
 
+def _filled(values: Any) -> Any:
+    """Masked cells of an array are missing."""
+    if not np.ma.isMaskedArray(values) or values.dtype.names:
+        return values
+    plain = values.dtype.kind in "biuf"
+    cells: Any = values.astype(np.float64 if plain else object)
+    return cells.filled(np.nan if plain else None)
+
+
 def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
     """One value for each of ``n`` rows."""
     import pandas as pd
 
-    values = values.index() if isinstance(values, Queries) else values
+    values = values.index() if isinstance(values, Queries) else _filled(values)
     values = values.to_pandas() if hasattr(values, "to_pandas") else values
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
         kind = type(values).__name__

@@ -22,7 +22,8 @@ feature costs 1 unless there is a cost file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -34,18 +35,31 @@ from numpy.typing import NDArray
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.readers.svmlight import grouped
-from bench_core.datasets.readers.tables import DataColumn, DataTable, different_texts
+from bench_core.datasets.readers.tables import (
+    EXACT,
+    DataColumn,
+    DataTable,
+    different_texts,
+    float32_offset,
+    hold_text,
+    read_features,
+)
 from bench_core.datasets.splitting import hashed
 from bench_core.errors import InputError, option
-from bench_core.splits import SPLITS, Splits, task_of_labels
+from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # How the note begins that says which parts were cut off, and how.
 CUT = "split: "
+# What the note says of a column that is not used unless it is asked for.
+LEFT_OUT = "so it is left out"
 
+APART = "float32 does not tell its values apart"
+MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
 LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
 # Of fewer rows a column may number them by chance or on purpose.
@@ -60,10 +74,11 @@ WORDS = {
 class Part:
     """Rows of one file or table.
 
-    ``frame`` (n, d) holds the features: a column of float32 for numbers, another kind for text,
-    where "" is a missing cell. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash per
-    query, or per row where there are no queries: what a random split goes by. ``split`` (n,) text
-    or None. ``place`` turns a row number into "FILE, line N".
+    ``frame`` (n, d) holds the features: a column of float32 for numbers, of float64 where that
+    merges them, another kind for text, where "" is a missing cell. ``labels`` (n,) are float64 or
+    text. ``unit`` uint64 is one hash per query, or per row where there are no queries: what a
+    random split goes by. ``split`` (n,) text or None. ``place`` turns a row number into "FILE, line
+    N".
     """
 
     path: Path
@@ -71,34 +86,16 @@ class Part:
     labels: NDArray[Any]  # (n,)
     queries: Queries | None
     unit: NDArray[np.uint64]  # (q,), or (n,) without queries
-    split: NDArray[Any] | None  # (n,) words
+    split: NDArray[Any] | None  # (n,) train, valid or test
     place: Callable[[int], str]  # row -> "FILE, line N"
-    numbered: bool = False  # columns are known by number, and those beyond the last are 0
+    numbered: bool = False  # columns are known by number, and those beyond the last ``unwritten``
+    unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of_table(
-        cls, table: DataTable, names: Sequence[str], label: DataColumn, query: DataColumn | None,
-        split: DataColumn | None, notes: Sequence[str] = (),
-    ) -> Part:  # fmt: skip
-        """The columns ``names`` of a table as features, with labels, queries and splits."""
-        frame = table.features(names)
-        queries, unit = None, hashed(np.arange(len(table)))
-        if query is not None:
-            queries, ids = grouped(query.texts(), table.place)
-            digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
-            unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-        notes = [*notes]
-        numbers = frame.select_dtypes("float32")
-        spread = numbers.max(skipna=False) - numbers.min(skipna=False)
-        for name in spread.index[(spread == len(frame) - 1) & (len(frame) > SMALLEST)]:
-            if numbers[name].is_unique and (numbers[name] % 1).nunique() == 1:
-                notes.append(
-                    f"column {name!r} numbers the rows: {table.drop([name])} leaves it out"
-                )
-        words = None if split is None else split.texts()
-        labels = label.labels()
-        return cls(table.path, frame, labels, queries, unit, words, table.place, notes=tuple(notes))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return tuple(self.frame.columns)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -121,12 +118,115 @@ class Part:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TablePart:
+    """A table that is to become a ``Part`` together with the others: whether a column holds
+    numbers or text is decided over all of them."""
+
+    table: DataTable
+    columns: tuple[str, ...]  # of features
+    label: DataColumn
+    query: DataColumn | None
+    split: DataColumn | None
+    notes: tuple[str, ...] = ()
+    named: bool = True  # the columns have names of their own
+    guessed: tuple[str, ...] = ()  # columns that have a role by their name alone
+
+    @property
+    def path(self) -> Path:
+        """The file, or the argument of Python."""
+        return self.table.path
+
+    @contextmanager
+    def found(self, column: DataColumn) -> Iterator[None]:
+        """Errors about a column that was guessed say how to do without it."""
+        try:
+            yield
+        except InputError as error:
+            if column.name not in self.guessed:
+                raise
+            remedy = f"or leave column {column.name!r} out: {option('drop', [column.name])}"
+            raise InputError(f"{error}; {remedy}") from error
+
+
+def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) -> dict[str, Part]:
+    """The parts with their cells read. Columns that number the rows, but those to ``keep``, are
+    left out. Raises InputError for cells that cannot be used."""
+    given = {name: part for name, part in parts.items() if isinstance(part, TablePart)}
+    made = {name: part for name, part in parts.items() if isinstance(part, Part)}
+    if not given:
+        return made
+    first = next(iter(given.values()))
+    frames = read_features([part.table for part in given.values()], first.columns)
+    labels = _labels([part.label for part in given.values()])
+    notes = [*first.notes]
+    for column in [name for name in _numbering(frames) if name not in keep]:
+        what = f"column {column!r} numbers the rows"
+        if not first.named or len(first.columns) == 1:
+            notes.append(f"{what}: leave it out of {first.path}")
+        else:
+            frames = [frame.drop(columns=column) for frame in frames]
+            notes.append(f"{what}, {LEFT_OUT}: {option('keep', [column])} keeps it")
+    for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
+        queries, unit, words = None, hashed(np.arange(len(y))), None
+        if part.query is not None:
+            with part.found(part.query):
+                queries, ids = grouped(part.query.texts(), part.table.place)
+            digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
+            unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+        if part.split is not None:
+            with part.found(part.split):
+                words = _words(part.split)
+        made[name] = Part(part.path, frame, y, queries, unit, words, part.table.place)
+    made[next(iter(given))] = replace(made[next(iter(given))], notes=tuple(notes))
+    return {name: made[name] for name in parts}
+
+
+def _words(column: DataColumn) -> NDArray[Any]:
+    """The splits (n,) that the cells name."""
+    texts = column.texts()
+    words = np.array([WORDS.get(text.lower(), "") for text in texts])
+    if not words.all():
+        row = int(np.argmin(words != ""))
+        place = f"{column.place(row)}, column {column.name or 'split'!r}"
+        raise InputError(f"{place}: {texts[row]!r} is no split; write train, valid or test")
+    return words
+
+
+def _labels(columns: Sequence[DataColumn]) -> list[NDArray[Any]]:
+    """The labels (n,) of several tables as float64, or as text in all."""
+    if not hold_text(columns):
+        numbers = [column.numbers(missing=False) for column in columns]
+        if max(np.abs(y).max() for y in numbers) < EXACT:
+            return numbers
+        texts = [column.texts() for column in columns]  # long ids of classes may be one float64
+        different = len({*np.concatenate(texts)})
+        if not len(np.unique(np.concatenate(numbers))) < different <= MOST_CLASSES:
+            return numbers
+    return [column.texts() for column in columns]
+
+
+def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
+    """The columns whose cells are consecutive whole numbers, each once, in the first table or in
+    all together."""
+
+    def numbers(values: Float32Array) -> bool:
+        if len(values) <= SMALLEST or np.ptp(values) != len(values) - 1:
+            return False
+        return len(np.unique(values)) == len(values) and len(np.unique(values % 1)) == 1
+
+    names = frames[0].select_dtypes("number").columns
+    columns = ((name, [frame[name].to_numpy() for frame in frames]) for name in names)
+    return [name for name, c in columns if numbers(c[0]) or numbers(np.concatenate(c))]
+
+
 def splits_of(
-    parts: dict[str, Part],
+    given: Mapping[str, Part | TablePart],
     task: str,
     split: str = "",
     shares: tuple[float, ...] = (),
     turn: float = 0.0,
+    keep: Sequence[str] = (),
     positive: str = "",
 ) -> Splits:
     """The splits of a user's data, at least a part ``train``, where every feature costs 1.
@@ -135,53 +235,55 @@ def splits_of(
     there; ``positive`` is the label of class 1, else the second one in order. Raises InputError for
     parts that cannot be used.
     """
+    parts = _same_columns(given, keep)
     first = parts["train"]
     notes = list(first.notes)
-    parts = _same_columns(parts)
     if first.split is not None and not shares:
         parts = _by_column(parts, first.split, split or "split")
     elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, shares, turn)
-    X, names, origins = _encoded(parts, notes)
+    X, names, origins, offsets = _encoded(parts, notes)
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes, positive)
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
+    notes += copied_rows(train, {"validation": valid, "test": test})
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
     prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:
         prices = prices.of_columns([column[name] for name in origins])
     return Splits(
         train, valid, test, prices, kind, len(classes), names,
-        notes=tuple(notes), costs_assumed=True, origins=origins, class_names=classes,
+        notes=tuple(notes), costs_assumed=True,
+        origins=origins, offsets=offsets, class_names=classes,
     )  # fmt: skip
 
 
-def _same_columns(parts: dict[str, Part]) -> dict[str, Part]:
+def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) -> dict[str, Part]:
     """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
+    first = given["train"]
+    if not all(isinstance(part, Part) and part.numbered for part in given.values()):
+        for part in given.values():
+            for here, there in ((part, first), (first, part)):
+                for name in there.columns:
+                    if name not in here.columns:
+                        raise InputError(
+                            f"{here.path}: no column {name!r}, which {there.path} has; "
+                            "give both the same columns"
+                        )
+        return read_parts(given, keep)
     # an SVMlight file ends with the largest index that it uses, so files may differ in width
-    first = parts["train"]
-    numbered = all(part.numbered for part in parts.values())
-    columns = max((p.frame.columns for p in parts.values()), key=len)
-    columns = columns if numbered else first.frame.columns
-    made = {}
-    for name, part in parts.items():
-        for here, there in ((part, first), (first, part)) if not numbered else ():
-            missing = there.frame.columns.difference(here.frame.columns)
-            if len(missing):
-                raise InputError(
-                    f"{here.path}: no column {missing[0]!r}, which {there.path} has; "
-                    "give both the same columns"
-                )
-        frame = part.frame
-        if not frame.columns.equals(columns):
-            frame = frame.reindex(columns=columns, fill_value=np.float32(0))
-        made[name] = replace(part, frame=frame)
-    return made
+    parts = read_parts(given)
+    columns = max((part.frame.columns for part in parts.values()), key=len)
+    wide = {
+        name: part.frame.reindex(columns=columns, fill_value=np.float32(part.unwritten))
+        for name, part in parts.items()
+    }
+    return {name: replace(part, frame=wide[name]) for name, part in parts.items()}
 
 
-def _by_column(parts: dict[str, Part], names: NDArray[Any], column: str) -> dict[str, Part]:
+def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict[str, Part]:
     """The one part divided by a column (n,) of words."""
     first = parts["train"]
     place = f"{first.path}, column {column!r}"
@@ -190,16 +292,9 @@ def _by_column(parts: dict[str, Part], names: NDArray[Any], column: str) -> dict
             f"{first.path}: column {column!r} splits it, but {option('valid')} or {option('test')} "
             "is given too; use one of the two"
         )
-    known = np.array([WORDS.get(str(n).strip().lower(), "") for n in names])
-    if not known.all():
-        row = int(np.argmin(known != ""))
-        raise InputError(
-            f"{first.place(row)}, column {column!r}: {str(names[row])!r} is no split; "
-            "write train, valid or test"
-        )
     queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
-    of_unit = known[queries.boundaries[:-1]]  # the split of each query
-    apart = np.flatnonzero(known != np.repeat(of_unit, queries.sizes))
+    of_unit = words[queries.boundaries[:-1]]  # the split of each query
+    apart = np.flatnonzero(words != np.repeat(of_unit, queries.sizes))
     if len(apart):
         raise InputError(
             f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
@@ -238,21 +333,29 @@ def _by_hash(
 
 def _encoded(
     parts: dict[str, Part], notes: list[str]
-) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...]]:
-    """The features of each part, their names, and the column that each is made of ("()" if none
-    was text). A note is added for each column of text."""
+) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...], tuple[float, ...]]:
+    """The features of each part, their names, and the column that each is made of and what was
+    subtracted from it (() if all are columns as they are). A note is added for each other one."""
     frames = {split: part.frame for split, part in parts.items()}
-    kinds = (kind for frame in frames.values() for kind in frame.dtypes.items())
-    texts = {name for name, kind in kinds if kind != np.float32}
-    if not texts:
+    kinds = dict(frames["train"].dtypes)
+    if {*kinds.values()} == {np.dtype(np.float32)}:
         X = {split: frame.to_numpy(np.float32) for split, frame in frames.items()}
-        return X, tuple(frames["train"]), ()
+        return X, tuple(frames["train"]), (), ()
     made: dict[str, list[Float32Array]] = {split: [] for split in parts}
+    offsets: list[float] = []
     features: dict[str, str] = {}  # name -> its column, as {"age": "age", "sex=f": "sex", ...}
     for name in frames["train"]:
-        known = _known_texts(parts, name) if name in texts else []
+        known: list[str] = []
+        offset, plain = 0.0, name
+        if kinds[name] == np.float64:
+            offset = float32_offset(frames["train"][name].to_numpy()) or 0.0
+            plain = f"{name}-{offset:.15g}" if offset else name
+            notes.append(f"column {name!r}: {f'{APART}: made {plain!r}' if offset else MERGED}")
+        elif kinds[name] != np.float32:  # those of the training rows
+            known = [*different_texts(frames["train"][name].to_numpy())] or ["-"]
         one_hot = 1 < len(known) <= ONE_HOT
-        for feature in [f"{name}={text}" for text in known] if one_hot else [name]:
+        for feature in [f"{name}={text}" for text in known] if one_hot else [plain]:
+            offsets.append(offset)
             if feature in features:
                 path = parts["train"].path
                 raise InputError(f"{path}: two features would be called {feature!r}")
@@ -264,19 +367,11 @@ def _encoded(
             notes.append(f"{what}: made {how}")
         for split, frame in frames.items():
             column = frame[name].to_numpy()
+            column = column - offset if offset else column
             made[split].append(_columns(column, known, one_hot) if known else column[:, None])
-    X = {split: np.hstack(columns) for split, columns in made.items()}
-    return X, tuple(features), tuple(features.values())
-
-
-def _known_texts(parts: dict[str, Part], name: str) -> list[str]:
-    """The texts of the training rows, the most frequent first, equals in order."""
-    for part in parts.values():
-        if part.frame[name].dtype == np.float32:
-            raise InputError(
-                f"{part.path}: column {name!r} holds numbers here and text elsewhere; use one"
-            )
-    return [*different_texts(parts["train"].frame[name].to_numpy())] or ["-"]
+    X = {split: np.hstack(columns, dtype=np.float32) for split, columns in made.items()}
+    origins = tuple(features.values())
+    return X, tuple(features), origins, tuple(offsets) if any(offsets) else ()
 
 
 def _columns(texts: NDArray[Any], known: list[str], one_hot: bool) -> Float32Array:
@@ -293,9 +388,9 @@ def _columns(texts: NDArray[Any], known: list[str], one_hot: bool) -> Float32Arr
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
     without = [part.path for part in parts.values() if part.queries is None]
-    text = [part.path for part in parts.values() if part.labels.dtype.kind != "f"]
-    if 0 < len(text) < len(parts):
-        raise InputError(f"{text[0]}: labels are text here and numbers elsewhere; use one of them")
+    if len({part.labels.dtype.kind for part in parts.values()}) > 1:  # of SVMlight and a table
+        path = parts["train"].path
+        raise InputError(f"{path}: labels are text here or elsewhere and numbers in another file")
     if asked:
         try:
             task = Task(asked)

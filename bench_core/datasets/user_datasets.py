@@ -15,11 +15,15 @@
     split = "part"                    # a column, or shares such as [0.7, 0.15, 0.15]
     folds = 5                         # cross-validation: every row is in one test split
     index_base = 0                    # number of the first feature in SVMlight files
+    drop = ["note"]                   # columns to leave out
+    keep = ["day"]                    # columns to keep although they number the rows
+    unwritten = "missing"             # cells that SVMlight files do not write; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
 
 Each table is then a data set like those of plugins.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
@@ -46,6 +50,9 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "positive": str | int | float | bool,
     "folds": int,
     "index_base": Literal[0, 1],
+    "unwritten": Literal["zero", "missing"],
+    "drop": tuple[str, ...],
+    "keep": tuple[str, ...],
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MOST_FOLDS = 100
@@ -69,7 +76,7 @@ class Entry:
 
 def _as_keys(name: str, like: str, value: object) -> str:
     """The options of ``bench run`` are keys here: ``--index-base 0`` is ``index_base = 0``."""
-    written = like if value is None else str(value)
+    written = like if value is None else json.dumps(value, ensure_ascii=False)
     key = f"key '{name.replace('-', '_')}'"
     return f"{key} = {written}" if written else key
 

@@ -4,8 +4,8 @@ Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header
 ``user_data`` says how rows are divided, text is encoded and the task is found.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
-from bench_core.datasets.user_data import Part, splits_of
+from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
@@ -26,6 +26,7 @@ QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
+UNUSED = (".weight", ".init", ".position", ".base_margin")  # of LightGBM and XGBoost
 # Arrow, a zip as .xlsx and .npz files are, NumPy, HDF5, a pickle, JSON, ARFF
 _OTHERS = (b"ARROW1", b"PK\x03\x04", b"\x93NUMPY", b"\x89HDF", b"\x80", b"{", b"[", b"@")
 
@@ -46,9 +47,11 @@ class FileData:
     costs: str = ""
     shares: tuple[float, ...] = ()  # of train, valid and test
     folds: int = 1  # of cross-validation
-    drop: tuple[str, ...] = ()  # columns
+    drop: tuple[str, ...] = ()  # columns, each or several with commas
+    keep: tuple[str, ...] = ()  # columns, although they number the rows
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
     positive: str = ""  # label of class 1
+    unwritten: str = ""  # zero or missing, in SVMlight
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -83,20 +86,25 @@ class FileData:
         Raises InputError for files that cannot be used, with file, line and remedy.
         """
         columns = {name: getattr(self, name) for name in ("label", "query", "split")}
-        known: list[str] = []  # the columns of all files
-
-        def part(path: str) -> Part:
-            local = _local(path, SIDE_CARS)
-            return read_part(local, columns, self.index_base, self.format, self.drop, known)
-
-        parts = {name: part(path) for name in SPLITS if (path := getattr(self, name))}
-        for name in self.drop:
-            if name not in known:
-                raise InputError(
-                    f"{self.train}: {option('drop')}: {unknown('column', name, known)}"
-                )
-        turn = fold / self.folds
-        splits = splits_of(parts, self.task, self.split, self.shares, turn, self.positive)
+        known: dict[str, None] = {}  # the columns of all files
+        parts: dict[str, Part | TablePart] = {}
+        for name in SPLITS:
+            if path := getattr(self, name):
+                local = _local(path, SIDE_CARS)
+                form = self.index_base, self.format, self.drop, known, self.unwritten
+                part = read_part(local, columns, *form)
+                parts[name] = part
+                if isinstance(part, TablePart):  # the others have the same label
+                    columns = {**columns, "label": part.label.name}
+        keep = named(self.keep, known)
+        for word, names in (("drop", named(self.drop, known)), ("keep", keep)):
+            for name in names:
+                if name not in known:
+                    raise InputError(
+                        f"{self.train}: {option(word)}: {unknown('column', name, known)}"
+                    )
+        how = self.task, self.split, self.shares, fold / self.folds
+        splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
         return under_groups(splits, self.groups)
@@ -118,14 +126,22 @@ def _local(file: str, beside: Sequence[str] = ()) -> Path:
     return found
 
 
+def named(given: Sequence[str], known: Container[str]) -> list[str]:
+    """The columns that these texts name: one whose name has a comma, or several with commas."""
+    return [
+        name.strip() for text in given for name in ([text] if text in known else text.split(","))
+    ]
+
+
 def read_part(
     path: Path,
     columns: Mapping[str, str],
     index_base: int,
     format: str,
     drop: Sequence[str] = (),
-    known: list[str] | None = None,
-) -> Part:
+    known: dict[str, None] | None = None,
+    unwritten: str = "",
+) -> Part | TablePart:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     ``columns`` are the names of label, query and split, "" where none is given, by the option that
@@ -134,7 +150,7 @@ def read_part(
     """
     import pandas as pd
 
-    known = [] if known is None else known
+    known = {} if known is None else known
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith(_OTHERS):
         raise InputError(
@@ -142,22 +158,29 @@ def read_part(
             "Parquet or SVMlight"
         )
     if format in ("csv", "parquet") or (not format and _is_table(path)):
-        table = read_table(path, format)
-        known.extend(table.names)
-        return _table_part(table, columns, drop)
+        text = {columns["query"], columns["split"], *QUERIES, SPLIT}
+        table = read_table(path, format, text)
+        known.update(dict.fromkeys(table.names))
+        return _table_part(table, columns, named(drop, table.names))
     for given, column in columns.items():
         if column:
             raise InputError(
                 f"{path}: {option(given, column)} names a column, an SVMlight file has none; "
                 "leave it out"
             )
-    rows = read_svmlight(path, index_base=index_base)
+    fill = np.nan if unwritten == "missing" else 0.0
+    rows = read_svmlight(path, index_base=index_base, unwritten=fill)
     count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
+    ids = ids % 2**64 if ids.dtype == object else ids
     frame = pd.DataFrame(rows.X, columns=[str(j + index_base) for j in range(rows.X.shape[1])])
-    known.extend(frame.columns)
-    frame = frame.drop(columns=[name for name in drop if name in frame])
-    return Part(*(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place), numbered=True)
+    known.update(dict.fromkeys(frame.columns))
+    frame = frame.drop(columns=[name for name in named(drop, known) if name in frame])
+    unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
+    notes = [f"{name} is not used: all rows count alike" for name in unused]
+    notes += [f"feature {j + index_base} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
+    part = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
+    return replace(part, numbered=True, unwritten=fill, notes=tuple(notes))
 
 
 def _is_table(path: Path) -> bool:
@@ -179,7 +202,7 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str]) -> Part:
+def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str]) -> TablePart:
     path = table.path
     for given, column in columns.items():
         if column and column not in table.names:
@@ -187,26 +210,26 @@ def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str
             raise InputError(f"{path}, line 1: {option(given)}: {what}")
     label, query, split = columns.values()
     notes: list[str] = []
-    query = query or _named(table, QUERIES)
-    split = split or _named(table, (SPLIT,))
+    there = [name for name in table.names if name not in drop]
+    guessed = "" if query else _first(there, QUERIES), "" if split else _first(there, (SPLIT,))
+    query, split = query or guessed[0], split or guessed[1]
     left_out = {query, split, *drop}
     if not label:
-        label = _named(table, LABELS) or next(
-            (n for n in reversed(table.names) if n not in left_out), ""
-        )
+        label = _first(there, LABELS) or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
     if not names:
         raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
-    return Part.of_table(
+    return TablePart(
         table,
         names,
         table.column(label),
         table.column(query) if query else None,
         table.column(split) if split else None,
-        notes,
+        tuple(notes),
+        guessed=guessed,
     )
 
 
-def _named(table: DataTable, names: tuple[str, ...]) -> str:
-    return next((n for wanted in names for n in table.names if n.lower() == wanted), "")
+def _first(columns: Sequence[str], names: tuple[str, ...]) -> str:
+    return next((n for wanted in names for n in columns if n.lower() == wanted), "")

@@ -184,15 +184,19 @@ class _Audit:
         """Every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
+        weights, buyers = self.examples.weights, np.zeros_like(self.path.bought)
         number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
+            buyers += [weights[block.rows] @ self._mask(own.bits) for own in block.answers]
             every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
             while left:  # points that buy the same are judged together
                 first = block.answers[left[0]]
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
+        if self.priced and not np.allclose(buyers, self.path.bought * weights.sum(), TOLERANCE):
+            raise AuditError("its purchases are not those of the trial, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:
         """These queries, answered as in the trial's own blocks."""
@@ -211,7 +215,14 @@ class _Audit:
                 spent = self.path.cost[p][rows]
                 same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
                 block.require(same, every, point, f"its costs {what}")
+                # sensors of one price cost the same: those of the trial decide what is shown
+                bought, share = self._mask(answer.bits), self.path.bought[p]
+                same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
+                block.require(same, every, point, f"its purchases {what}")
         return block
+
+    def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
+        return Acquired(bits, self.costs.sensors).unpack()
 
     def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
         bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
@@ -300,7 +311,7 @@ class _Audit:
         served = Predictor(Folder(program, self.costs, names, {}))
         served.compile()
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
-        bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
+        bought = self._mask(mine.bits[here])
         cost = self._cost(block, mine)[here]
         # copies of a row may share its bill, of which a program knows nothing
         each = pays_by_row(self.costs)
@@ -317,7 +328,7 @@ class _Audit:
         """Replace what the rows did not buy."""
         seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         for p, rows in judged:
-            seen[rows] = Acquired(block.answers[p].bits[rows], self.costs.sensors).unpack()
+            seen[rows] = self._mask(block.answers[p].bits[rows])
         for doing, after in self._replaced(block, seen, "cells that it did not pay for"):
             for p, rows in judged:
                 for what, same in block.answers[p].compared(after[p]):

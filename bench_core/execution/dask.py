@@ -84,7 +84,8 @@ class DaskExecutor:
 
         self.slots = AHEAD * max(1, sum(map(int, client.nthreads().values())))
         self._client, self._writer, self._data_dir = client, writer, request.data_dir
-        self._cutter = Cutter(plan, replace(request, workers=1))
+        # retries are ours: a worker would add as many again
+        self._cutter = Cutter(plan, replace(request, workers=1, retries=0))
         self._finished = set(plan.finished_fits)  # keys of fits in the store
         self._running: dict[Any, tuple[Job, float]] = {}  # and since when
         self._done = as_completed()

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
 from bench_core.class_names import decode, encode
+from bench_core.contracts import learner_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
@@ -41,6 +43,7 @@ PROGRESS_SECONDS = 0.1
 class Context:
     """The ``FitContext`` of one fit."""
 
+    splits: Splits
     task: Task
     classes: int
     feature_names: tuple[str, ...]
@@ -75,6 +78,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     compiling: list[float] = []
     with install_timer("numba:compiler_lock", compiling.append):
         started = time.perf_counter()
+        learner_of(learner).needs()  # what it computes to name its needs is training too
         model = learner.fit(splits.train, splits.valid, splits.prices, context)
         seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model)
@@ -93,8 +97,8 @@ def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
     def shared(name: str, build: Build) -> Mapping[str, Array]:
         return _kept_beside(Path(spec.data), name, build)
 
-    facts = splits.task, splits.classes, splits.feature_names
     metric = find_metric(spec.metric, spec.plugins)
+    facts = splits, splits.task, splits.classes, splits.feature_names
     return Context(*facts, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
@@ -129,9 +133,14 @@ def find_metric(name: str, plugins: Sequence[str]) -> Metric:
     try:
         return parse_metric(name)
     except UsageError:
-        from bench_core.plugins import load_registry
+        return parse_metric(name, _metrics_of(tuple(plugins)))
 
-        return parse_metric(name, load_registry(plugins).metrics)
+
+@lru_cache(1)  # a worker has many trials of one run
+def _metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
+    from bench_core.plugins import load_registry
+
+    return load_registry(plugins).metrics
 
 
 Kept = dict[str, Any]
@@ -161,7 +170,7 @@ def fit_in_process(
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
-    facts = splits.task, splits.classes, splits.feature_names
+    facts = splits, splits.task, splits.classes, splits.feature_names
     context = Context(*facts, metric, seed, threads, fitted, shared)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)

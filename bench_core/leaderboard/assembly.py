@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bench_core.costs.model import unit_named
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
 from bench_core.results import operating_points as selection
@@ -71,6 +72,8 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *one_split_for_all(uses))
     frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
+    if places := selection.undefined(frame, metric.name):
+        notes = (*notes, f"{metric.name} is not defined on {places}, and nor is a mean with it")
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     budgets = budgets_of(use, rows)
     rows = within_each(frame, metric, rows, budgets)
@@ -86,7 +89,7 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
-        unit=str(first["unit"]) or "cost units",
+        unit=unit_named(str(first["unit"])),
         reference=info.reference if any(row.reference for row in rows) else "",
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
@@ -175,6 +178,7 @@ def _rows(
 
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
+        first = math.inf if math.isnan(first) else first
         return row.baseline, row.cheap is None, first, row.learner
 
     return tuple(sorted(rows, key=rank))

@@ -15,12 +15,13 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import LOST, UNKNOWN, Board, Measure, Row, Saved
+from bench_core.leaderboard.board import FALLS, LOST, UNKNOWN, Board, Measure, Row, Saved
 from bench_core.leaderboard.standings import BEST, KEPT, PAID, Draws, Ranking
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics.aggregate_draws import Level
 from bench_core.statistics.comparison import (
+    LEVEL,
     Interval,
     better_than,
     interval,
@@ -29,6 +30,8 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.repeats import over_repeats
+from bench_core.statistics.split_shift import falling
+from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +71,24 @@ def certified(
     draws = ranking.draws([*budgets, *map(Budget, grid_of(board))], board.reference)
     at = ranking.standings(budgets, draws)
     best_of = {one.learner: one for one in at[0].rows}
-    rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
+    lower = falling(draws.repeats, board.higher_is_better)
+    rows = [
+        replace(
+            row,
+            standing=best_of.get(row.learner),
+            marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
+        )
+        for row in board.rows
+    ]
     rows = _with_areas(rows, board, draws)
     if draws.names:
         rows = _with_savings(rows, board, draws)
         rows.sort(key=partial(_place, higher=board.higher_is_better))
         board = replace(board, draws=draws.values[0][None].shape[1] - 1)
+        if draws.left_out:
+            lost = f"{count(draws.left_out, 'draw')} of {board.draws + draws.left_out}"
+            line = f"intervals leave out {lost}, in which {board.metric} is not defined"
+            board = replace(board, notes=(*board.notes, line))
     return replace(board, rows=tuple(rows), standings=tuple(at[1:]), unlimited=at[0])
 
 
@@ -94,6 +109,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
     tier = row.standing.tier if row.standing else 0
     quality = row.best.quality * (-1 if higher else 1)
+    quality = math.inf if math.isnan(quality) else quality
     return row.baseline, 1, tier or math.inf, quality, row.best.cost, row.learner
 
 
@@ -114,7 +130,7 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     ranks = dict(zip(still, rank_intervals(better), strict=True))
     found = {
         row.learner: Saved(
-            interval=_edges(logs, k, row.saving, 0.95),
+            interval=_edges(logs, k, row.saving, LEVEL),
             wide=_edges(logs, k, row.saving, 0.99),
             tier=tier.get(k, 0),
             ranks=ranks.get(k, (len(still) + 1, len(keeps))),

@@ -9,6 +9,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE
 from bench_core.planning.invocation import command
 from bench_core.splits import SPLITS
+from bench_core.statistics.comparison import LEVEL
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -55,8 +56,13 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
             f"the learner pays for it, between two operating points in proportion."
         )
     yield (
-        "Intervals (95%) and ties are from a paired bootstrap over repeats and queries or rows "
-        "that repeats the choice of the point on validation in every resample."
+        f"Intervals ({LEVEL:.0%}) and ties are from a paired bootstrap over queries or rows that "
+        "repeats the choice of the point on validation in every resample"
+        + (
+            ", and from Student's distribution over repeats."
+            if len(folds) * len(seeds) > 1
+            else "."
+        )
     )
     yield f"The run is repeated by: {command(info.request)}."
 

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results.budgets import Budget
-from bench_core.statistics.bootstrap import chosen_units, draw
+from bench_core.results.operating_points import Criterion, of_dataset, undefined
+from bench_core.statistics.bootstrap import chosen_units, draw, lacking
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
 from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
-from bench_core.statistics.repeats import Repeat, over_repeats, stored_repeats, with_seeds
+from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
 from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
@@ -46,6 +49,7 @@ class Pair:
 def pairs_within(
     info: RunInfo,
     store: Store,
+    frame: pd.DataFrame,
     dataset: str,
     names: Sequence[str],
     budget: Budget,
@@ -56,8 +60,11 @@ def pairs_within(
     words on each of the others.
 
     ``interest`` is the least difference that matters, as a share of the better quality. Raises
-    UsageError where fewer than two can be had at the budget.
+    UsageError where fewer than two can be had at the budget, or the metric is not defined.
     """
+    metric = primary_metric(info, dataset)
+    if places := undefined(of_dataset(frame, dataset, metric.name), metric.name):
+        raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
     every = stored_repeats(store, info.run, dataset, names, within=budget)
     there = [name for name in names if any(name in repeat.candidates for repeat in every)]
     found = _having(every, there)
@@ -74,8 +81,7 @@ def pairs_within(
     if len(affordable) < 2:
         raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
     found = _having(every, affordable)
-    higher = primary_metric(info, dataset).higher_is_better
-    return found, _compared(found, affordable, limit, higher, interest), others
+    return found, _compared(found, affordable, limit, metric, interest), others
 
 
 def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
@@ -88,16 +94,24 @@ def _least_cost(found: Sequence[Repeat], name: str) -> float:
 
 
 def _compared(
-    found: Sequence[Repeat], names: Sequence[str], budget: float, higher: bool, interest: float
+    found: Sequence[Repeat],
+    names: Sequence[str],
+    budget: float,
+    metric: Criterion,
+    interest: float,
 ) -> list[Pair]:
     """All pairs of the learners ``names``, each at mean cost ``budget`` (inf: at its best)."""
+    higher = metric.higher_is_better
     pairs = list(combinations(range(len(names)), 2))
     drawn = [_drawn(repeat, names, budget, higher, seed) for repeat, seed in with_seeds(found)]
-    level = over_repeats(found, [quality for quality, _ in drawn])
-    width = interest * float(np.nanmax(np.abs(level.observed)))
+    kept = np.logical_and.reduce([defined for *_, defined in drawn])
+    if where := lacking(kept):
+        raise UsageError(f"{metric.name} is not defined {where}: no comparison")
+    level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
+    width = interest * float(np.abs(level.observed).max())
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = over_repeats(found, [cost[a] for _, cost in drawn]).draws
+        cost = over_repeats(found, [cost[a][:, kept] for _, cost, _ in drawn]).draws
         ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
@@ -109,9 +123,10 @@ def _compared(
 
 def _drawn(
     repeat: Repeat, names: Sequence[str], budget: float, higher: bool, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Test quality at matched cost (learners, draws); and by learner a the test cost at which each
-    learner is as good as a on validation (a, learners, draws), NaN where it never is."""
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Test quality at matched cost (learners, draws); by learner a the test cost at which each
+    learner is as good as a on validation (a, learners, draws), NaN where it never is; and the draws
+    in which the metric is defined."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
     matched = [at_matched_cost(m.valid_quality, m.valid_cost, budget, higher) for m in every]
     cost = np.empty((len(names), len(names), _RESAMPLES + 1))
@@ -120,7 +135,8 @@ def _drawn(
         for b, m in enumerate(every):
             own = choice if a == b else as_good(m.valid_quality, m.valid_cost, aim, higher)
             cost[a, b] = taken(m.test_cost, own)
-    return np.stack([taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]), cost
+    quality = [taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]
+    return np.stack(quality), cost, every[0].defined
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
@@ -136,15 +152,12 @@ def _parts(
     """The difference in each third of the units, by rows of a query and by what ``a`` paid; nothing
     where units do not fall into three parts."""
     choose = partial(at_matched_cost, budget=budget, higher=higher)
-    own, other = (
-        [chosen_units(repeat.candidates[name], choose) for repeat in found] for name in (a, b)
+    (quality, cost, rows), (other, *_) = (
+        by_unit(found, [np.stack(chosen_units(one.candidates[name], choose)) for one in found])
+        for name in (a, b)
     )
-    gain = np.concatenate([x - y for (x, _), (y, _) in zip(own, other, strict=True)])
-    rows = np.concatenate([repeat.candidates[a].test.rows for repeat in found])
-    for kind, by in (
-        ("rows of a query", rows),
-        (f"cost to {a}", np.concatenate([c for _, c in own])),
-    ):
+    gain = quality - other
+    for kind, by in (("rows of a query", rows), (f"cost to {a}", cost)):
         low, high = np.quantile(by, [1 / 3, 2 / 3])
         inside = (by <= low, (by > low) & (by <= high), by > high)
         if all(part.sum() > 1 for part in inside):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_core.leaderboard.board import Board
-from bench_core.statistics.comparison import rank_intervals, tiers
+from bench_core.statistics.comparison import LEVEL, rank_intervals, tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     return tuple(board.dataset for board in boards), tuple(rows)
 
 
-def least_difference(datasets: int, learners: int, share: float = 0.95) -> float:
+def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:
     """The difference of mean ranks that separates any two learners (Nemenyi 1963; Demsar 2006)."""
     q = normal_range(share, learners) / math.sqrt(2)
     return q * math.sqrt(learners * (learners + 1) / (6 * datasets))

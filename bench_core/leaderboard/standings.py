@@ -23,7 +23,7 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.bootstrap import Means, draw, effort
+from bench_core.statistics.bootstrap import Means, draw, effort, lacking
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
@@ -81,11 +81,13 @@ def standings(
 class Draws:
     """Draws of the learners ``names``, which have values in every one of the ``repeats``: for each
     repeat arrays (learners, 1 + resamples), by budget those of quality, and by ``PAID``, ``KEPT``
-    and ``BEST`` those of the saving. No names where there are no values."""
+    and ``BEST`` those of the saving. No names where there are no values, which ``note`` says."""
 
     names: Sequence[str]
     repeats: Sequence[Repeat]
     values: Sequence[Mapping[Hashable, FloatArray]]
+    left_out: int = 0  # draws in which the metric is not defined
+    note: str = ""  # why there are none
 
     def level(self, key: Hashable) -> Level:
         """The level of a figure over repeats."""
@@ -130,9 +132,10 @@ class Ranking:
     ) -> Draws:
         store, run, dataset = self._of
         if store is None:
-            return Draws((), (), ())
+            return Draws((), (), (), note=NO_VALUES)
         found = stored_repeats(store, run, dataset, within=within, blocks=self._blocks)
         names, higher, values = in_every(found), self.higher, []
+        defined = np.ones(self._resamples + 1, dtype=bool)  # draws
         for repeat, seed in with_seeds(found if names else ()):
             drawn: dict[Hashable, list[FloatArray]] = defaultdict(list)
             if compared := reference in names:
@@ -141,6 +144,7 @@ class Ranking:
             for name in names:
                 one = repeat.candidates[name]
                 means = draw(one, self._resamples, seed)
+                defined &= means.defined
                 for budget in budgets:
                     choice = _within(means, one.p95, budget, higher)
                     drawn[budget].append(taken(means.test_quality, choice))
@@ -152,7 +156,12 @@ class Ranking:
                     drawn[KEPT].append(taken(means.test_quality, kept))
                     drawn[BEST].append(taken(means.test_quality, best))
             values.append({key: np.stack(own) for key, own in drawn.items()})
-        return Draws(names, found, values)
+        left_out = int((~defined).sum())
+        if where := lacking(defined):
+            note = f"{self._metric} is not defined {where}: no intervals"
+            return Draws((), (), (), left_out, note)
+        values = [{key: drawn[:, defined] for key, drawn in own.items()} for own in values]
+        return Draws(names, found, values, left_out, "" if names else NO_VALUES)
 
     def standings(self, budgets: Sequence[Budget | None], draws: Draws) -> list[Standings]:
         """The standings at each of the budgets, with their ``draws``; those under caps are drawn
@@ -172,9 +181,10 @@ class Ranking:
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
         best = selection.under_budget(points, self.higher, budget or math.inf)
+        # a repeat in which the quality is not defined lacks like one that affords nothing
         figures = best[["test_quality", "test_cost"]].groupby(best["learner"].astype(str))
         found = figures.mean().reindex(self._repeats.index)
-        lacking = figures.size().reindex(self._repeats.index) != self._repeats
+        lacking = figures["test_quality"].count().reindex(self._repeats.index) != self._repeats
         found[lacking] = np.nan
         return {str(name): (quality, cost) for name, quality, cost in found.itertuples()}
 
@@ -224,7 +234,7 @@ def _standings(
     last = len(there) + 1, len(chosen)
     lacking = sorted(set(chosen) - set(there))
     rows += [Standing(name, math.nan, UNKNOWN, math.nan, 0, last) for name in lacking]
-    return Standings(budget, tuple(rows), "" if draws.names else NO_VALUES)
+    return Standings(budget, tuple(rows), draws.note)
 
 
 def _place_others(

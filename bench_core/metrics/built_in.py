@@ -142,6 +142,10 @@ class BuiltIn:
         """As ``Metric.values``."""
         return self.judge(scores, Labels(y, queries, multiplicity))
 
+    def undefined(self, y: FloatArray) -> str:
+        """As ``CompleteMetric.undefined``."""
+        return ""
+
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
         """As ``values``, with labels prepared once."""
         raise NotImplementedError

@@ -25,7 +25,7 @@ from bench_core.metrics.built_in import Ranked
 _njit: Any = njit  # whose types lack some options
 _fast = _njit(cache=True, nogil=True)
 _inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
-_SHORT = 32  # the deepest cut-off for which the best rows are kept by insertion
+SHORT = 32  # the deepest cut-off for which the best rows are kept by insertion
 
 
 @_inner
@@ -235,18 +235,15 @@ def _mean_products(
 
 @_fast
 def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
-    """Order the best ``depth`` rows of each query, and all that tie with the last of them.
+    """Order the best ``depth`` rows of each query, at most SHORT, and all that tie with the last of
+    them.
 
     Equal scores stand in row order. Fills ``order``, ``stop`` and ``tied``.
     """
     order, stop, tied = ranked.order, ranked.stop, ranked.tied
     for j in range(len(stop)):
         a, b = ranked.bounds[j], ranked.bounds[j + 1]
-        if depth < b - a and depth <= _SHORT:
-            stop[j] = _best(scores, a, b, depth, order)
-        else:
-            order[a:b] = a + np.argsort(-scores[a:b], kind="mergesort")  # stable
-            stop[j] = b
+        stop[j] = _best(scores, a, b, min(depth, b - a), order)
         tied[a] = False
         for i in range(a + 1, stop[j]):
             tied[i] = scores[order[i]] == scores[order[i - 1]]

@@ -63,11 +63,19 @@ class RankingMetric(BuiltIn):
             ranked = rank(scores, labels, self.depth(labels))
         if self.ties == "stable":  # no row ties with the one before it
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
-        threshold = getattr(self, "relevant", _ABOVE_ZERO)
-        judged = _relevant_totals(labels, threshold) > 0
+        judged = _relevant_totals(labels, self._threshold) > 0
         values = np.where(judged, self._per_query(ranked, labels), float(self.empty == "1"))
         weights = judged.astype(np.float64) if self.empty == "skip" else np.ones(len(judged))
         return MetricValues(values, weights)
+
+    @property
+    def _threshold(self) -> float:
+        return float(getattr(self, "relevant", _ABOVE_ZERO))
+
+    def undefined(self, y: FloatArray) -> str:
+        """Where queries are skipped it needs a relevant document."""
+        none = self.empty == "skip" and not (y >= self._threshold).any()
+        return "no document is relevant" if none else ""
 
     def depth(self, labels: Labels) -> int:
         """The places that matter: the cut-off, or all."""
@@ -256,7 +264,13 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
 
     ``scores`` (n,) float64, contiguous, without NaN.
     """
-    bounds = labels.bounds
+    bounds, kernels = labels.bounds, _kernels()
+    if depth > kernels.SHORT:  # whole queries, by a sort that leaves equal scores in row order
+        query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        order = np.lexsort((-scores, query))
+        tied = np.append(False, scores[order[1:]] == scores[order[:-1]])
+        tied[bounds[:-1]] = False
+        return Ranked(bounds, order, bounds[1:].copy(), tied, labels.copies)
     ranked = Ranked(
         bounds=bounds,
         order=np.empty(len(scores), dtype=np.int64),
@@ -264,5 +278,5 @@ def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
         tied=np.empty(len(scores), dtype=np.bool_),
         copies=labels.copies,
     )
-    _kernels().rank(ranked, unwritable(scores), depth)
+    kernels.rank(ranked, unwritable(scores), depth)
     return ranked

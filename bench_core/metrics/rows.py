@@ -103,6 +103,10 @@ class Auc(_OfClasses):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     order_only: ClassVar[bool] = True
 
+    def undefined(self, y: FloatArray) -> str:
+        """It needs two classes."""
+        return "it holds one class" if y.min() == y.max() else ""
+
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
         """For each row of class c the share of rows of other classes that score lower on c,
         weighted so that the mean is the area (binary: negatives have weight 0)."""

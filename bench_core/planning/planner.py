@@ -1,7 +1,7 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -10,9 +10,10 @@ from typing import Any
 from bench_core._io.digests import canonical, digest, look_again
 from bench_core._io.text import is_url
 from bench_core.class_names import spelled
-from bench_core.contracts import dataset_of, metric_of
-from bench_core.costs.model import CostModel, costs_key
+from bench_core.contracts import dataset_of, learner_of, metric_of
+from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import prepare
+from bench_core.datasets.cautions import cautions
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
@@ -113,7 +114,7 @@ class _Planner:
             labels = ", ".join(d.label for d in datasets)
             costs = f"{option('costs')} holds for one data set, not for {labels}"
             raise UsageError(f"{costs}: choose by {option('data')}")
-        usual = suite.reference if suite.name else default_reference(learners)
+        usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
         self.reference = registry.learner_name(request.reference or usual)
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
@@ -193,16 +194,25 @@ class _Planner:
         costs = costs_key(splits.costs) if given or request.unit else ""
         if costs:
             self.costs[costs] = splits.costs
-        notes = list(splits.all_notes)
+        notes = [*splits.all_notes, *cautions(splits)]
         own = [learner.name for learner in learners if learner.role == "own"]
         if own and any(note.startswith(CUT) for note in splits.notes):
             notes.append(
                 f"{own[0]} is flattered by validation and test rows that it was trained on: give "
                 f"rows that it has not seen with {option('valid')} and {option('test')}"
             )
-        for line in notes:
-            self.note(f"{label}: {line}")
+        metrics = self.judges(splits, label)
         parts = {name: getattr(splits, name) for name in SPLITS}
+        for metric, part in product(self.metrics(metrics), ("valid", "test")):
+            if why := metric_of(metric).undefined(parts[part].y):
+                where = f"{part} (fold {fold}, seed {seed})"
+                self.note(f"{label}: {metric.name} is not defined on {where}: {why}", warning=True)
+        of_learners = [
+            line for x in learners for one in x.instances for line in _notes(one, splits)
+        ]
+        for line, warning in [*((note, False) for note in notes), *of_learners]:
+            self.note(f"{label}: {line}", warning)
+        notes += dict.fromkeys(line for line, _ in of_learners)
         use = DatasetUse(
             name=label,
             title=about.title or label,
@@ -219,7 +229,7 @@ class _Planner:
             queries={name: len(part.queries or ()) for name, part in parts.items()},
             price_of_everything=splits.prices.everything,
             unit=splits.costs.unit,
-            metrics=self.judges(splits, label),
+            metrics=metrics,
             notes=tuple(notes),
             optimum={} if costs else dict(about.optimum),
             ends={learner.name: learner.ends for learner in learners},
@@ -254,8 +264,9 @@ class _Planner:
             "task": use.task,
             "classes": use.classes,
             "fold": use.fold,
-            "prices": costs_key(splits.prices),
-            "names": splits.feature_names,
+            # what costs count, such as ms, changes no number
+            "prices": costs_key(replace(splits.prices, unit=NO_UNIT)),
+            "names": [splits.feature_names, splits.offsets, splits.class_names],
         }
         metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
         trained_on = [trained, metrics[0], use.seed]
@@ -385,3 +396,10 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     if metric_of(metric).pictures and splits.valid.frames is None:
         return f"judges pictures, and the rows of {label} are not their pixels"
     return ""
+
+
+def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:
+    """What a learner, and those that it stands on, say of the data."""
+    for need in learner_of(learner).needs():
+        yield from _notes(need, splits)
+    yield from learner_of(learner).notes(splits)

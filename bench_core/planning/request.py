@@ -134,7 +134,15 @@ class RunRequest:
         "The positive one of two classes, by its label; else the second in sorted order.",
         metavar="LABEL",
     )
-    drop: tuple[str, ...] = declared((), "Columns of the file to leave out.", metavar="COLUMNS")
+    drop: tuple[str, ...] = declared(
+        (), "Columns of the file to leave out.", TEXTS, metavar="COLUMNS"
+    )
+    keep: tuple[str, ...] = declared(
+        (),
+        "Columns to keep although they number the rows; such columns are left out.",
+        TEXTS,
+        metavar="COLUMNS",
+    )
     groups: tuple[str, ...] = declared(
         (),
         "Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
@@ -171,6 +179,12 @@ class RunRequest:
     )
     index_base: int = declared(
         1, "Number of the first feature in SVMlight files.", whole(0, 1), usual="1"
+    )
+    unwritten: str = declared(
+        "",
+        "Cells that an SVMlight file does not write: zero (the default) or missing, as XGBoost "
+        "reads them.",
+        choice("zero", "missing"),
     )
     learners: tuple[Any, ...] = declared(
         (),

@@ -141,7 +141,10 @@ def _own_data(
     return chosen
 
 
-_FIELDS = ("test", "valid", "label", "query", "split", "task", "positive", "drop", "groups")
+_FIELDS = (
+    *("test", "valid", "label", "query", "split", "task", "positive", "drop", "keep", "groups"),
+    "unwritten",
+)
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:

@@ -14,7 +14,7 @@ from bench_core.planning.request import RunRequest
 from bench_core.planning.search_space import configurations, search_ends
 from bench_core.planning.settings import Override
 from bench_core.planning.suites import Suite
-from bench_core.plugins import Registry
+from bench_core.plugins import OURS, Registry
 
 ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
@@ -126,16 +126,22 @@ def _first_board(registry: Registry, settings: Sequence[Override], notify: Notif
     return found
 
 
-def default_reference(learners: Sequence[ChosenLearner]) -> str:
-    """The only learner of the first role of ``REFERENCES`` that any has; "" where there is none or
-    more than one.
+def default_reference(learners: Sequence[ChosenLearner], registry: Registry, notify: Notify) -> str:
+    """The learner of the first role of ``REFERENCES`` that any has, "" where there is none; of
+    several that of this distribution, else the first. ``notify`` hears of the others.
 
     Not having a ``tradeoff`` does not make one: a saving is measured against a model that minds no
     cost, which a learner says by its role and a user by ``--reference``.
     """
     for role in REFERENCES:
         if found := [c.name for c in learners if c.role == role]:
-            return found[0] if len(found) == 1 else ""
+            # a plugin must not take away what everybody's savings are measured against
+            origins = {name: info.origin for (_, name), info in registry.origin.items()}
+            first, *others = sorted(found, key=lambda name: origins.get(name) != OURS)
+            if others:
+                how = option("reference", others[0])
+                notify(f"savings are against {first}; against another of that role: {how}", False)
+            return first
     return ""
 
 

@@ -1,7 +1,8 @@
 """Merge results stores: row by row, under the keys that name what was computed.
 
 Of two rows of one key the finished one stays; of two finished ones, which must be equal to 1e-9,
-the target's, with the stricter verdict of their audits; of two failures the later. Attempts are a
+the target's, with the weaker verdict of their audits (nobody else's store can verify what is one's
+own); of two failures the later. Attempts are a
 set. The numbers of runs are each store's own.
 """
 
@@ -22,8 +23,8 @@ from bench_core.results.store_files import DAMAGE, check_store, models_in, state
 from bench_core.results.tables import OF_TRIAL, add_metrics, names_of, quoted, select
 from bench_core.results.writer import Writer, open_writer
 
-_AUDITS = ("", "declared", "sampled", "verified", "failed")
-"""Verdicts, each stricter than those before it."""
+_AUDITS = ("failed", "", "declared", "sampled", "verified")
+"""Verdicts, each weaker than those behind it."""
 
 _BOTH_FINISHED = """
 SELECT a.key, a.title, a.audit, b.audit AS other_audit, b.error AS other_error
@@ -141,7 +142,7 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
                 f"differs from that in {target} under the same key, so one of them was not "
                 "computed by the code that the key names: leave one out"
             )
-        if _AUDITS.index(row["other_audit"]) > _AUDITS.index(row["audit"]):
+        if _AUDITS.index(row["other_audit"]) < _AUDITS.index(row["audit"]):
             values = [row["other_audit"], row["other_error"], row["key"]]
             db.execute("UPDATE main.trial SET audit = ?, error = ? WHERE key = ?", values)
     # models first: a row must never refer to a file that is not there

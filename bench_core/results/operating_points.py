@@ -100,6 +100,15 @@ def operating_points(
     return shown.merge(measured, on=keys, how="inner", validate="one_to_one")
 
 
+def undefined(frame: pd.DataFrame, metric: str) -> str:
+    """Where a metric has no value, whatever the learner: ``"test (fold 2, seed 0)"`` and so on."""
+    judged = frame[(frame["status"] == "ok") & frame["split"].isin(("valid", "test"))]
+    known = judged[metric].notna().groupby([judged[k] for k in ("split", *REPEAT)], observed=True)
+    found = known.any()
+    places = [f"{split} (fold {fold}, seed {seed})" for split, fold, seed in found[~found].index]
+    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+
+
 def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
     """For each learner and repeat the point with the best validation quality (of equals the
     cheapest)."""
@@ -156,7 +165,7 @@ def mean_path(chosen: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
     standard deviation (``_std``) of ``test_quality`` and ``test_cost``.
 
     Budgets are the validation costs of all repeats' frontiers, from the first at which every
-    repeat can afford something.
+    repeat can afford something; none where the quality of a repeat is not defined on test.
     """
     import pandas as pd
 
@@ -167,6 +176,8 @@ def mean_path(chosen: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
     budgets = np.unique(cost)
     budgets = budgets[budgets >= max(cost[rows[0]] for rows in repeats)]
     held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in repeats])
+    known = ~np.isnan(chosen["test_quality"].to_numpy(dtype=np.float64)[held]).any(axis=0)
+    budgets, held = budgets[known], held[:, known]
     table: dict[str, Any] = {"budget": budgets, "repeats": len(repeats)}
     for column in ("test_quality", "test_cost"):
         values = chosen[column].to_numpy(dtype=np.float64)[held]
@@ -176,9 +187,7 @@ def mean_path(chosen: pd.DataFrame) -> tuple[pd.DataFrame, IntArray]:
     return pd.DataFrame(table), held
 
 
-def savings(
-    points: pd.DataFrame, higher: bool, reference: str, share: float = 0.99
-) -> pd.DataFrame:
+def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) -> pd.DataFrame:
     """The saving of each learner against the reference learner, repeat by repeat.
 
     The target is ``share`` of the reference's best validation quality (for a metric that is

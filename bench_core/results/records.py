@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from bench_core._io.digests import canonical, digest
+from bench_core._io.files import from_cache, in_cache
 from bench_core.arrays import Float32Array, FloatArray
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
@@ -97,8 +98,8 @@ class TrialSpec:
     fingerprint: str
     stand_in: bool
     task: str = field(metadata=_INTERNAL)
-    data: str = field(metadata=_INTERNAL)
-    states: str = field(metadata=_INTERNAL)
+    data: str = field(metadata=_INTERNAL | {"to_text": in_cache, "of_text": from_cache})
+    states: str = field(metadata=_INTERNAL | {"to_text": lambda _: ""})  # those of the store
     metrics: tuple[str, ...] = field(metadata=_INTERNAL)
     unit: str
     cost_model: str = "sensor"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core import __version__
+from bench_core._io.files import in_cache
 from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, unknown
@@ -165,7 +166,7 @@ def _what(
             "run": info.run,
             "fit": spec["fit"],
             "trial": spec["key"],
-            "data": str(spec["data"]),
+            "data": in_cache(spec["data"]),
             "fingerprint": spec["fingerprint"],
             "fold": spec["fold"],
             "seed": spec["seed"],

@@ -30,6 +30,7 @@ _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
 _TREES = tuple(f.name for f in fields(Trees))
 _STEP = ("carry", "combine", "gate", "k")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
+_UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +71,7 @@ def read_folder(path: Path) -> Folder:
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         found = index["format"], index["version"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except _UNSOUND as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
     if found != (FORMAT, VERSION):
@@ -80,9 +81,11 @@ def read_folder(path: Path) -> Folder:
     try:
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         costs = _costs(index["costs"], _inside("costs.", arrays))
-        program = program_from(arrays, index)
-        return Folder(program, costs, tuple(index["names"]), dict(index["about"]))
-    except (OSError, EOFError, LookupError, ValueError, TypeError, AttributeError) as error:
+        program, names = program_from(arrays, index), tuple(map(str, index["names"]))
+        if not len(names) == len(program.multiplier) == costs.features:
+            raise ValueError("names, program and costs differ in their features")
+        return Folder(program, costs, names, dict(index["about"]))
+    except (*_UNSOUND, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(
             f"{path}: not a model that can be read ({fault}); export it again"

@@ -18,13 +18,15 @@ LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
 
 
 def linked(raw: FloatArray, link: str) -> FloatArray:
-    """The link of scores (n, K): as they are, e to that, or log-odds of shares, for K > 1 their
-    logarithms."""
+    """The link of scores (n, K): as they are, e to that, log-odds of shares, for K > 1 their
+    logarithms, or logarithms of sigmoids, which a softmax divides by their sum."""
     if link == "exp":
         return np.asarray(np.exp(np.minimum(raw, LARGEST_EXPONENT)))
     if link == "probability":
         shares = np.clip(raw, LEAST_SHARE, 1 - LEAST_SHARE)
         return np.asarray(np.log(shares) - (np.log(1.0 - shares) if raw.shape[1] == 1 else 0.0))
+    if link == "sigmoid":
+        return np.asarray(-np.logaddexp(0.0, -raw))
     return raw
 
 

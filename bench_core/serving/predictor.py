@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.acquired import Acquired
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Queries
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, one_line
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.naive_walk import Lists, NaiveWalk
@@ -149,11 +149,17 @@ class Predictor:
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
     ) -> Answers:
-        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for."""
-        cells = np.asarray(X)
+        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for.
+
+        The columns of a data frame are found by their names.
+        """
+        if hasattr(X, "columns"):
+            if lost := [name for name in self.names if name not in X.columns]:
+                raise UsageError(f"X has no column {lost[0]!r}, which the model was trained on")
+            X = X[[*self.names]]
+        cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
-        cells = narrow(cells)
         bounds = None if queries is None else queries.boundaries
         if self._limit(cap) is None and len(cells) >= MANY and self._block_walk is not None:
             rows, acquired = self._block_walk.run(cells, bounds)
@@ -214,8 +220,9 @@ class Predictor:
 
     def _floats(self, numbers: IntArray, found: Any) -> Float32Array:
         """The values that a caller's function returned for these features."""
+        unsound = isinstance(found, str | bytes | Mapping | Set)  # of no numbers, or in no order
         if not isinstance(found, list | tuple | np.ndarray):
-            found = list(found)
+            found = [found] if unsound else list(found)
         if len(found) != len(numbers):
             raise UsageError(
                 f"acquire returned {len(found)} values for {len(numbers)} features "
@@ -225,9 +232,9 @@ class Predictor:
         if not isinstance(found, np.ndarray):
             try:  # half the time of numpy's way
                 return np.frombuffer(array("f", found), dtype=np.float32)
-            except TypeError:  # a value is None
+            except (TypeError, OverflowError):  # a value is None
                 pass
-        return narrow(found)
+        return narrow(found, dimensions=1)
 
     def _rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
         """All that rows need next, round by round; returns their answers, by number."""
@@ -245,6 +252,8 @@ class Predictor:
 
     def _limit(self, cap: float | None) -> float | None:
         cap = self.cap if cap is None else cap
+        if cap is not None and not cap >= 0:  # NaN is not
+            raise UsageError(f"cap={cap!r}: a cap is a number of at least 0")
         return None if cap == inf else cap
 
     @cached_property
@@ -279,10 +288,21 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def narrow(values: Any) -> Float32Array:
-    """As float32; a cell too large for it is infinite, as when training."""
+def narrow(values: Any, dimensions: int = 0) -> Float32Array:
+    """Real numbers, None for NaN, as float32; a cell too large for it is infinite, as when
+    training. UsageError for anything else: text and complex numbers too would turn into floats."""
+    try:
+        cells = np.ma.filled(values, nan)  # an array
+        if cells.dtype == object:
+            flat = [nan if v is None else v for v in cells.ravel().tolist()]
+            cells = np.array(array("d", flat)).reshape(cells.shape)
+    except (TypeError, ValueError, OverflowError):  # ragged, or of no numbers
+        cells = np.array("")
+    if cells.dtype.kind not in "biuf" or dimensions not in (0, cells.ndim):
+        shown = one_line(repr(values), 60)
+        raise UsageError(f"cells must be real numbers, None where missing, not {shown}")
     with np.errstate(over="ignore"):
-        return np.asarray(values, dtype=np.float32)
+        return cells.astype(np.float32, copy=False)
 
 
 def _answered(rounds: Rounds, fetch: Callable[[int, IntArray], Float32Array]) -> list[Answer]:

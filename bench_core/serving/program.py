@@ -41,7 +41,7 @@ GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel"
 within v of the query; at most v below the ``k``-th best; among the best v of those before it in
 the query; a classifier gives at least probability v. The last four look at the whole query."""
 
-LINKS = ("identity", "exp", "probability")
+LINKS = ("identity", "exp", "probability", "sigmoid")
 
 
 @runtime_checkable
@@ -90,6 +90,27 @@ class Trees:
 
     def __len__(self) -> int:
         return len(self.output)
+
+    def fault(self, features: int, outputs: int, vectors: int = 0) -> str:
+        """Why rows of so many ``features`` cannot be walked through these trees, or nothing;
+        leaves of ``VECTOR`` trees number so many ``vectors``."""
+        n, sizes, of_tree = len(self.feature), np.diff(self.start), len(self)
+        for name, kind in _TREE_TYPES.items():
+            own, length = getattr(self, name), {"start": of_tree + 1, "output": of_tree}
+            if own.dtype.kind != np.dtype(kind).kind or own.shape != (length.get(name, n),):
+                return f"{name} is {own.dtype} {own.shape}"
+        if self.start[0] != 0 or self.start[-1] != n or (sizes < 1).any():
+            return "start does not cut the nodes into trees"
+        inner, last = np.flatnonzero(self.feature >= 0), np.repeat(self.start[1:], sizes)
+        for side in (self.left[inner], self.right[inner]):  # onward only, so that every way ends
+            if not ((side > inner) & (side < last[inner])).all():
+                return "a split leads back or out of its tree"
+        if (self.feature >= features).any() or np.isnan(self.threshold[inner]).any():
+            return "a split has no feature or no threshold"
+        if not ((self.output >= (0 if vectors == 0 else VECTOR)) & (self.output < outputs)).all():
+            return "a tree has no output"
+        row = self.value[np.repeat(self.output == VECTOR, sizes) & (self.feature < 0)]
+        return "" if np.isin(row, np.arange(vectors)).all() else "a leaf numbers no vector"
 
     def select(self, chosen: IntArray) -> Self:
         """The trees of these numbers, rising, without nodes that no row can come to."""
@@ -259,12 +280,39 @@ class Program:
             for onward in {step.then, step.otherwise} - {END, REJECT}:
                 if not number < onward < count:
                     raise ValueError(f"step {number} cannot lead to step {onward}")
-            link = "identity" if step.finish is None else step.finish.link
-            known = step.gate in GATES and step.combine in COMBINE and link in LINKS
-            if not known or not np.isin(step.trees, trees).all():
-                raise ValueError(f"step {number}: unknown tree, gate, combine or link")
-            if step.bias.shape != (self.outputs,):
-                raise ValueError(f"step {number}: bias must be ({self.outputs},)")
+            if not np.isin(step.trees, trees).all() or not self._fits(step):
+                raise ValueError(f"step {number}: unknown tree, gate or link, or misfit arrays")
+        if not np.all(self.multiplier >= 0):
+            raise ValueError("a multiplier of splits is below 0 or NaN")
+        vectors = 0 if self.vectors is None else len(self.vectors)
+        if fault := self.trees.fault(len(self.multiplier), self.outputs, vectors):
+            raise ValueError(f"trees: {fault}")
+
+    def _fits(self, step: Step) -> bool:
+        """Whether the parts of a step have the words, shapes and numbers that a walk needs."""
+        d, k, of = len(self.multiplier), self.outputs, step.columns
+        finish, kernel, sentinel = step.finish, step.kernel, step.sentinel
+        fits = [
+            step.gate in GATES and step.combine in COMBINE and step.k >= 1,
+            step.gate != "sentinel" or (sentinel is not None and not sentinel.fault(4, 1)),
+            step.bias.shape == (k,),
+            step.weights.shape == step.fresh.shape == step.trees.shape,
+            {a.shape for a in (of.output, of.weight, of.scaled, of.mean, of.factor)}
+            == {of.feature.shape},
+            _below(of.feature, d) and _below(of.output, k),
+        ]
+        while finish is not None:
+            fits.append(len(finish.base) == k and finish.link in LINKS)
+            finish = finish.onward
+        if kernel is not None:
+            c, s = kernel.vectors.shape
+            cuts = kernel.start.shape == (len(kernel.gamma) + 1,) and _below(kernel.start, c + 1)
+            fits += [
+                kernel.features.shape == kernel.mean.shape == kernel.factor.shape,
+                _below(kernel.features, d) and cuts and kernel.tile >= 1,
+                kernel.coefficients.shape == (k, s),
+            ]
+        return all(fits)
 
     @property
     def in_queries(self) -> bool:
@@ -284,6 +332,10 @@ class Program:
         used += [s.kernel.features for s in self.steps if s.kernel is not None]
         found = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
         return np.asarray(found[found >= 0], dtype=np.int64)
+
+
+def _below(numbers: IntArray, limit: int) -> bool:
+    return numbers.dtype.kind in "iu" and bool(((numbers >= 0) & (numbers < limit)).all())
 
 
 def segments(program: Program) -> list[int]:

@@ -12,14 +12,14 @@
 
 enum { LAST, MIN, AND, ADD };        /* combine */
 enum { ALWAYS, SCORE, CLASS };       /* gate */
-enum { IDENTITY, EXP, PROBABILITY }; /* link */
+enum { IDENTITY, EXP, PROBABILITY, SIGMOID }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
 /* constants */
 
 struct node { int32_t key; NARROW cell, below; };
 struct leaf { double value, path; };
-struct use { int root, levels, output, billed; };
+struct use { size_t root; int levels, output, billed; };
 struct column { int cell, output, scaled; double weight, mean, factor; };
 struct step {
     int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
@@ -173,11 +173,11 @@ static int add_trees(struct row *r, const struct step *s)
             if (r->capped && u->billed && !within(r, splits, r->sums.trees + 1))
                 return 0;
             if (!r->have[n.cell]) {
-                int cell = n.cell / 2;
+                int cell = (int)(n.cell / 2);
                 if (!buy(r, &cell, 1, splits, r->sums.trees + u->billed))
                     return 0;
             }
-            at += n.below + (n.key < r->cells[n.cell]);
+            at += (size_t)n.below + (n.key < r->cells[n.cell]);
         }
         add_leaf(&r->sums, u, leaves + at);
     }
@@ -329,6 +329,8 @@ static void finish(double *score, const struct finish *f)
             raw = raw < 1e-6 ? 1e-6 : raw > 1 - 1e-6 ? 1 - 1e-6 : raw;
             raw = BENCH_OUTPUTS == 1 ? log(raw) - log(1.0 - raw) : log(raw);
         }
+        if (f->link == SIGMOID)
+            raw = raw < 0 ? raw - log1p(exp(raw)) : -log1p(exp(-raw));
         score[k] = f->slope * raw + f->intercept;
     }
 }
@@ -373,8 +375,8 @@ static void begin(struct row *r, const struct bench_source *source)
     r->cells[2 * FEATURES] = 0;
     r->have[2 * FEATURES] = 1;
     r->price = r->sums.splits = 0.0;
-    r->cap = source->cap > 0 ? source->cap : CAP;
-    r->capped = r->cap < INFINITY;
+    r->cap = source->cap != 0 ? source->cap : CAP;
+    r->capped = !(r->cap >= INFINITY); /* so NaN buys nothing */
     r->sums.trees = r->stopped = 0;
 }
 

@@ -3,14 +3,13 @@
 The mean over groups (seeds, folds, data sets) varies with the units and with the groups.
 
 - Groups on the same units (seeds of one test split): the units' draws, which they share, and on
-  top each group's deviation from the mean, times a standard normal number per draw (multiplier
-  bootstrap: three groups resampled as they are would know ten outcomes only).
+  top each group's deviation from the mean, times a normal number per draw (multiplier bootstrap:
+  three groups resampled as they are would know ten outcomes only).
 - Groups of units of their own: their spread holds the noise of their units already, and the
-  deviations stand alone. Fewer than ``FEW`` groups tell little about their spread; where it is
-  below what the units alone explain, the units' draws are taken instead.
+  deviations stand alone.
 
-Intervals are widened from the normal to Student's distribution by ``Level.units`` and
-``Level.groups``, with the degrees of freedom of Satterthwaite (1946).
+A number chi-square per draw makes the multipliers Student's with as many degrees of freedom as the
+groups have: a few groups tell little about their spread.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 
-FEW = 5
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
@@ -31,7 +28,8 @@ class Level:
 
     draws: FloatArray  # (learners, 1 + resamples), the first is observed
     within: FloatArray  # from units
-    between: FloatArray  # from groups
+    shared: FloatArray  # the part of it that all groups share: the same units in each
+    between: FloatArray  # from groups, with the rest of ``within``
     units: int  # or blocks behind it
     groups: int = 1
 
@@ -43,15 +41,18 @@ class Level:
     def only(self, learners: Sequence[int]) -> Level:
         """The same of these learners."""
         square = np.ix_(list(learners), list(learners))
-        within, between = self.within[square], self.between[square]
-        return Level(self.draws[list(learners)], within, between, self.units, self.groups)
+        within, shared, between = (
+            part[square] for part in (self.within, self.shared, self.between)
+        )
+        draws = self.draws[list(learners)]
+        return Level(draws, within, shared, between, self.units, self.groups)
 
 
 def of_units(draws: FloatArray, units: int) -> Level:
     """The level of one repeat, from ``bootstrap.draw``."""
     within = np.cov(draws[:, 1:]) if draws.shape[1] > 2 else np.zeros((len(draws),) * 2)
     within = np.atleast_2d(within)
-    return Level(draws, within, np.zeros_like(within), units)
+    return Level(draws, within, within, np.zeros_like(within), units)
 
 
 def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
@@ -63,21 +64,19 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
     n = len(groups)
     if n == 1:
         return groups[0]
-    units = np.mean([group.draws for group in groups], axis=0)
-    within = np.atleast_2d(np.cov(units[:, 1:]))
     observed = np.stack([group.observed for group in groups])  # (n, learners)
-    spread = np.atleast_2d(np.cov(observed.T)) / n
-    fewest = min(group.units for group in groups)
-    if not same_units and n < FEW and _size(spread) < _size(within):
-        return Level(units, within, np.zeros_like(within), fewest * n)
-    effects = (observed - observed.mean(axis=0)) / np.sqrt(n * (n - 1))
-    times = np.random.default_rng(seed).standard_normal((units.shape[1], n))
+    units = np.mean([group.draws for group in groups], axis=0)
+    mean = np.mean([group.within for group in groups], axis=0)
+    within, shared = mean / n, np.zeros_like(mean)
+    if same_units:
+        within = np.atleast_2d(np.cov(units[:, 1:]))
+        # what units do in each group for itself, of the mean (analysis of variance, two ways)
+        shared = within - (mean - within) / (n - 1)
+    rng = np.random.default_rng(seed)
+    times = rng.standard_normal((units.shape[1], n))
+    times *= np.sqrt((n - 1) / rng.chisquare(n - 1, (len(times), 1)))
     times[0] = 0
+    effects = (observed - observed.mean(axis=0)) / np.sqrt(n * (n - 1))
     moved = (units if same_units else units[:, :1]) + (times @ effects).T
-    return Level(moved, within * same_units, spread, fewest, n)
-
-
-def _size(covariance: FloatArray) -> float:
-    """The variance of the learners' differences, in all (of the value, for one learner)."""
-    n = len(covariance)
-    return float(np.trace(covariance) - (covariance.sum() / n if n > 1 else 0))
+    spread = np.atleast_2d(np.cov(observed.T)) / n
+    return Level(moved, within, shared, spread, min(group.units for group in groups), n)

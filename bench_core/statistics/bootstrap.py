@@ -24,13 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.statistics.point_selection import Choice, taken
 
 Values = FloatArray | Float32Array
 
 BLOCKS, FEW = 512, 128
 """Most blocks that are drawn, and the same with very many settings."""
+
+LEAST_DRAWS = 100
+"""Fewer draws in which a metric is defined make no interval."""
 
 MANY, FEW_DRAWS = 250, 399
 """Settings of all learners in one repeat, from which on time and memory matter more, and how many
@@ -80,12 +83,26 @@ class Candidates:
 
 
 class Means(NamedTuple):
-    """Means of one learner's points in every draw (draws, p), on both splits."""
+    """Means of one learner's points in every draw (draws, p), on both splits; of quality NaN in
+    draws that hold no unit with a weight, in which a metric is not defined."""
 
     valid_quality: FloatArray
     valid_cost: FloatArray
     test_quality: FloatArray
     test_cost: FloatArray
+
+    @property
+    def defined(self) -> BoolArray:
+        """The draws (draws,) in which the metric is defined on both splits, for any learner."""
+        return ~np.isnan(self.valid_quality[:, 0] + self.test_quality[:, 0])
+
+
+def lacking(defined: BoolArray) -> str:
+    """Where too little is defined of draws to make intervals, in words, or nothing."""
+    left_out = int((~defined).sum())
+    if len(defined) - left_out > LEAST_DRAWS and defined[0]:
+        return ""
+    return f"in {left_out} of {len(defined)} draws" if defined[0] else "on all splits"
 
 
 def effort(settings: int, resamples: int) -> tuple[int, int]:
@@ -106,19 +123,23 @@ def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
             # divided last, so that sums of whole numbers that are equal stay so: of equals the
             # cheaper is chosen
             for own, total in zip(sums, totals, strict=True):
-                found.append((own @ counts.T / np.maximum(counts @ total, _LEAST)).T)
+                whole = counts @ total
+                found.append((own @ counts.T / np.where(whole > 0, whole, np.nan)).T)
     return Means(*found)
 
 
 def chosen_units(
     one: Candidates, choose: Callable[[FloatArray, FloatArray], Choice]
-) -> tuple[FloatArray, FloatArray]:
-    """Test quality and cost (m,) by unit of a learner's choice on the data as they are."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Test quality, cost and rows (m,) by unit of a learner's choice on the data as they are; of
+    units with a weight: others have no quality."""
     valid, test = one.valid, one.test
     quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
     cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
     every = choose(quality[None], cost[None]).at(np.zeros(len(test.weights), dtype=int))
-    return taken(test.quality.T, every), taken(test.cost.T, every)
+    judged = test.weights > 0
+    found = taken(test.quality.T, every), taken(test.cost.T, every), test.rows.astype(np.float64)
+    return found[0][judged], found[1][judged], found[2][judged]
 
 
 @contextmanager

@@ -5,9 +5,9 @@ A learner's configurations are pooled: their points are the candidates that a dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,10 +45,12 @@ def stored_repeats(
     *,
     within: Budget | None = None,
     blocks: int = 0,
+    has: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> list[Repeat]:
     """The repeats of one data set, each with those of the ``learners`` (none named: all) that have
     values in it within a cap or a cost for 95% of rows. Of more than so many ``blocks``, if given,
-    units are condensed: what is drawn, in less room. What the audit refused is left out."""
+    units are condensed: what is drawn, in less room. What the audit refused is left out, and trials
+    whose parameters are not those asked for (``has``)."""
     found: dict[tuple[int, int, str], dict[str, list[tuple[Units, Units, FloatArray]]]] = {}
     for learner in learners or [""]:
         valid, test = (
@@ -57,7 +59,7 @@ def stored_repeats(
         )
         for one, shown in zip(valid, test, strict=True):
             trial = one.trial
-            if trial.audit != "failed":
+            if trial.audit != "failed" and (has is None or has(trial.params)):
                 of = found.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
                 own = _units(one, blocks), _units(shown, blocks), one.p95
                 of.setdefault(trial.learner, []).append(own)
@@ -103,9 +105,20 @@ def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
 def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
     """The level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
     Repeats on the same rows (seeds on one split) are joined before the others."""
-    groups: dict[tuple[int, str], list[Level]] = {}
-    for one, own in zip(found, values, strict=True):
-        units = len(next(iter(one.candidates.values())).test.weights)
-        level = of_units(own, min(units, BLOCKS))
-        groups.setdefault((one.fold, one.fingerprint), []).append(level)
-    return joined([joined(group, same_units=True) for group in groups.values()], same_units=False)
+    units = [len(next(iter(one.candidates.values())).test.weights) for one in found]
+    levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
+    groups = [joined([levels[k] for k in same], same_units=True) for same in _on_same_rows(found)]
+    return joined(groups, same_units=False)
+
+
+def by_unit(found: Sequence[Repeat], values: Sequence[FloatArray]) -> FloatArray:
+    """Values (k, m) by unit of all repeats, those on the same rows as their mean."""
+    means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
+    return np.concatenate(means, axis=1)
+
+
+def _on_same_rows(found: Sequence[Repeat]) -> list[list[int]]:
+    groups: dict[int, list[int]] = {}
+    for k, (_, rows) in enumerate(with_seeds(found)):
+        groups.setdefault(rows, []).append(k)
+    return list(groups.values())

@@ -24,7 +24,8 @@ price of all features. Measures of what is bought count the sensors of ``prices 
 
 The first learner is the one that the claim is about, the second what it is compared with; a table
 takes only the settings that have these values. ``sizes`` compares rows and features of the data
-set itself.
+set itself. A claim with ``anywhere = true`` compares learners alone, so that other data sets, which
+settle nothing, can show it too. ``minutes`` have no bound: machines differ.
 """
 
 from __future__ import annotations
@@ -70,15 +71,17 @@ MEASURES: Mapping[str, Measure] = {
     "stages": Measure(2, "{:.3g}", "="),
     "passed": Measure(2, "{:+.1%}", "="),
 }
+CONSTANT = "constant"  # the baseline where every curve begins
 CURVES = ("margin", "least-margin")
 TIMES = ("minutes", "time-ratio")
+UNJUDGED = "minutes"
 FLOORED = ("saving", "cost", "quality")
 PURCHASES = ("bought-early", "bought-trend", "bought-first", "bought-last", "stages", "passed")
 """Measures of what the store keeps beside the export; the first learner shows nothing there unless
 it keeps up with the second."""
 
 _FORMS = {"budgets": "[from, to]", "prices": "[from, to]", "early": "0.1", "floor": '">= 0.9"'}
-_KINDS: Mapping[Any, Any] = {"str": str, "float": (int, float)}
+_KINDS: Mapping[Any, Any] = {"str": str, "float": (int, float), "bool": bool}
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
@@ -114,9 +117,13 @@ class Contender:
         own = frame[frame["learner"] == self.learner]
         if self.where:
             params = own["params"].astype(str)
-            fit = {text: _agrees(json.loads(text or "{}"), self.where) for text in params.unique()}
+            fit = {text: self.has(json.loads(text or "{}")) for text in params.unique()}
             own = own[params.map(fit).astype(bool)]
         return own.assign(learner=self.label)
+
+    def has(self, params: Mapping[str, Any]) -> bool:
+        """True if a trial with these parameters is one of its own."""
+        return _agrees(params, self.where)
 
 
 def _agrees(value: Any, wanted: Any) -> bool:
@@ -159,6 +166,7 @@ class Claim:
     metric: str = ""
     cost: str = "total_cost"
     ours: str = ""
+    anywhere: bool = False
     sizes: tuple[float, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated
     why: str = ""  # measure "none": what stands in the way
 
@@ -174,8 +182,12 @@ class Claim:
         least, _, _, needs = MEASURES[self.measure]
         if len(self.learners) < least:
             raise UsageError(f"measure {self.measure} compares {least} learners")
-        if self.two_sided == bool(self.holds):
+        if self.measure == UNJUDGED and (self.two_sided or self.holds):
+            raise UsageError(f"measure {UNJUDGED} has no holds and no near: machines differ")
+        if self.measure != UNJUDGED and self.two_sided == bool(self.holds):
             raise UsageError('write either holds = ">= 0.31" or near = 12 and within = 0.005')
+        if self.anywhere and (self.prices or self.floor or self.budgets not in ((), (0,))):
+            raise UsageError("anywhere = true goes without prices, a floor and budgets above 0")
         for rule in (self.holds, self.floor):
             compared(rule or "> 0", 0.0)
         for key, form in _FORMS.items():
@@ -189,6 +201,12 @@ class Claim:
             low, high, *more = (*limits, inf, inf)[: max(2, len(limits))] if numbers else (1, 0)
             if more or not 0 <= low <= high:
                 raise UsageError(f"{key} = {_FORMS[key]}, rising, not {list(limits)}")
+
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """The learners whose results it needs; those of a curve, the last, are the constant's."""
+        curve = self.measure in CURVES
+        return (*self.learners, Contender(CONSTANT, {})) if curve else self.learners
 
     @property
     def labels(self) -> tuple[str, ...]:

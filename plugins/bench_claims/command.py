@@ -82,40 +82,57 @@ def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) ->
     claims, runs = read_claims(suite.extra.get(KEY, ())), []
     if claims and store.is_file():
         kept = Store(store)
-        own = [run for run in kept.runs() if run.suite == suite.name and run.counts.get("ok")]
-        runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(own, key=place)]
-    return [_verdict(registry, claim, runs, suite.name, data_dir) for claim in claims]
+        done = [run for run in kept.runs() if run.counts.get("ok")]
+        runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(done, key=place)]
+    return [v for claim in claims for v in _verdicts(registry, claim, runs, suite.name, data_dir)]
 
 
-def _verdict(
+def _verdicts(
     registry: Registry,
     claim: Claim,
     runs: Sequence[tuple[RunInfo, Callable[[], Any], Store]],
     suite: str,
     data_dir: str,
-) -> Verdict:
-    """That of the first run that settles the claim, else why none does."""
-    from bench_claims.verdicts import ABSENT, SMALL, UNMEASURED, UNRUN, Verdict, settle
+) -> list[Verdict]:
+    """That of the suite's first run that settles the claim, else what the first run of any suite
+    or none shows on each other data set, else why there is no verdict."""
+    from bench_claims.verdicts import (
+        ABSENT,
+        DECIDED,
+        SMALL,
+        UNMEASURED,
+        UNRUN,
+        Verdict,
+        settle,
+        settle_elsewhere,
+    )
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers.fetch import is_there
 
     if claim.measure == "none":
-        return Verdict(claim, UNMEASURED, how=claim.why)
+        return [Verdict(claim, UNMEASURED, how=claim.why)]
     unsettled: dict[str, Verdict] = {}  # the first of each word
+    others: dict[str, Verdict] = {}  # by data set
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
-        if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
+        if info.suite == suite and any(
+            use["name"] == claim.dataset or use["stand_in_for"] == name for use in info.datasets
+        ):
             found = settle(claim, info, frame(), kept)
-            if found.word not in (ABSENT, UNRUN, SMALL):
-                return found
+            if found.word in DECIDED:
+                return [found]
             unsettled.setdefault(found.word, found)
+        for found in settle_elsewhere(claim, info, frame(), kept) if claim.anywhere else ():
+            others.setdefault(found.data, found)
     there = name in registry.datasets and (
         not registry.about_dataset(name).files
         or is_there(registry.dataset(name)(), DataFolder(data_dir))
     )
+    if others and SMALL not in unsettled:
+        return [*others.values()]
     if SMALL in unsettled or not there:
-        return unsettled.get(SMALL) or Verdict(claim, ABSENT, how=f"bench show {name}")
-    return unsettled.get(UNRUN) or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")
+        return [unsettled.get(SMALL) or Verdict(claim, ABSENT, how=f"bench show {name}")]
+    return [unsettled.get(UNRUN) or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")]
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bench_claims.claims import FLOORED, PURCHASES, TIMES, Claim, compared
+from bench_claims.claims import CONSTANT, FLOORED, PURCHASES, TIMES, Claim, compared
 from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from bench_core.arrays import BoolArray, FloatArray, IntArray
     from bench_core.results.store import Store
 
-CONSTANT = "constant"  # the baseline where every curve begins
 BOUGHT = "bought"
 """The column that ``with_purchases`` adds."""
 
@@ -100,6 +99,16 @@ class Results:
     def higher(self) -> bool:
         """True if more of the metric is better."""
         return self.metric.higher_is_better
+
+    @cached_property
+    def repeats(self) -> list[Results]:
+        """The results of each repeat."""
+        return [replace(self, frame=part) for _, part in self.frame.groupby([*REPEAT], sort=True)]
+
+    @property
+    def keys(self) -> set[tuple[int, int]]:
+        """Fold and seed of each repeat."""
+        return {*zip(*(map(int, self.frame[name]) for name in REPEAT), strict=True)}
 
     @cached_property
     def points(self) -> pd.DataFrame:

@@ -34,8 +34,7 @@ def bench_report_sections() -> Mapping[str, SectionOf]:
 
 def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
     """Raise UsageError for a claim that cannot be read, or that the suite could never settle."""
-    from bench_claims.claims import CURVES, read_claims
-    from bench_claims.measures import CONSTANT
+    from bench_claims.claims import CONSTANT, CURVES, read_claims
 
     if not isinstance(value, list) or not all(isinstance(claim, Mapping) for claim in value):
         raise UsageError("[[claims]] tables are wanted")
@@ -57,18 +56,24 @@ def verdicts(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> 
     """Verdicts on the claims that the suite made when it was run; none where this version cannot
     read one."""
     from bench_claims.claims import read_claims
-    from bench_claims.verdicts import settle
+    from bench_claims.verdicts import ABSENT, ELSEWHERE, settle, settle_elsewhere
 
     try:
         claims = read_claims(info.extra.get(KEY, ()))
     except UsageError:
         return ()
-    return tuple(settle(claim, info, frame, store) for claim in claims)
+    found = []
+    for claim in claims:
+        own = settle(claim, info, frame, store)
+        unsettled = own.word in (ABSENT, ELSEWHERE)
+        others = settle_elsewhere(claim, info, frame, store) if unsettled else []
+        found += others or [own]
+    return tuple(found)
 
 
 def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Section | None:
     """The section of the report on a run, or None where its suite makes no claims."""
-    from bench_claims.verdicts import tally
+    from bench_claims.verdicts import OTHER, tally
 
     if not info.extra.get(KEY):
         return None
@@ -77,14 +82,15 @@ def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> S
     for v in found:
         says = f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}"
         cells = map(one_line, (v.claim.published, v.shown, v.word, v.rests, v.how))
-        rows.append((f"claim-{v.claim.id}", (says, *cells)))
+        name = f"{v.claim.id}-{v.data}" if v.word == OTHER else v.claim.id
+        rows.append((f"claim-{name}", (says, *cells)))
     return Section(
         name=KEY,
         title="Claims of the papers",
         summary=tally(found) if found else "written for another version of bench, not read",
         hint=f"'bench claims {info.suite}' lists them",
-        note="Figures are those of the test split at points chosen on validation; results on "
-        "stand-ins never count.",
+        note="Figures are those of the test split at points chosen on validation, with 95% "
+        "intervals; results on stand-ins never count.",
         columns=("claim", "published", "measured", "verdict", "rests on", "how it was measured"),
         rows=tuple(rows),
         marked=3,

@@ -1,7 +1,8 @@
 """Verdicts of runs on the claims of papers.
 
 Points are chosen on validation, figures are those of the test split, means over the repeats in
-which every contender has results. Results on stand-ins never count.
+which every contender has results. A claim is decided where its figure's whole interval is on one
+side. Results on stand-ins never count.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import CURVES, MEASURES, PURCHASES, TIMES, Claim, Contender
+from bench_claims.claims import CURVES, MEASURES, PURCHASES, TIMES, UNJUDGED, Claim
+from bench_claims.intervals import interval_of
 from bench_claims.measures import (
-    CONSTANT,
     FIGURES,
     Results,
     convergence,
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+    from bench_core.statistics.comparison import Interval
 
-HOLDS, FAILS, SMALL, GROWING = "holds", "does not hold", "too small", "not converged"
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided"
+SMALL, GROWING, OTHER = "too small", "not converged", "on another data set"
 ABSENT, UNRUN, ELSEWHERE = "data absent", "not run", "not in this run"
-UNMEASURED = "not measured"
-WORDS = (HOLDS, FAILS, SMALL, GROWING, ABSENT, UNRUN, ELSEWHERE, UNMEASURED)
+UNMEASURED, FIGURE = "not measured", "no verdict"
+DECIDED = HOLDS, FAILS, UNDECIDED, GROWING, FIGURE
+WORDS = (*DECIDED, SMALL, OTHER, ABSENT, UNRUN, ELSEWHERE, UNMEASURED)
 
 PAPERS, SAMPLE, GENERATED = "the paper's data", "a sample", "generated"
 
@@ -53,9 +57,10 @@ class Verdict:
     claim: Claim
     word: str  # of WORDS
     measured: float = float("nan")  # NaN: no figure
-    shown: str = "-"  # the figure
+    shown: str = "-"  # the figure, with its interval
     how: str = ""  # it was measured
-    data: str = ""  # PAPERS, SAMPLE or GENERATED; "" where there is no figure
+    interval: Interval | None = None
+    data: str = ""  # PAPERS, SAMPLE, GENERATED or a data set; "" where there is no figure
 
     @property
     def rests(self) -> str:
@@ -85,26 +90,47 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
         if found:
             return Verdict(claim, word, how=why)
     assert use is not None
-    if len(claim.budgets) == 1:  # up to the price of all features
-        claim = replace(claim, budgets=(*claim.budgets, float(use["price_of_everything"])))
-    if claim.measure in PURCHASES and store is not None:
-        frame = with_purchases(frame, store, info.run, claim)
-    if claim.measure == "sizes":
-        found = _sizes(claim, use)
-    else:
-        found = judge(claim, frame, criterion(info, claim.metric or str(use["metrics"][0])))
+    found = _sizes(claim, use) if claim.measure == "sizes" else _on(use, claim, info, frame, store)
     if found.word not in (UNRUN, SMALL) and use["rows"]["train"] < claim.rows:
         small = f"{use['rows']['train']} training rows, the paper has {claim.rows:g}"
         found = replace(found, word=SMALL, how=f"{found.how}; {small}")
     return _context(found, info, use)
 
 
-def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
-    """Test a claim on the rows of its data set."""
+def settle_elsewhere(
+    claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None
+) -> list[Verdict]:
+    """What the run's other real data show of a claim that needs no data of its own."""
+    found = []
+    for use in info.datasets if claim.anywhere else ():
+        if use["name"] != claim.dataset and not use["stand_in"]:
+            here = replace(claim, dataset=use["name"], rows=0, trees=0)
+            one = _context(_on(use, here, info, frame, store), info, use)
+            if one.word != UNRUN:
+                how = f"there: {one.word}; {one.how}"
+                found.append(replace(one, claim=claim, word=OTHER, data=use["name"], how=how))
+    return found
+
+
+def _on(
+    use: Mapping[str, Any], claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
+) -> Verdict:
+    if len(claim.budgets) == 1:  # up to the price of all features
+        budgets = *claim.budgets, float(use["price_of_everything"])
+        claim = replace(claim, budgets=budgets, anywhere=False)
+    if claim.measure in PURCHASES and store is not None:
+        frame = with_purchases(frame, store, info.run, claim)
+    metric = criterion(info, claim.metric or str(use["metrics"][0]))
+    return judge(claim, frame, metric, store, info.run)
+
+
+def judge(
+    claim: Claim, frame: pd.DataFrame, metric: Criterion, store: Store | None = None, run: str = ""
+) -> Verdict:
+    """Test a claim on the rows of its data set; intervals of one repeat come from its store."""
     import pandas as pd
 
-    baseline = [Contender(CONSTANT, {})] if claim.measure in CURVES else []
-    contenders = {one.label: one for one in (*claim.learners, *baseline)}
+    contenders = {one.label: one for one in claim.contenders}
     real = frame[~frame["stand_in"]]
     parts = [
         one.rows(real[real["dataset"] == (one.dataset or claim.dataset)])
@@ -124,31 +150,46 @@ def judge(claim: Claim, frame: pd.DataFrame, metric: Criterion) -> Verdict:
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
             return Verdict(claim, UNRUN, how=f"the run did not measure {column}")
-    return _weighed(Results(claim, rows, metric), every)
+    return _weighed(Results(claim, rows, metric), every, store, run)
 
 
-def _weighed(results: Results, every: pd.DataFrame) -> Verdict:
+def _weighed(results: Results, every: pd.DataFrame, store: Store | None, run: str) -> Verdict:
     """The verdict on the rows of all contenders' shared repeats; ``every``: also of others."""
     claim = results.claim
     measured = FIGURES[claim.measure](results)
+    sure = None if np.isnan(measured) else interval_of(results, measured, store, run)
     helped, unknown = convergence(results)
     word, why = FAILS, ""
     if few := too_few_trees(results):
         word, why = SMALL, few
     elif np.isnan(measured):
         why = _lack(claim)
+    elif claim.measure == UNJUDGED:
+        word, why = FIGURE, "machines differ"
     elif short := shortfall(results, measured):
         why = short
-    elif claim.met(measured):
-        word, why = (GROWING, f"the last trees still help {helped}") if helped else (HOLDS, "")
+    else:
+        word = _decided(claim, sure or (measured, measured))
+        if word == HOLDS and helped:
+            word, why = GROWING, f"the last trees still help {helped}"
     how = _how(results) + _lacking(results.frame, every)
     how += f"; not known whether converged: {unknown}" if unknown else ""
     how += f"; {why}" if why else ""
-    return Verdict(claim, word, measured, _shown(claim, measured), how)
+    return Verdict(claim, word, measured, _shown(claim, measured, sure), how, sure)
 
 
-def _shown(claim: Claim, figure: float) -> str:
-    return "-" if np.isnan(figure) else MEASURES[claim.measure].form.format(figure)
+def _decided(claim: Claim, ends: tuple[float, float]) -> str:
+    """The word on a claim whose figure lies between the ends of its interval."""
+    met = [claim.met(end) for end in ends]
+    around = claim.two_sided and ends[0] < claim.near < ends[1]
+    return HOLDS if all(met) else UNDECIDED if any(met) or around else FAILS
+
+
+def _shown(claim: Claim, figure: float, sure: Interval | None = None) -> str:
+    if np.isnan(figure):
+        return "-"
+    shown, *ends = map(MEASURES[claim.measure].form.format, (figure, *(sure or ())))
+    return f"{shown} ({' to '.join(ends)})" if ends else shown
 
 
 def _lack(claim: Claim) -> str:
@@ -194,8 +235,8 @@ def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
 def _how(results: Results) -> str:
     """How the figure is measured, and that of each repeat, so that a mean near the border is seen
     to be one."""
-    claim, frame = results.claim, results.frame
-    wanted = claim.holds or f"{claim.near:g} within {claim.within:g}"
+    claim = results.claim
+    wanted = f"{claim.near:g} within {claim.within:g}" if claim.two_sided else claim.holds
     words = [
         (f"{claim.measure} of {' against '.join(claim.labels)}", True),
         (results.metric.name, claim.measure not in TIMES),
@@ -208,14 +249,13 @@ def _how(results: Results) -> str:
         (f"sensors of cost {' to '.join(f'{x:g}' for x in claim.prices)}", claim.prices),
         (f"in the first {claim.early:.0%} of the trees", claim.early),
         (f"by {claim.cost}", claim.cost != "total_cost"),
-        (f"wanted {wanted}", True),
+        (f"wanted {wanted}", wanted),
     ]
     how = ", ".join(word for word, said in words if said)
-    repeats = [replace(results, frame=part) for _, part in frame.groupby(_REPEAT, sort=True)]
-    if len(repeats) == 1:
+    if len(results.repeats) == 1:
         return f"{how}; 1 repeat"
-    shown = [_shown(claim, FIGURES[claim.measure](repeat)) for repeat in repeats]
-    return f"{how}; {len(repeats)} repeats: {', '.join(shown)}"
+    shown = [_shown(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
+    return f"{how}; {len(shown)} repeats: {', '.join(shown)}"
 
 
 def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:

@@ -64,7 +64,7 @@ class CEGB(PricedTrees):
 
     name: ClassVar[str] = "cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(3e-3, 10))
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(

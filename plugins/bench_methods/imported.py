@@ -8,9 +8,8 @@ walked and billed like ours, one point for each reported number of trees; its st
 that the file is not needed again. The file's content is part of the fit's key: a changed file is
 read anew.
 
-Features are matched by name where model and data both have names (Column_0, f0 and the like are no
-names); else both must have equally many, in the same order. Labels must be coded as in training:
-0/1, or 0..K-1.
+Features and classes are matched as ``bench_models.matching`` says. A note tells how, and a warning
+where the rows contradict it, or where the model does worse than a constant on validation.
 
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
@@ -20,24 +19,35 @@ Departures
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 from bench_models.boosting import TASKS
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.libraries import LibraryModel, check_fits, onto_columns, serve
+from bench_models.libraries import LibraryModel, serve
+from bench_models.matching import matched
 
 from bench_core import (
     Examples,
+    Features,
     FitContext,
     InputError,
     Prices,
+    Splits,
     Task,
     UsageError,
     param,
     provide_learners,
 )
+
+if TYPE_CHECKING:
+    from bench_trees.importers import Imported
+
+ROWS = 5000
+"""Of the validation rows, on which an existing classifier is compared with a constant."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +68,25 @@ class ImportedModel:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
-        """Read the model; of ``train`` only the number of features matters."""
+        """Read the model, for the columns and classes of the data."""
+        model, _ = matched(self._read(), context.splits, self.file)
+        context.progress(1, 1)
+        return serve(model, prices, {})
+
+    def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
+        """How columns and classes were matched, and what speaks against that."""
+        model, notes = matched(self._read(), splits, self.file)
+        if splits.task in (Task.BINARY, Task.MULTICLASS):
+            notes |= dict.fromkeys(_coded_otherwise(serve(model, splits.prices, {}), splits), True)
+        yield from ((f"{self.name}: {line}", warning) for line, warning in notes.items())
+
+    def _read(self) -> "Imported":
         from bench_trees.importers import ModelError, read_model
 
         try:
-            model = read_model(self._content())
+            return read_model(self._content())
         except ModelError as error:
             raise InputError(f"{self.file}: {error}") from error
-        # a binary model does no regression
-        check_fits(model, context.task, context.classes, self.file)
-        model = onto_columns(model, prices.features, context.feature_names, self.file)
-        context.progress(1, 1)
-        return serve(model, prices, {})
 
     def _content(self) -> bytes:
         if not self.file:
@@ -84,6 +101,30 @@ class ImportedModel:
             raise InputError(f"imported: {self.file}: {error.strerror}") from error
         except RuntimeError as error:  # ~USER, of whom there is none
             raise InputError(f"imported: {self.file} is not a file") from error
+
+
+def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
+    """What is said of a classifier whose scores are worse than a constant's, for a class on
+    validation: those of its rows are lower than those of the others (p < .001)."""
+    from scipy.stats import mannwhitneyu
+
+    rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
+    y = splits.valid.y[rows]
+    *_, last = model.predict_path(Features(splits.valid.X[rows]))
+    scores = last.scores if last.scores.ndim > 1 else np.outer(last.scores, [-1, 1])
+    names = splits.class_names or tuple(map(str, range(splits.classes)))
+    for k, name in enumerate(names):
+        own, others = scores[y == k, k], scores[y != k, k]
+        found = mannwhitneyu(own, others, alternative="less") if len(own) and len(others) else None
+        if found is not None and found.pvalue < 0.001:
+            auc = found.statistic / (len(own) * len(others))
+            order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
+            turned = f"; --positive {names[0]} turns them" if len(splits.class_names) == 2 else ""
+            yield (
+                f"AUC of class {name} on validation is {auc:.2f}, worse than a constant: were "
+                f"classes coded otherwise in training? Here {order}{turned}"
+            )
+            return
 
 
 bench_learners = provide_learners(ImportedModel)

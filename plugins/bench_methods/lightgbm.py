@@ -46,6 +46,7 @@ class LightGBM(LibraryTrees):
 
     name: ClassVar[str] = "lightgbm"
     distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
+    ranking_limits: ClassVar[tuple[float, float]] = (30, 10_000)
 
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)

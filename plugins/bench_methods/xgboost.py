@@ -36,6 +36,7 @@ class XGBoost(LibraryTrees):
 
     name: ClassVar[str] = "xgboost"
     distributions: ClassVar[tuple[str, ...]] = ("xgboost", "xgboost-cpu")
+    ranking_limits: ClassVar[tuple[float, float]] = (31, float("inf"))
 
     depth: int = param(4, "most split levels of a tree", least=1, search=linear(3, 10))
     min_rows: float = param(  # type: ignore[assignment]

@@ -35,14 +35,6 @@ Parameters = dict[str, Any]
 Costs = tuple[Parameters, Mapping[str, Any]]
 """A library's parameters for costs, and facts to keep."""
 
-_KINDS = {
-    Task.RANKING: ("ranking", "regression", "binary", ""),
-    Task.REGRESSION: ("regression", ""),
-    Task.BINARY: ("binary", ""),
-    Task.MULTICLASS: ("multiclass", ""),
-}
-"""Kinds of models that a task takes: any single score ranks."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryTrees(BoostedTrees):
@@ -51,6 +43,9 @@ class LibraryTrees(BoostedTrees):
     name: ClassVar[str]
     distributions: ClassVar[tuple[str, ...]]
     """Those of the library, of which one must be installed."""
+    ranking_limits: ClassVar[tuple[float, float]] = (np.inf, np.inf)
+    """The largest grade, and the most rows of a query, that its loss for rankings takes. With the
+    first come whole grades."""
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     max_bins: int = param(255, BINS, least=2)
@@ -73,6 +68,8 @@ class LibraryTrees(BoostedTrees):
         loss, _ = loss_of(context.task, self.loss, context.classes)
         costs, facts = self._costs(train, prices, context)
         rows = with_physical_copies(train)
+        if loss == "lambdarank":
+            _check_ranking(self.name, rows, *self.ranking_limits)
         own = replace(self, max_bins=bins_for(train, self.max_bins))
         with library_errors(self.name):
             raw = own._trained({**own._parameters(loss, context), **costs}, rows, loss, context)
@@ -143,6 +140,20 @@ def check_classes(learner: str, train: Examples, task: Task) -> None:
         )
 
 
+def _check_ranking(learner: str, train: Examples, largest: float, rows: float) -> None:
+    fractions = train.y[train.y % 1 > 0] if largest < np.inf else train.y[:0]
+    what = f"a grade of {train.y.max():g}" if train.y.max() > largest else ""
+    what = f"a grade of {fractions[0]:g}" if len(fractions) else what
+    if group_sizes(train).max() > rows:
+        what = f"a query of {group_sizes(train).max()} rows"
+    if what:
+        most = f" and queries of at most {rows:g} rows" if rows < np.inf else ""
+        raise InputError(
+            f"{learner}: loss lambdarank takes whole grades from 0 to {largest:g}{most}, and there "
+            f"is {what}; say loss = squared, or scale the labels"
+        )
+
+
 def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
     """What each feature costs one row in loss units if nothing else is bought, (d,)."""
     return np.asarray(prices.needs @ row.sensor)
@@ -177,51 +188,3 @@ def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
     vectors[:, present] = model.vectors
     base[present] = model.ensemble.base
     return replace(model, vectors=vectors, ensemble=replace(model.ensemble, base=base))
-
-
-def check_fits(model: Imported, task: Task, classes: int, where: str) -> None:
-    """Raise InputError where a model is not one for the task."""
-    outputs = classes if task is Task.MULTICLASS else 1
-    if model.ensemble.trees == 0:
-        raise InputError(f"{where}: the model has no trees")
-    if model.kind not in _KINDS[task]:
-        raise InputError(f"{where}: a {model.kind} model cannot do a {task} task")
-    if model.outputs != outputs:
-        has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
-        raise InputError(f"{where}: the model has {has}, the {task} task wants {outputs}")
-
-
-def onto_columns(model: Imported, features: int, names: tuple[str, ...], where: str) -> Imported:
-    """The model with its features renumbered to the data's columns.
-
-    By name where both have names, so that order and unused columns do not matter; else both must
-    have equally many features. Raises InputError.
-    """
-    ensemble = model.ensemble
-    if not names or not model.names or _invented(model.names):
-        if ensemble.features != features:
-            raise InputError(
-                f"{where}: the model has {ensemble.features} features and the data {features}; "
-                "they must be the same, or both have names"
-            )
-        return model
-    place = {_spelt(name): j for j, name in enumerate(names)}
-    column = np.array([place.get(_spelt(name), -1) for name in model.names])
-    used = np.unique(ensemble.feature[ensemble.feature >= 0])
-    absent = [model.names[j] for j in used if column[j] < 0]
-    if absent:
-        more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-        raise InputError(f"{where}: the model's feature {absent[0]!r}{more} is not in the data")
-    feature = np.where(ensemble.feature >= 0, column[ensemble.feature], -1).astype(np.int32)
-    return replace(model, ensemble=replace(ensemble, feature=feature, features=features))
-
-
-def _invented(names: tuple[str, ...]) -> bool:
-    """Whether a library made the names up: Column_0, f0, or bare numbers."""
-    return any(
-        all(name == f"{stem}{j}" for j, name in enumerate(names)) for stem in ("Column_", "f", "")
-    )
-
-
-def _spelt(name: str) -> str:
-    return "_".join(name.split())  # LightGBM writes blanks so

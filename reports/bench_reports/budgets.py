@@ -40,8 +40,9 @@ def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
 
 def costs_in(frame: pd.DataFrame) -> str:
     """``, costs in ms``, or nothing where the prices of a data set have no unit of their own."""
-    # "cost units" is what prices without a unit are in
-    units = {*map(str, frame["unit"].dropna())} - {"", "cost", "cost units"}
+    from bench_core.costs.model import unit_named  # not at the top: numpy comes with it
+
+    units = {unit_named(str(unit)) for unit in frame["unit"].dropna()} - {""}
     return f", costs in {one_line(', '.join(sorted(units)))}" if units else ""
 
 

@@ -44,9 +44,9 @@ Examples:
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, query by query or row
-by row. Intervals and p are from a bootstrap that repeats the choice of the points; p adjusted is
-Holm's over all pairs; 'alike' is the probability that the two differ by less than --interest;
-* marks a difference that is not 0 by its own interval.""",
+by row. Intervals and p are from a bootstrap that repeats the choice of the points, and of several
+repeats from Student's distribution; p adjusted is Holm's over all pairs; 'alike' is the probability
+that the two differ by less than --interest; * marks a difference not 0 by its own interval.""",
 )
 @click.argument(
     "learners",
@@ -154,7 +154,8 @@ def _answer(
     # units are queries where there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
-        found, pairs, others = pairs_within(info, store, dataset, names, budget, interest=interest)
+        given = info, store, frame, dataset, names, budget
+        found, pairs, others = pairs_within(*given, interest=interest)
     except UsageError as error:
         yield str(error)
         return

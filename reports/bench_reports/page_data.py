@@ -34,7 +34,7 @@ from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics.bootstrap import chosen_units
 from bench_core.statistics.point_selection import at_budget
-from bench_core.statistics.repeats import Repeat, in_every, stored_repeats
+from bench_core.statistics.repeats import Repeat, by_unit, in_every, stored_repeats
 from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
@@ -160,9 +160,9 @@ def _view(
     curves = []
     for name in points["learner"].unique():
         part = frontiers[frontiers["learner"] == name]
-        if len(part):
-            shown = own[own["learner"] == name] if metric.name == board.metric else None
-            curves.append(_curve(str(name), part, shown))
+        shown = own[own["learner"] == name] if metric.name == board.metric else None
+        curves.append(_curve(str(name), part, shown))
+    curves = [curve for curve in curves if len(curve.budget)]
     # without a reference the costliest curve is the measure; 1 where nothing costs anything
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
@@ -196,7 +196,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     for name, part in every.groupby("learner", sort=False, observed=True):
         at = part.groupby("cap")
         # a mean over some repeats alone would be biased
-        whole = at.size() == len(part[["fold", "seed"]].drop_duplicates())
+        whole = at["test_quality"].count() == len(part[["fold", "seed"]].drop_duplicates())
         means = at[list(MEASURED)].mean().astype(np.float64)[whole]
         if len(means):
             columns = (means[column].to_numpy() for column in MEASURED)
@@ -440,15 +440,17 @@ def pairwise(
     if len(names) < 2:
         return None
     higher = view.metric.higher_is_better
-    best = {name: _units(found, name, [math.inf], higher) for name in names}
-    quality = [best[name][0][0] for name in names]
+    best = {name: _units(found, name, math.inf, higher) for name in names}
+    quality = [best[name][0] for name in names]
     first = sum(name in top for name in names)
-    within = [_units(found, name, amounts, higher)[0] for name in names[:first]]
+    within = [
+        [_units(found, name, amount, higher)[0] for amount in amounts] for name in names[:first]
+    ]
     # thirds by size and by price: a method may win on large queries or on expensive ones alone
     payer = board.reference if board.reference in names else names[0]
     kinds = {
-        "rows of a query": np.concatenate([one.candidates[names[0]].test.rows for one in found]),
-        f"what {payer} pays": best[payer][1][0],
+        "rows of a query": best[names[0]][2],
+        f"what {payer} pays": best[payer][1],
     }
     uses = uses_of(info, board.dataset)
     queries = bool(uses) and any((uses[0].get("queries") or {}).values())
@@ -480,18 +482,12 @@ def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
 
 
-def _units(
-    found: Sequence[Repeat], name: str, budgets: Sequence[float], higher: bool
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Test quality and cost by unit of all repeats, by budget: of the learner's best point within
-    it on validation; NaN where it has none."""
-    quality, cost = [], []
-    for budget in budgets:
-        choose = partial(at_budget, budget=budget, higher=higher)
-        parts = [chosen_units(repeat.candidates[name], choose) for repeat in found]
-        quality.append(np.concatenate([part for part, _ in parts]))
-        cost.append(np.concatenate([part for _, part in parts]))
-    return quality, cost
+def _units(found: Sequence[Repeat], name: str, budget: float, higher: bool) -> FloatArray:
+    """Test quality, cost and rows by unit of all repeats, those on the same rows as their mean: of
+    the learner's best point within a budget on validation; NaN where it has none."""
+    choose = partial(at_budget, budget=budget, higher=higher)
+    parts = [np.stack(chosen_units(one.candidates[name], choose)) for one in found]
+    return by_unit(found, parts)
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:

@@ -69,7 +69,8 @@ def _markdown_table(board: Board) -> Iterator[str]:
         for cells in (titles, ["---", *("---:" for _ in titles[1:])], *rows):
             yield f"| {' | '.join(cells)} |"
     yield ""
-    about = f"{board.metric} on test within budgets: costs per row{_in_unit(board.unit)}. "
+    in_unit = f" ({board.unit})" if board.unit else ""
+    about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
     how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
     yield from (f"- {md(note)}" for note in board.remarks())
@@ -186,7 +187,8 @@ def caption(board: Board) -> str:
     means = all(budget.kind == "mean" for budget in budgets)
     known = ", ".join(str(budget) if means else budget.words for budget in budgets)
     a = "a mean cost" if means else "a cost"
-    within = f" within {a} per row of {known}{_in_unit(board.unit)}" if known else ""
+    in_unit = f" ({board.unit})" if board.unit else ""
+    within = f" within {a} per row of {known}{in_unit}" if known else ""
     # a caption has to be read without the text around it
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
@@ -208,10 +210,6 @@ def columns(board: Board) -> list[str]:
     """The titles of a table: learner, budgets, cost, and the saving if there is one."""
     budgets = [str(at.budget) if at.budget is not None else "any" for at in board.at]
     return ["learner", *budgets, "cost", *(["saving"] if board.saves else [])]
-
-
-def _in_unit(unit: str) -> str:
-    return "" if unit in ("", "cost", "cost units") else f" ({unit})"
 
 
 _TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {

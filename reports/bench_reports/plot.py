@@ -131,7 +131,7 @@ def _panel(
             axes.plot(x, y, dash, drawstyle="steps-post", color=colour, label=shown, lw=1.2)
             labels.append((y[-1], name, colour))
     better = "higher" if board.higher_is_better else "lower"
-    unit = "" if board.unit in ("", "cost", "cost units") else f" in {one_line(board.unit)}"
+    unit = f" in {one_line(board.unit)}" if board.unit else ""
     axes.set_xlabel(_safe(f"budget: mean cost per row{unit}"))
     axes.set_ylabel(_safe(f"{board.metric} on test ({better} is better)"))
     axes.set_title(_safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)

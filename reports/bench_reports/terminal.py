@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import LOST, SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import FALLS, LOST, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.statistics.bootstrap import FEW_DRAWS
@@ -248,7 +248,7 @@ def selection_line(board: Board) -> str:
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
-    unit = "" if board.unit in ("", "cost") else f" in {one_line(board.unit)}"
+    unit = f" in {one_line(board.unit)}" if board.unit else ""
     return (
         f"Points are selected on validation, figures are from test{over}; cost: mean per "
         f"row{unit}, accounting {board.accounting}{audit}."
@@ -261,6 +261,10 @@ def explained_marks(board: Board) -> list[str]:
         f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
+        ),
+        f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
+        "(p <= .001): test rows differ from the others, or validation rows were learned from.": any(
+            FALLS in row.marks for row in board.rows
         ),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows

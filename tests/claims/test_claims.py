@@ -11,6 +11,7 @@ from bench_claims.verdicts import (
     ABSENT,
     ELSEWHERE,
     FAILS,
+    FIGURE,
     HOLDS,
     SAMPLE,
     UNMEASURED,
@@ -59,7 +60,7 @@ ORDER = ["full", "cheap", "poor"]
         ("least-margin", CHEAP_AND_POOR, ">= 0.09", {"budgets": [4, 30]}, (HOLDS, 0.1)),
         ("least-margin", ["full", "cheap"], ">= 0", {"budgets": [16, 20]}, (FAILS, -0.015)),
         ("least-margin", ["full", "cheap"], ">= 0", {"budgets": [4, 20]}, (FAILS, 0.5 - 0.99)),
-        ("minutes", ["cheap"], "<= 0.05", {}, (FAILS, 4 / 60)),
+        ("minutes", ["cheap"], "", {}, (FIGURE, 4 / 60)),
         ("time-ratio", ["cheap", "full"], "<= 1.5", {}, (FAILS, 2.0)),
     ],
 )
@@ -205,8 +206,8 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
     own = info(use("letters"), request={"metrics": ["accuracy"]})
     assert settle(Claim.of(QUALITY), own, frame(CHEAP)).word == UNRUN
     assert settle(Claim.of({**QUALITY, "metric": "accuracy"}), own, frame(CHEAP)).word == HOLDS
-    fast = Claim.of({**QUALITY, "measure": "minutes", "holds": "<= 1"})
-    assert settle(fast, own, frame(CHEAP)).word == HOLDS
+    fast = Claim.of({**QUALITY, "measure": "minutes", "holds": ""})
+    assert settle(fast, own, frame(CHEAP)).word == FIGURE
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,10 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
         ({"keeps": "0.9"}, "key 'keeps': '0.9' is of another type"),
         ({"near": 1, "within": 0.1}, "either holds"),
         ({"measure": "cost"}, "measure cost needs floor"),
-        ({"measure": "minutes", "floor": ">= 1"}, "measure minutes has no floor"),
+        ({"measure": "minutes"}, "measure minutes has no holds"),
+        ({"measure": "minutes", "holds": "", "floor": ">= 1"}, "measure minutes has no floor"),
+        ({"measure": "margin", "budgets": [3], "anywhere": True}, "anywhere = true goes without"),
+        ({"floor": ">= 1", "anywhere": True}, "anywhere = true goes without"),
         ({"measure": "margin"}, "budgets = "),
         ({"measure": "margin", "budgets": [3, 2]}, "budgets = "),
         ({"measure": "margin", "budgets": ["2", 3]}, "budgets = "),
@@ -245,7 +249,7 @@ def test_a_missing_key_and_an_id_twice_are_refused() -> None:
 
 
 def test_a_tally_counts_every_word_that_came_up() -> None:
-    assert len(set(WORDS)) == 8
+    assert len(set(WORDS)) == 11
     unmeasured = Claim.of({**BASE, "measure": "none", "why": "y"})
     found = [settle(unmeasured, info(), frame(FULL))] * 2
     found.append(settle(Claim.of(QUALITY), info(use("letters")), frame(CHEAP)))

@@ -63,19 +63,19 @@ def test_more_operating_points_never_lose_a_margin(
     metric = Criterion("accuracy", higher)
     given: dict[str, Any] = {"metric": metric, "budgets": [10, 30]}
 
-    def word(rule: str, a: Any, b: Any) -> str:
+    def met(rule: str, a: Any, b: Any) -> bool:
         found = judged(measure, rule, seeds("first", a), seeds("second", b), trivial, **given)
         assert isinstance(found, Verdict)
-        return found.word
+        return found.claim.met(found.measured)
 
     def offering(points: Any) -> Any:
         return [old + new for old, new in zip(points, more, strict=True)]
 
     above, below = f">= {bar / 20}", f"<= {bar / 20}"
-    if word(above, first, second) == HOLDS:
-        assert word(above, offering(first), second) == HOLDS
-    if measure == "margin" and word(below, first, second) == HOLDS:
-        assert word(below, first, offering(second)) == HOLDS
+    if met(above, first, second):
+        assert met(above, offering(first), second)
+    if measure == "margin" and met(below, first, second):
+        assert met(below, first, offering(second))
 
 
 def test_a_margin_misses_no_stretch_however_short() -> None:
@@ -121,7 +121,7 @@ def test_a_competitor_that_never_keeps_the_quality_saves_less_still() -> None:
     assert judged("saving", ">= 0.1", poor, full).word == FAILS
     # a repeat in which it saves much counts for the mean with those in which it saves nothing
     again = [rows("first", [(1, 1.0, 1.0)], seed=1), rows("second", [(16, 1.0, 1.0)], seed=1)]
-    assert judged("saving", "<= 0.3", poor, full, *again).word == FAILS
+    assert judged("saving", "<= 0.3", poor, full, *again).measured == (0 + 15 / 16) / 2
 
 
 def boosted(learner: str, qualities: list[float], **params: Any) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ def test_points_that_do_not_tell_their_trees_leave_convergence_open() -> None:
 
 def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     fit = boosted("first", [0.7, 0.8, 0.8])
-    table = {**BASE, "measure": "minutes", "learners": ["first"], "holds": "<= 80"}
+    table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     made, run = frame(fit), info(use("letters"))
 
     def found(**least: int) -> Verdict:
@@ -203,6 +203,6 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert "12 training rows, the paper has 13" in few.how
     assert (few := found(trees=101)).word == SMALL
     assert "first has 100 trees, the paper 101" in few.how
-    assert found(rows=13, trees=101).shown == "0.067 min"
-    failing = settle(Claim.of({**table, "rows": 13, "holds": "<= 0"}), run, made)
+    assert found(rows=13, trees=101).shown == "0.8"
+    failing = settle(Claim.of({**table, "rows": 13, "holds": ">= 0.9"}), run, made)
     assert failing.word == SMALL

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -236,3 +239,15 @@ def test_a_broken_plugin_is_a_warning_and_not_a_crash(
     seen: list[Any] = []
     plan(**SMALL, on_event=seen.append)
     assert any(e.warning and "plugin bad" in e.message for e in seen)
+
+
+def test_where_nothing_is_writable_kernels_are_kept_in_the_cache_folder(tmp_path: Path) -> None:
+    code = (
+        "import os; os.access = lambda path, mode: False; import bench_core\n"
+        "print(os.environ['NUMBA_CACHE_DIR'])\n"
+    )
+    given = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    for extra, where in (({}, tmp_path / "kernels"), ({"NUMBA_CACHE_DIR": "own"}, Path("own"))):
+        env = {**given, "BENCH_CACHE": str(tmp_path), **extra}
+        ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
+        assert Path(ended.stdout.decode().strip()) == where, ended.stderr

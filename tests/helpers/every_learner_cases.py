@@ -35,6 +35,12 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "catboost": trees,
         "cegb": trees,
         "cheapest-first": {**trees, "steps": 3},
+        "confidence-cascade": {
+            "base": LEARNERS["cegb"](**trees, tradeoff=0.5),
+            "large": LEARNERS["gbrt"](trees=2 * count, min_rows=4),  # type: ignore[call-arg]
+            "prefixes": 2,
+            "gates": 2,
+        },
         "constant": {},
         "cost-tree": {"min_rows": 4},
         "cronus": {**cascade, **CYCLES, "iterations": 20},
@@ -57,6 +63,10 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},
         "rbf-svm": {},
+        "selection-cascade": {
+            "base": LEARNERS["forward-selection"](**trees, steps=3, leaves=4),
+            "thresholds": (0.6, 0.9),
+        },
         "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
         "soft-cascade": {**cascade, "cycles": 2},
         "svm-average-kernel": {"max_rows": 500},

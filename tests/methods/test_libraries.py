@@ -17,7 +17,15 @@ from bench_models import libraries
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
-from bench_core import DiscountGroup, Examples, InputError, Task, UsageError, price_list
+from bench_core import (
+    DiscountGroup,
+    Examples,
+    InputError,
+    Queries,
+    Task,
+    UsageError,
+    price_list,
+)
 from bench_core.planning.keys import learner_key
 
 for peer in ("lightgbm", "xgboost", "catboost"):
@@ -175,3 +183,33 @@ def test_what_a_peer_says_against_the_data_is_one_line() -> None:
     with pytest.raises(InputError, match="lightgbm: ") as error:
         fit(LightGBM(trees=2, loss="lambdarank"), train, Task.RANKING)
     assert "\n" not in str(error.value)
+
+
+LIMITS = {  # each is the last that the library itself takes, and the first that it does not
+    "lightgbm grade": (LightGBM(trees=2), 30.0, 31.0, 5),
+    "lightgbm fraction": (LightGBM(trees=2), 2.0, 2.5, 5),
+    "lightgbm query": (LightGBM(trees=2), 2.0, 2.0, 10_001),
+    "xgboost grade": (XGBoost(trees=2), 31.0, 32.0, 5),
+    "xgboost fraction": (XGBoost(trees=2), 2.0, 2.5, 5),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_what_a_ranking_loss_does_not_take_is_one_line_of_ours(kind: str) -> None:
+    learner, last, first, rows = LIMITS[kind]
+    rng = np.random.default_rng(0)
+
+    def ranking(grade: float, size: int) -> Examples:
+        X = rng.normal(size=(2 * size, 2)).astype(np.float32)
+        y = (X[:, 0] > 0).astype(float)
+        y[0] = grade
+        return Examples(X, y, Queries.from_sizes(np.array([size, size])))
+
+    learner = replace(learner, loss="lambdarank", min_rows=1)
+    fit(learner, ranking(last, min(rows, 10_000)), Task.RANKING, price_list(np.ones(2)))
+    what = f"a query of {rows} rows" if rows > 5 else f"a grade of {first:g}"
+    with pytest.raises(InputError) as refused:
+        fit(learner, ranking(first, rows), Task.RANKING, price_list(np.ones(2)))
+    line = str(refused.value)
+    assert line.startswith(f"{learner.name}: loss lambdarank takes whole grades from 0 to ")
+    assert f"and there is {what}; say loss = squared" in line

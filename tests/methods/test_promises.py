@@ -15,6 +15,7 @@ from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
+from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
 from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
@@ -52,6 +53,8 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (CheapestFirst(trees=3, steps=4), None),
     (GreedyOrder(trees=3, steps=4), None),
     (ForwardSelection(trees=3, steps=2, learning_rate=0.4, min_rows=5, leaves=4), (Task.RANKING,)),
+    (SelectionCascade(base=GreedyOrder(trees=3, steps=4), thresholds=(0.6, 0.9)), None),
+    (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
     (GBRT(trees=5), None),
@@ -135,6 +138,7 @@ REFUSED = """
     budget-rf.significance=0.0
     catboost.trees=0 catboost.min_rows=0 catboost.depth=0
     cegb.trees=-1 cegb.min_rows=0 cegb.max_bins=256 cegb.tradeoff=nan cegb.tradeoff=inf
+    confidence-cascade.prefixes=0 confidence-cascade.gates=0 confidence-cascade.gates=99
     cost-tree.price_power=-1.0 cost-tree.depth=0 cost-tree.min_rows=0
     cronus.tradeoff=-1.0 cronus.cut_off=0.0 cronus.positive_weight=0.0 cronus.stages=0
     cronus.drop=1.0 cronus.delta=0.5 cronus.gate_slope=0.0 cronus.rho_first=[0.1,inf]
@@ -181,6 +185,7 @@ def test_values_out_of_range_are_refused_by_name(setting: str) -> None:
         ("early-exit.thresholds=[-1.0]", "at least 0"),
         (f"early-exit.thresholds={[float(t) for t in range(100)]}", "99"),
         ("lear.thresholds=[0.5, 0.5]", "different"),
+        ("selection-cascade.thresholds=[0.5, 0.5]", "different"),
         ("lear.thresholds=[1.5]", "0 to 1"),
         ("soft-cascade.thresholds=[0.5, 0.5]", "different"),
         ("soft-cascade.thresholds=[1.0]", "below 1"),

@@ -95,7 +95,7 @@ def fetch_dataset(
     dataset = dataset_of(dataset)
     if not dataset.downloads:
         raise UsageError(_nothing_to_fetch(dataset))
-    with _staged(dataset, source, say) as home:
+    with _staged(dataset, source, say, f"{dataset.name} as fetched") as home:
         for download in dataset.downloads:
             say(f"fetching {download.url}")
             fetched = fetch(download, home, progress, _by_hand(dataset))
@@ -114,7 +114,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
         raise InputError(f"{taken}: no such file or folder; check the name")
     inside = [name.removeprefix(f"{home_of(dataset)}/") for name in dataset.files]
     members = {d.file: d.members for d in dataset.downloads if d.members}
-    with _staged(dataset, source, say) as home:
+    with _staged(dataset, source, say, str(taken)) as home:
         if taken.is_dir():
             given = DataFolder(taken)
             for name in inside:
@@ -216,9 +216,10 @@ def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Pat
 
 
 @contextmanager
-def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[Path]:
+def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str) -> Iterator[Path]:
     """A temporary folder for the files; when the block ends well they are verified and move into
-    the data folder."""
+    the data folder. Errors name the ``origin`` of the files: the folder is gone when they are
+    read."""
     home = source.folder / home_of(dataset)
     for name in dataset.files:
         if source.has(name) and home not in source.find(name).parents:
@@ -231,8 +232,12 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say) -> Iterator[
         with TemporaryDirectory(prefix=WORK, dir=source.folder) as stage:
             made = Path(stage, home_of(dataset))
             made.mkdir(parents=True)
-            yield made
-            _verify(dataset, DataFolder(stage), say)
+            try:
+                yield made
+                _verify(dataset, DataFolder(stage), say)
+            except InputError as error:
+                text = str(error).replace(f"{made}/", f"{origin}: ").replace(stage, origin)
+                raise InputError(text) from error
             if not home.exists():  # all at once; else files join those that are there
                 home.parent.mkdir(parents=True, exist_ok=True)
                 made.replace(home)

@@ -3,9 +3,9 @@
     line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
 Indices count from 1 (``index_base=0``: from 0) and rise on each line; cells that are not written
-are 0; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file of group
-sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to the float64
-nearest to the decimal number, labels float64.
+are 0, or missing; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file
+of group sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to
+the float64 nearest to the decimal number, labels float64.
 
 pandas reads the cells as a table of two columns, index and value. Where that table breaks a rule,
 ``check_line`` finds the first line that does.
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import opened, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
-from bench_core.datasets.readers.tables import exact_floats
+from bench_core.datasets.readers.tables import exact_floats, float32_offset
 from bench_core.errors import InputError, option
 
 SIDE_CARS = (".query", ".group")
@@ -36,6 +36,7 @@ CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|NaN|NAN|Nan)")
 NANS = [sign + word for sign in ("", "+", "-") for word in ("nan", "NaN", "NAN", "Nan")]
+NAN = "correct it, or write nan for a missing value"
 WHOLE = re.compile(rb"\d{1,18}")
 # The largest number that float32 rounds to a finite one.
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
@@ -51,8 +52,11 @@ class SvmRows:
     X: Float32Array  # (n, d)
     y: FloatArray  # (n,)
     queries: Queries | None
-    qids: IntArray | None  # (q,), None where groups come from a side-car or are absent
+    qids: (
+        NDArray[Any] | None
+    )  # (q,) whole numbers of any size, None where groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
+    merged: frozenset[int] = frozenset()  # columns of values that float32 does not tell apart
 
     def examples(self) -> Examples:
         """The rows as examples of a publisher's ranking. Raises InputError without queries."""
@@ -68,13 +72,15 @@ def read_svmlight(
     features: int | None = None,
     columns: IntArray | None = None,
     huge_is_missing: bool = False,
+    unwritten: float = 0.0,
 ) -> SvmRows:
     """Read a file into a dense matrix.
 
     ``features``: how many there are (default: up to the largest index). ``columns``: which of
     them to keep, from 0, rising. ``huge_is_missing``: a value beyond float32 stands for a missing
-    one, as the largest float64 does in some publishers' files; else it is an error. Raises
-    InputError naming file and line for everything that is not in the module's grammar.
+    one, as the largest float64 does in some publishers' files; else it is an error. ``unwritten``:
+    the value of cells that are not written. Raises InputError naming file and line for everything
+    that is not in the module's grammar.
     """
     path = Path(path)
     if index_base not in (0, 1):
@@ -86,8 +92,9 @@ def read_svmlight(
             line = next(islice(lines, row, None), None)
         return str(path) if line is None else f"{path}, line {line}"
 
-    parts: list[tuple[Float32Array, FloatArray, IntArray]] = []
+    parts: list[tuple[Float32Array, FloatArray, NDArray[Any]]] = []
     lines = width = 0
+    merged: set[int] = set()
     with opened(path) as file:
         while text := file.read(CHUNK) + file.readline():
             plain = re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
@@ -97,8 +104,11 @@ def read_svmlight(
                     raise _fault(path, text, lines, index_base, features, huge_is_missing)
                 y, qid, row, index, value = cells
                 width = max(width, features or int(index.max(initial=-1)) + 1)
-                X = _zeros(path, len(y), width)
+                X = _filled(path, len(y), width, unwritten)
                 X[row, index] = value
+                for j in np.unique(index[(np.abs(value) >= 2**20) & (np.float32(value) != value)]):
+                    if float32_offset(value[index == j]) is not None:
+                        merged.add(int(j))
                 parts.append((X if columns is None else X[:, columns], y, qid))
             lines += text.count(b"\n")
     rows = sum(len(y) for _, y, _ in parts)
@@ -109,21 +119,25 @@ def read_svmlight(
     ):
         if not size:
             raise InputError(f"{path}: {what}; get it again or name another")
-    X = parts[-1][0] if len(parts) == 1 else _zeros(path, rows, parts[-1][0].shape[1])
+    X = parts[-1][0]
+    if len(parts) > 1:
+        X = _filled(path, rows, X.shape[1], unwritten)
     at = 0
     for part, _, _ in parts if len(parts) > 1 else ():
         X[at : at + len(part), : part.shape[1]] = part
         at += len(part)
     y, qid = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
     queries, qids = _queries(path, qid, place)
-    return SvmRows(X, y, queries, qids, place)
+    return SvmRows(X, y, queries, qids, place, frozenset(merged))
 
 
-def _zeros(path: Path, rows: int, features: int) -> Float32Array:
+def _filled(path: Path, rows: int, features: int, value: float) -> Float32Array:
     try:
         if features > MOST_FEATURES:
             raise MemoryError
-        return np.zeros((rows, features), dtype=np.float32)
+        if value == 0:  # pages that are not touched take no memory
+            return np.zeros((rows, features), dtype=np.float32)
+        return np.full((rows, features), value, dtype=np.float32)
     except MemoryError as error:
         raise InputError(
             f"{path}: {rows} rows with {features} features in this file do not fit into memory as "
@@ -133,7 +147,7 @@ def _zeros(path: Path, rows: int, features: int) -> Float32Array:
 
 def _cells(
     text: bytes, index_base: int, features: int | None, huge_is_missing: bool
-) -> tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray] | None:
+) -> tuple[FloatArray, NDArray[Any], IntArray, IntArray, FloatArray] | None:
     """Labels (n,) and query ids (n,) of whole lines, and of each cell its row, index and value.
 
     None where a line breaks a rule.
@@ -165,7 +179,7 @@ def _cells(
     at, y, ids, values = index[cell] - index_base, value[label], value[query], value[cell]
     huge = np.abs(values) > LARGEST
     rising = label[1:] | (np.diff(index) > 0)  # LABEL < QUERY < all others
-    whole = (ids >= 0) & (ids < 1e18) & (ids % 1 == 0)
+    whole = (ids >= 0) & (ids < np.inf) & (ids % 1 == 0)
     if (
         not (rising.all() and whole.all() and np.isfinite(y).all())
         or at.min(initial=0) < 0
@@ -174,12 +188,13 @@ def _cells(
     ):
         return None
     # read as whole numbers: float64 would lose their last digits
-    exact = re.findall(rb"qid:(\d{1,18})(?=\s|$)", text)
+    exact = [int(digits) for digits in re.findall(rb"qid:(\d{1,99})(?=\s|$)", text)]
     if len(exact) != len(ids):
         return None
     values[huge] = np.nan
-    qid = np.full(len(y), -1, dtype=np.int64)
-    qid[row[query]] = np.array(exact, dtype=np.int64)
+    small = max(exact, default=0) < 2**63
+    qid = np.full(len(y), -1, dtype=np.int64 if small else object)
+    qid[row[query]] = exact
     return y, qid, row[cell], at, values
 
 
@@ -204,7 +219,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
     if not math.isfinite(_number(label, "label")):
         raise InputError(f"label {_shown(label)} is not finite; correct it or remove the line")
     if cells and cells[0].startswith(b"qid:"):
-        if not WHOLE.fullmatch(cells[0][4:]):
+        if not re.fullmatch(rb"\d{1,99}", cells[0][4:]):
             raise InputError(f"{_shown(cells[0])}: a query id is a whole number >= 0; correct it")
         cells = cells[1:]
     last = index_base - 1
@@ -216,7 +231,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
             raise InputError(f"{_shown(cell)} is not index:value; correct it")
         index = int(written)
         if abs(_number(number, f"feature {index}:")) > LARGEST and not huge_is_missing:
-            raise InputError(f"feature {index}: {_shown(number)} is too large; correct it")
+            raise InputError(f"feature {index}: {_shown(number)} is too large; {NAN}")
         if index < index_base:
             raise InputError(
                 f"index {index} in a file counted from {index_base}; "
@@ -234,7 +249,8 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
 def _number(token: bytes, what: str) -> float:
     """A decimal number, infinite where it overflows, or NaN for ``nan``."""
     if not NUMBER.fullmatch(token):
-        raise InputError(f"{what} {_shown(token)} is not a number; correct it")
+        remedy = "correct it" if what == "label" else NAN
+        raise InputError(f"{what} {_shown(token)} is not a number; {remedy}")
     return float(token)
 
 
@@ -261,8 +277,8 @@ def first_queries(examples: Examples, rows: int) -> Examples:
 
 
 def _queries(
-    path: Path, qid: IntArray, place: Callable[[int], str]
-) -> tuple[Queries | None, IntArray | None]:
+    path: Path, qid: NDArray[Any], place: Callable[[int], str]
+) -> tuple[Queries | None, NDArray[Any] | None]:
     side_car = find_side_car(path)
     sizes = None if side_car is None else read_group_sizes(side_car, len(qid))
     given = qid >= 0

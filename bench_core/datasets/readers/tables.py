@@ -12,8 +12,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,22 @@ TextArray = NDArray[np.object_]
 # words of pandas.api.types.infer_dtype
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
+# Cells of a file without a value, as in pandas; among numbers NONE is one too, else a word.
+MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
+    *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+NONE = "None"
+EXACT = 2**53  # from here on whole numbers are not all float64
 # A column of more different texts is no category, nor one where fewer than two rows share a text,
 # unless there are at most so few.
 MOST_TEXTS, FEW_TEXTS = 100, 12
 SHOWN = 20  # columns whose fault is in one message
+SAMPLE = 20  # lines by which the separator is found
+_SEPARATOR = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([,;\t])"?\n')
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+# A number as people write it: 1,5 or 1.234,50 or $ 12 or 7%.
+_FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,14 +57,15 @@ class DataColumn:
     """A column of a table, or a list of labels, ids or splits (``name`` "" then).
 
     ``source`` is the table in messages, ``place`` turns a row number into "FILE, line N".
-    ``typed``: cells have types, so text stays text even if it reads as a number.
+    ``written`` reads the cells (n,) of a file without types again, as they stand there; None where
+    cells have types, so that text stays text even if it reads as a number.
     """
 
     values: pd.Series[Any]  # (n,)
     name: str
     source: str
     place: Callable[[int], str]
-    typed: bool = True
+    written: Callable[[], TextArray] | None = None
 
     @property
     def kind(self) -> str:
@@ -61,72 +74,53 @@ class DataColumn:
 
         if isinstance(self.values.dtype, pd.CategoricalDtype):
             return "categorical"
-        kind = str(pd.api.types.infer_dtype(self.values, skipna=True))
-        untyped = not self.typed and getattr(self.values.dtype, "kind", "") not in "biuf"
-        return "string" if untyped else kind
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the cells are text; of an untyped column, whether most are no numbers."""
-        if self.kind in NUMBERS:
-            return False
-        return self.typed or bool(_numeric(self._cells()).sum() * 2 < len(self.values))
+        return str(pd.api.types.infer_dtype(self.values, skipna=True))
 
     def numbers(self, dtype: Any = np.float64, missing: bool = True) -> Any:
         """The cells (n,) as numbers.
 
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
-        if self.kind not in NUMBERS:
-            raise self._no_numbers()
+        if self.kind in NUMBERS:
+            values = self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            texts = self.cells()
+            texts[texts == NONE] = ""
+            if self.written is None or not _numeric(texts[texts != ""]).all():
+                raise self._no_numbers(texts)
+            values = np.array([float(text or "nan") for text in texts])
         with np.errstate(over="ignore"):
-            values = self.values.to_numpy(dtype=np.float64, na_value=np.nan).astype(dtype)
+            values = values.astype(dtype)
         wrong = np.isinf(values) if missing else ~np.isfinite(values)
         if wrong.any():
             row = int(np.argmax(wrong))
-            what = "missing" if np.isnan(values[row]) else "infinite, or too large for float32"
+            if np.isnan(values[row]):
+                raise self._missing(row)
+            what = "infinite, or too large for float32"
             raise InputError(f"{self._at(row)}: the value is {what}; correct it")
         return values
 
     def texts(self) -> TextArray:
         """The cells (n,) as text. Raises InputError where one is empty."""
-        texts = self._cells()
+        texts = self.cells()
         if (texts == "").any():
-            row = int(np.argmax(texts == ""))
-            raise InputError(f"{self._at(row)}: the cell is empty; fill it in")
+            raise self._missing(int(np.argmax(texts == "")))
         return texts
 
-    def labels(self) -> NDArray[Any]:
-        """The cells (n,) as float64 or as text, none of them missing."""
-        return self.texts() if self.is_text else np.asarray(self.numbers(missing=False))
-
-    def categories(self) -> TextArray:
-        """The cells (n,) as few short texts, "" where one is missing.
-
-        Raises InputError for dates, for numbers written as text, and for what is too different
-        from row to row to be categories.
-        """
-        texts = self._cells()
-        counts = different_texts(texts)
-        numbers = self.kind != "categorical" and _numeric(texts, commas=True).sum()
-        if numbers * 2 > (texts != "").sum():
-            raise self._no_numbers()
-        first, what = next(iter(counts), ""), ""
-        if counts and all(map(_DATE.match, counts)):
-            what = f"dates ({first!r}): give them as numbers, such as days"
-        elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(len(texts), 2 * FEW_TEXTS):
-            what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
-        if what:
-            raise InputError(f"{self._whole} holds {what}")
-        return texts
-
-    def _cells(self) -> TextArray:
-        """The cells (n,) as text, "" where one is missing."""
-        if self.kind not in (*NUMBERS, *TEXTS):
+    def cells(self) -> TextArray:
+        """The cells (n,) as text without blanks around it, "" where one is missing."""
+        kind = self.kind
+        if kind not in (*NUMBERS, *TEXTS):
             raise InputError(
-                f"{self._whole} holds values of type {self.kind}: give numbers, text or categories"
+                f"{self._whole} holds values of type {kind}: give numbers, text or categories"
             )
-        texts = self.values.astype("str").to_numpy(dtype=object)
+        if self.written is not None and kind in NUMBERS:
+            texts = self.written()
+        else:
+            texts = self.values.astype("str").to_numpy(dtype=object)
+        gone = frozenset(MISSING if self.written is not None else ())
+        plain = (str(text).strip() for text in texts)
+        texts = np.array(["" if text in gone else text for text in plain], dtype=object)
         return np.where(self.values.isna().to_numpy(bool), "", texts)
 
     @property
@@ -136,32 +130,104 @@ class DataColumn:
     def _at(self, row: int) -> str:
         return f"{self.place(row)}, column {self.name!r}" if self.name else self.place(row)
 
-    def _no_numbers(self) -> InputError:
-        """Why the column holds no numbers."""
-        texts = self._cells()
+    def _missing(self, row: int) -> InputError:
+        text = str(self.written()[row]).strip() if self.written is not None else ""
+        what = f"{text!r} counts as a missing value" if text else "the value is missing"
+        return InputError(f"{self._at(row)}: {what}; fill it in")
+
+    def _no_numbers(self, texts: TextArray) -> InputError:
+        """Why the column of these cells holds no numbers."""
         wrong = ~_numeric(texts) & (texts != "")
         row = int(np.argmax(wrong))
         if not wrong.any():
             what = f"numbers as text ({texts[row]!r:.60}): pandas.to_numeric reads them"
             return InputError(f"{self._whole} holds {what}")
         remedy = "correct it, encode the column as numbers, or remove it"
-        if _numeric(texts[row : row + 1], commas=True).any():
-            remedy = "write decimal points instead of commas, and nothing between thousands"
+        if _FIGURE.fullmatch(texts[row]):
+            remedy = (
+                "write decimal points instead of commas, nothing between thousands, no signs of "
+                "units"
+            )
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
-def different_texts(texts: TextArray) -> dict[str, int]:
+def hold_text(columns: Sequence[DataColumn]) -> bool:
+    """Whether the same column of several tables is text, by their types; where they have none,
+    whether most cells that are not empty are no numbers.
+
+    Raises InputError where types contradict each other.
+    """
+    filled = [column for column in columns if column.values.notna().any()]
+    typed = {column.kind not in NUMBERS: column for column in filled if column.written is None}
+    if len(typed) == 2:
+        raise InputError(f"{typed[False]._whole} holds numbers here and text elsewhere; use one")
+    if typed or all(column.kind in NUMBERS for column in filled):
+        return True in typed
+    cells = np.concatenate([column.cells() for column in filled])
+    cells = cells[cells != ""]
+    return bool(_numeric(cells).sum() * 2 < len(cells))
+
+
+def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
+    """The cells (n,) of the same column of several tables: float32, float64 where that cannot tell
+    them apart, or few short texts in all, "" where one is missing.
+
+    Raises InputError for dates, for numbers written as text, and for what is too different from row
+    to row to be categories.
+    """
+    if not hold_text(columns):
+        rounded = [column.numbers(np.float32) for column in columns]
+        exact = [column.numbers() for column in columns]
+        return rounded if float32_offset(np.concatenate(exact)) is None else exact
+    made = [column.cells() for column in columns]
+    counts = different_texts(np.concatenate(made))
+    rows, first = max(map(len, made)), next(iter(counts), "")
+    figures = sum(n for text, n in counts.items() if _FIGURE.fullmatch(text) or is_number(text))
+    if "categorical" not in {column.kind for column in columns} and figures * 2 > counts.total():
+        filled = next(k for k, cells in enumerate(made) if (cells != "").any())
+        raise columns[filled]._no_numbers(made[filled])
+    what = ""
+    if counts and all(map(_DATE.match, counts)):
+        what = f"dates ({first!r}): give them as numbers, such as days"
+    elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
+        what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+    if what:
+        raise InputError(f"{columns[0]._whole} holds {what}")
+    return made
+
+
+def float32_offset(cells: FloatArray) -> float | None:
+    """What to subtract from cells (n,), such as times in seconds, so that float32 tells them apart.
+
+    None where it does so as they are, 0 where nothing helps. It does not where fewer than 90% of
+    the different values of up to 10000 cells are left, for want of digits in their bulk.
+    """
+    cells = cells[~np.isnan(cells)]
+    cells = cells[:: 1 + len(cells) // 10_000].astype(np.float64)
+    middle, high = np.quantile(np.abs(cells), [0.5, 0.95]) if len(cells) else (0.0, 1.0)
+    if high - middle >= 2**16 * np.spacing(np.float32(high)):
+        return None
+    enough = 0.9 * len(np.unique(cells))
+    low, high = np.quantile(cells, [0.05, 0.95])
+    unit = 10.0 ** np.ceil(np.log10(max(high - low, 1.0)))  # a round number, alike in all folds
+    for offset in (0.0, float(np.floor(low / unit) * unit)):
+        if len(np.unique((cells - offset).astype(np.float32))) >= enough:
+            return offset or None
+    return 0.0
+
+
+def different_texts(texts: TextArray) -> Counter[str]:
     """How often each text occurs, the most frequent first, without the missing ones."""
-    return dict(Counter(sorted(text for text in texts if text)).most_common())
+    counts = Counter(filter(None, texts.tolist()))
+    return Counter(dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))))
 
 
-def _numeric(texts: TextArray, commas: bool = False) -> BoolArray:
-    """Which cells (n,) read as numbers; ``commas``: also those with a decimal comma."""
+def _numeric(texts: TextArray) -> BoolArray:
+    """Which cells (n,) read as numbers."""
     import pandas as pd
 
-    cells = pd.Series(texts, dtype="str")
-    cells = cells.str.replace(",", ".", n=1) if commas else cells
-    return np.asarray(pd.to_numeric(cells, errors="coerce").notna(), dtype=bool)
+    numbers = pd.to_numeric(pd.Series(texts, dtype="str"), errors="coerce")
+    return np.asarray(numbers.notna(), dtype=bool)
 
 
 def is_number(text: str) -> bool:
@@ -175,14 +241,15 @@ def is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataTable:
-    """Columns by name. ``path`` is a file, or the name of an argument of Python."""
+    """Columns by name. ``path`` is a file, or the name of an argument of Python.
+
+    ``written`` gives the cells (n,) of a column as the file has them, where cells have no types.
+    """
 
     path: Path
     frame: pd.DataFrame  # (n, columns)
     place: Callable[[int], str]
-    typed: bool = True
-    # The remedy that leaves out columns.
-    drop: Callable[[Sequence[str]], str] = lambda names: option("drop", ",".join(names))
+    written: Callable[[str], TextArray] | None = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -194,7 +261,8 @@ class DataTable:
 
     def column(self, name: str) -> DataColumn:
         """One column."""
-        return DataColumn(self.frame[name], name, str(self.path), self.place, self.typed)
+        written = None if self.written is None else partial(self.written, name)
+        return DataColumn(self.frame[name], name, str(self.path), self.place, written)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
         """One column (n,) as numbers. Raises InputError as ``DataColumn.numbers``."""
@@ -216,56 +284,69 @@ class DataTable:
             raise InputError(f"{self.path}, line 1: no column {lost[0]!r}; get the file again")
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
-    def features(self, names: Sequence[str]) -> pd.DataFrame:
-        """Several columns as float32, or as text where they hold text.
 
-        Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
-        """
-        import pandas as pd
+def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.DataFrame]:
+    """The same columns of several tables as float32, or as text in all where they hold text.
 
-        made: dict[str, Any] = {}
-        faults: dict[str, str] = {}
-        for name in names:
-            column = self.column(name)
-            try:
-                made[name] = column.categories() if column.is_text else column.numbers(np.float32)
-            except InputError as error:
-                faults[name] = str(error)
-        if faults:
-            first, *others = [*faults.values()][:SHOWN]
-            others = [other.removeprefix(f"{self.path}, ") for other in others]
-            others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
-            all_faults = "; ".join([first, *others])
-            raise InputError(f"{all_faults}; or leave them out: {self.drop([*faults])}")
-        return pd.DataFrame(made)
+    Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
+    """
+    import pandas as pd
+
+    made: list[dict[str, Any]] = [{} for _ in tables]
+    faults: dict[str, str] = {}
+    for name in names:
+        try:
+            cells = one_kind([table.column(name) for table in tables])
+            for own, values in zip(made, cells, strict=True):
+                own[name] = values
+        except InputError as error:
+            faults[name] = str(error)
+    if faults:
+        first, *others = [*faults.values()][:SHOWN]
+        others = [other.removeprefix(f"{tables[0].path}, ") for other in others]
+        others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
+        all_faults = "; ".join([first, *others])
+        raise InputError(f"{all_faults}; or leave them out: {option('drop', [*faults])}")
+    return [pd.DataFrame(own) for own in made]
 
 
-def read_table(path: str | Path, format: str = "") -> DataTable:
+def read_table(path: str | Path, format: str = "", text: Collection[str] = ()) -> DataTable:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
-    ``format`` ("csv", "parquet") or else the suffix decides. A CSV file takes up to 20 times its
-    size in memory, and 2 KiB for each column.
+    ``format`` ("csv", "parquet") or else the suffix decides. Cells of the columns ``text`` (in any
+    case) stay as they are written. A CSV file takes up to 20 times its size in memory, and 2 KiB
+    for each column.
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
         frame = _parquet(path)
-        _refuse_header(path, list(frame.columns))
+        _refuse_unnamed(path, list(frame.columns))
+        _refuse_repeated(path, list(frame.columns))
         return DataTable(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(path)
-    line = next(line for line in raw.split(b"\n") if line.strip(b" \t"))
-    first = line.decode("utf-8-sig", "replace")
-    separator = max(",;\t", key=first.count)
+    said = _SEPARATOR.match(raw)  # a first line "sep=;" is Excel's
+    raw = raw if said is None else b"\n" + raw[said.end() :]
+    beginning = islice((line for line in BytesIO(raw) if line.strip(b" \t\n")), SAMPLE)
+    lines = [line.decode("utf-8-sig", "replace") for line in beginning]
+    separator = said[1].decode() if said else max(",;\t", key=partial(_fits, lines))
     try:
-        names = next(csv.reader([first], delimiter=separator, strict=True))
+        names = next(csv.reader(lines[:1], delimiter=separator, strict=True, skipinitialspace=True))
     except csv.Error as error:
         raise InputError(f"{path}, line 1: not a header ({error}); save it as CSV again") from error
     names = [cell.strip() for cell in names]
-    _refuse_header(path, names)
-    frame = _csv(path, raw, sep=separator, header=0)
+    _refuse_unnamed(path, names)
+    as_text = {j: str for j, name in enumerate(names) if name in text or name.lower() in text}
+    frame = _csv(path, raw, sep=separator, header=0, dtype=as_text)
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     if frame.shape[1] != len(names):
         raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
+    if _is_data(names, frame):
+        raise InputError(
+            f"{path}, line 1: no header: {', '.join(names):.60} looks like a row; begin the file "
+            "with a line of column names"
+        )
+    _refuse_repeated(path, names)
     frame.columns = names
     if b'"' not in raw:  # the reader fills rows up; in quotes a separator is no end of a cell
         for number, line in enumerate(BytesIO(raw), start=1):
@@ -275,7 +356,37 @@ def read_table(path: str | Path, format: str = "") -> DataTable:
                     f"{path}, line {number}: {cells} cells where the header has "
                     f"{len(names)}; complete the line"
                 )
-    return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), typed=False)
+
+    def written(name: str) -> TextArray:
+        own = {"usecols": [names.index(name)], "dtype": str, "na_values": [], "index_col": None}
+        found = _csv(path, raw, sep=separator, header=0, **own)
+        return np.array(found.iloc[:, 0], dtype=object)
+
+    return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), written)
+
+
+def _fits(lines: Sequence[str], separator: str) -> tuple[int, int, bool]:
+    """How well a separator fits the first lines: how many have as many cells as the header, and how
+    many cells that are. Of equals a comma comes last, as it may be one of decimals."""
+    try:
+        counts = [len(cells) for cells in csv.reader(lines, delimiter=separator)]
+    except csv.Error:
+        return 0, 0, False
+    several = counts[0] > 1
+    return counts.count(counts[0]) * several, counts[0], several and separator != ","
+
+
+def _is_data(names: Sequence[str], frame: pd.DataFrame) -> bool:
+    """Whether what should be the header is a row: numbers stand over all columns of numbers, and
+    over those of text one of its texts, unless there are decimals among the numbers."""
+    kinds = [dtype.kind in "biuf" for dtype in frame.dtypes]
+    numbers = [name for name, numeric in zip(names, kinds, strict=True) if numeric]
+    if not all(is_number(name) or name in MISSING for name in numbers):
+        return False
+    if any(is_number(name) and not name.isdecimal() for name in numbers):
+        return True
+    texts = [j for j, numeric in enumerate(kinds) if not numeric]
+    return all(bool((frame.iloc[:, j] == names[j]).any()) for j in texts)
 
 
 def read_matrix(
@@ -305,7 +416,7 @@ def read_matrix(
                 "get the file again"
             )
     frame.columns = [str(j + 1) for j in range(columns)]
-    table = DataTable(path, frame, _lines_of_rows(path, raw, skip, ","), typed=False)
+    table = DataTable(path, frame, _lines_of_rows(path, raw, skip, ","))
     for j, name in enumerate(table.names):
         if j not in text and not missing and bool(frame[name].isna().any()):
             table.numbers(name, missing=False)
@@ -376,12 +487,12 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
                 BytesIO(raw),
+                **{"na_values": MISSING, "index_col": False, **options},
                 encoding="utf-8-sig",
-                na_values=["?"],
+                keep_default_na=False,
+                skipinitialspace=True,
                 low_memory=False,
-                index_col=False,
                 **exact_floats(),
-                **options,
             )
     except UnicodeDecodeError:
         read_text(path)  # refuses it with the line; the table reader counts from inside the file
@@ -391,13 +502,13 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 
 
-def _refuse_header(path: Path, names: list[str]) -> None:
-    if all(is_number(name) for name in names):
-        raise InputError(f"{path}, line 1: no header; begin the file with a line of column names")
-    seen: set[str] = set()
-    for position, name in enumerate(names, start=1):
-        if not name:
-            raise InputError(f"{path}, line 1: column {position} has no name; give it one")
-        if name in seen:
+def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
+    if "" in names:
+        place = f"{path}, line 1: column {[*names].index('') + 1}"
+        raise InputError(f"{place} has no name; give it one")
+
+
+def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
             raise InputError(f"{path}, line 1: two columns are called {name!r}; rename one")
-        seen.add(name)

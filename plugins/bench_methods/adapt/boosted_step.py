@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
+from bench_models.large_model import Outputs
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
@@ -25,7 +26,7 @@ from bench_models.tradeoff import LossPrices
 from bench_core import Examples, Features, FitContext, Prices, linear, log, param
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.learners import GATES, P_FULL, TRADEOFF, Adapt, loss_prices
-from bench_methods.adapt.model import AdaptModel, Outputs
+from bench_methods.adapt.model import AdaptModel
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, TrainingRows
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
+from bench_models.large_model import Outputs, thresholds
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -38,7 +39,7 @@ from bench_methods.adapt.linear_step import (
     nested,
     spread,
 )
-from bench_methods.adapt.model import AdaptModel, GatedPair, Outputs, thresholds
+from bench_methods.adapt.model import AdaptModel, GatedPair
 from bench_methods.adapt.q_step import (
     F0Limit,
     GateDistance,

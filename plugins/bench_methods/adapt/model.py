@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.calibration import Line
+from bench_models.large_model import Outputs, whole_program
 from bench_models.staged import StagedModel
 from bench_models.states import Stored
 
-from bench_core import Acquired, Bill, Features, Prediction, Prices, UsageError
-from bench_core.arrays import BitArray, BoolArray, FloatArray
-from bench_methods.adapt.q_step import last_prediction
+from bench_core import Features, Prediction, Prices
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
 
 RELEASED = "adapt-released"
-ROW_GATES = ("always", "score", "class")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,84 +37,6 @@ class GatedPair(Stored):
     gate: StagedModel
     features: int
     gates: Sequence[tuple[float, float]]
-
-
-def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
-    """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
-
-    Threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
-    of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
-    the rows are listed once, and one that sends all rows is left out.
-    """
-    values, place = np.unique(g, return_inverse=True)  # rows with equal scores cannot be told apart
-    mass = np.bincount(place, share, minlength=len(values))
-    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
-    by_cut: dict[int, tuple[float, float]] = {}
-    for k in range(count):
-        # equal shares between nobody and everybody
-        wanted = (k + 1) / (count + 1)
-        cut = int(np.argmin(np.abs(above - wanted)))
-        if 0 < cut < len(values):
-            low, high = map(float, values[cut - 1 : cut + 1])
-            middle = low + (high - low) / 2
-            by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
-    cut = int(np.searchsorted(values, 0.0, side="right"))
-    by_cut[cut] = (0.0, round(float(above[cut]), 6))
-    # cut 0 sends everybody, as the last point of the path does
-    by_cut.pop(0, None)
-    by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
-    return [by_share[sent] for sent in sorted(by_share)]
-
-
-class RowBills(NamedTuple):
-    """One bill with an entry for each of n rows."""
-
-    bits: BitArray  # (n, w)
-    splits: FloatArray
-    trees: FloatArray
-
-    @classmethod
-    def of(cls, bill: Bill, rows: int) -> RowBills:
-        """Spread a bill over its rows."""
-        spread = [np.broadcast_to(np.asarray(v, float), rows) for v in (bill.splits, bill.trees)]
-        return cls(bill.acquired.rows(rows).bits, *spread)
-
-    def plus(self, other: RowBills) -> RowBills:
-        """Both: a sensor is paid once, evaluations add."""
-        return RowBills(
-            self.bits | other.bits, self.splits + other.splits, self.trees + other.trees
-        )
-
-    def where(self, chosen: BoolArray, other: RowBills) -> RowBills:
-        """These where ``chosen`` (n,), elsewhere the other's."""
-        return RowBills(
-            np.where(chosen[:, None], self.bits, other.bits),
-            np.where(chosen, self.splits, other.splits),
-            np.where(chosen, self.trees, other.trees),
-        )
-
-    def bill(self, sensors: int) -> Bill:
-        """As a bill."""
-        return Bill(Acquired(self.bits, sensors), self.splits, self.trees)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
-    """Scores (n,) of a model's last point, and the rows' bills by their names."""
-
-    scores: FloatArray
-    bills: Mapping[str, RowBills]
-
-    @classmethod
-    def of(cls, model: Any, features: Features) -> Outputs:
-        """For all rows."""
-        output = last_prediction(model, features)
-        bills = {name: RowBills.of(bill, len(features)) for name, bill in output.bills.items()}
-        return cls(np.asarray(output.scores, dtype=np.float64), bills)
-
-    def bill(self, name: str) -> RowBills:
-        """The bill of that name, or the path's."""
-        return self.bills.get(name, self.bills["path"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,25 +93,18 @@ class AdaptModel(Stored):
         known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]
         place = place_of(point, [*known, {"features": 0, "sent": 1.0}])
         d = self.prices.features
-        f0 = _calibrated(_whole(self.f0, d), *(self.calibration or (1.0, 0.0)))
+        f0 = _calibrated(
+            whole_program(self.f0, d, "adapt: its f0"), *(self.calibration or (1.0, 0.0))
+        )
         if place == len(gates):
             return f0
         pair, threshold, _ = gates[place]
-        return _routed(_whole(pair.gate, d), threshold, _whole(pair.classifier, d), f0)
-
-
-def _whole(model: Any, features: int) -> Program:
-    """A model at the last point of its path. Raises UsageError where it cannot be served."""
-    from bench_core.serving import Exportable
-
-    if not isinstance(model, Exportable):
-        raise UsageError(f"adapt: its f0, a {type(model).__name__}, cannot be exported")
-    # no rows are enough to learn the name of the last point
-    nobody = Features(np.zeros((0, features), dtype=np.float32))
-    program = model.program(last_prediction(model, nobody).point)
-    if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
-        raise UsageError("adapt: its f0 compares the documents of a query; choose another f0")
-    return replace(program, rejected="score" if program.rejected == "below" else program.rejected)
+        return _routed(
+            whole_program(pair.gate, d, "adapt: its gate"),
+            threshold,
+            whole_program(pair.classifier, d, "adapt: its classifier"),
+            f0,
+        )
 
 
 def _calibrated(program: Program, slope: float, intercept: float) -> Program:

@@ -10,7 +10,6 @@ smallest one that keeps the mean of q within ``p_full``. q is the probability of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench_models.calibration import Line
+from bench_models.large_model import last_prediction
 from bench_models.logistic import sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, Prices
@@ -98,14 +98,6 @@ def f0_outputs(f0: Any, part: Examples) -> Iterator[Any]:
     for start in range(0, len(part), _BLOCK):
         output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
         yield replace(output, scores=np.round(output.scores, _DIGITS))
-
-
-def last_prediction(model: Any, features: Features) -> Any:
-    """The last point of a model's path. Raises ValueError where its path is empty."""
-    last = deque(model.predict_path(features), maxlen=1)
-    if not last:
-        raise ValueError(f"the path of {type(model).__name__} is empty")
-    return last[0]
 
 
 class KullbackLeibler:

@@ -52,13 +52,13 @@ import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.held_out_fits import Fits, HeldOutFit
+from bench_models.nested_boosters import NestedBoosters, Route
 from bench_models.path_of_models import Subsets
 from bench_models.staged import MOST_POINTS
 from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, Features, FitContext, Prices, Task, log, param, provide_learners
 from bench_core.arrays import BoolArray
-from bench_methods.budget_boosting.model import NestedBoosters, Route
 from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
 from bench_methods.budget_boosting.selection import (
     Division,

@@ -281,13 +281,22 @@ class ExitModel(Stored):
         yield Prediction(dict(self.full), scores, bills, everywhere)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
-        """The chain under one setting, for serving; every stage is a stop."""
+        """The chain under one setting, for serving; every stage is a stop.
+
+        Behind an exit that no row passes, whose probability would have to be 0, nothing is kept.
+        """
         from bench_core.serving import REJECT, Stop
         from bench_models.staged.program import place_of, program_of, steps_of
 
-        chain, trees = self.chain, self.chain.dictionary
+        chain, trees, last = self.chain, self.chain.dictionary, len(self.chain.stages) - 1
         setting = place_of(point, [*self.points, self.full])
-        steps = steps_of(chain.stages, trees, chain.prices, len(chain.stages) - 1)
+        if (
+            isinstance(self.rule, ExitRule)
+            and self.rule.kind == "class"
+            and setting < len(self.points)
+        ):
+            last = min([last, *np.flatnonzero(self.rule.values[setting] <= 0).tolist()])
+        steps = steps_of(chain.stages, trees, chain.prices, last)
         steps[1:] = [replace(step, combine=self.combine) for step in steps[1:]]
         if setting < len(self.points):
             steps[:-1] = [

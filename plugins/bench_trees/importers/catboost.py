@@ -55,10 +55,14 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
         trees.append(replace(tree, value=values))
         tables.append(leaves)
         rows += len(leaves)
-    ensemble = flat(trees, [0] * len(trees), base, len(above))
+    made = flat(trees, [0] * len(trees), base, len(above))
     vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None
     link = "exp" if loss in _LOGARITHMIC else "identity"
-    return Imported(ensemble, _KINDS[loss], "CatBoost", names, vectors, link=link)
+    link = "sigmoid" if loss == "MultiClassOneVsAll" else link
+    listed = document["model_info"].get("class_params", {}).get("class_names", ())
+    classes = tuple(c if isinstance(c, str) else f"{float(c):.15g}" for c in listed)
+    kind = _KINDS[loss]
+    return Imported(*made, kind, "CatBoost", names, vectors, link=link, classes=classes)
 
 
 def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
@@ -25,16 +25,22 @@ class Imported:
 
     With ``vectors`` leaf values number its rows, these are what is summed, and all trees belong to
     output 0. ``link`` turns raw outputs into those of our tasks: ``"identity"``; ``"exp"`` for a
-    logarithm of the label; ``"probability"`` for (averaged) ones, of class 1 where K = 1.
+    logarithm of the label; ``"probability"`` for (averaged) ones, of class 1 where K = 1;
+    ``"sigmoid"`` for log-odds of each class against the rest. What the file says of its columns and
+    classes: ``names`` (d,) and ``ranges`` (d, 2) of the values in training, NaN where unknown, and
+    ``classes`` (K,), each () or None where it says nothing.
     """
 
     ensemble: Ensemble
+    limits: Float64Array  # (nodes,) thresholds before they were rounded to float32
     kind: str  # "regression", "binary", "multiclass", "ranking", or "" where the model names none
     source: str
     names: tuple[str, ...] = ()
     vectors: Float64Array | None = None  # (m, K)
     average: bool = False  # the sum of trees is divided by their number
     link: str = "identity"
+    ranges: Float64Array | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> int:
@@ -47,7 +53,7 @@ class Tree:
     """Nodes of one tree, numbered in any way with the root first; ``left`` < 0 at a leaf."""
 
     feature: NDArray[Any]
-    threshold: Float32Array
+    threshold: NDArray[Any]  # float64, or float32
     left: NDArray[Any]
     right: NDArray[Any]
     missing_left: NDArray[Any]
@@ -56,7 +62,7 @@ class Tree:
     @classmethod
     def of_nodes(cls, nodes: Sequence[Sequence[Any]]) -> Tree:
         """From the fields of one node after the other."""
-        kinds = (np.int64, np.float32, np.int64, np.int64, np.bool_, np.float64)
+        kinds = (np.int64, np.float64, np.int64, np.int64, np.bool_, np.float64)
         columns = zip(zip(*nodes, strict=True), kinds, strict=True)
         return cls(*(np.array(column, dtype=kind) for column, kind in columns))
 
@@ -84,14 +90,19 @@ def kinds_of(**objectives: str) -> dict[str, str]:
     return {name: kind for kind, line in objectives.items() for name in line.split()}
 
 
-def flat(trees: Sequence[Tree], output: Sequence[int], base: Any, features: int) -> Ensemble:
-    """The ensemble of these trees; nodes that no way leads to are dropped.
+def flat(
+    trees: Sequence[Tree], output: Sequence[int], base: Any, features: int
+) -> tuple[Ensemble, Float64Array]:
+    """The ensemble of these trees, its thresholds rounded down to float32, and these in float64;
+    nodes that no way leads to are dropped.
 
     Raises ModelError where one is no tree, or holds values that are not finite.
     """
     ready = [_in_order(tree, t) for t, tree in enumerate(trees)]
+    limits = np.concatenate([np.zeros(0), *(tree.threshold for tree in ready)])
+    rounded = [replace(tree, threshold=at_most(tree.threshold)) for tree in ready]
     try:
-        return Ensemble.of_trees(ready, output, base, features)
+        return Ensemble.of_trees(rounded, output, base, features), limits
     except ValueError as error:
         raise ModelError(str(error)) from None
 

@@ -1,10 +1,9 @@
 """LightGBM's text model, as ``Booster.save_model`` and ``model_to_string`` write it.
 
-A row goes left iff x <= threshold, in float64, on values that are float32 here; everything within
-1e-35 of zero is read as zero. Missing values by a node's missing type: ``nan`` sends NaN to the
-default side; ``none`` reads NaN as zero; ``zero`` sends NaN and zeros to the default side, and
-where zero lies on the other side of the threshold that takes three of our splits (with copies of
-the branches).
+A row goes left iff x <= threshold, in float64; everything within 1e-35 of zero is read as zero.
+Missing values by a node's missing type: ``nan`` sends NaN to the default side; ``none`` reads NaN
+as zero; ``zero`` sends NaN and zeros to the default side, and where zero lies on the other side of
+the threshold that takes three of our splits (with copies of the branches).
 """
 
 import re
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_trees.arrays import Int64Array
+from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.ensemble import LEAF
 from bench_trees.importers.imported import (
     Imported,
@@ -58,10 +57,20 @@ def from_lightgbm(text: str) -> Imported:
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
     interleaved(output, outputs)  # refuses an incomplete iteration
-    ensemble = flat(trees, output, np.zeros(outputs), features)
+    made = flat(trees, output, np.zeros(outputs), features)
     names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
     names = names if len(names) == features else ()
-    return Imported(ensemble, kind, "LightGBM", names, average=average, link=link)
+    ranges = _ranges(facts.get("feature_infos", ""), features)
+    return Imported(*made, kind, "LightGBM", names, average=average, link=link, ranges=ranges)
+
+
+def _ranges(text: str, features: int) -> Float64Array:
+    """The lowest and highest value of each feature in training, (features, 2): ``[0.5:7] none``."""
+    found = np.full((features, 2), np.nan)
+    for j, info in enumerate(text.split()[:features]):
+        if info.startswith("["):  # else of categories, or constant
+            found[j] = info.strip("[]").split(":")
+    return found
 
 
 def _facts(block: str) -> dict[str, str]:
@@ -81,7 +90,8 @@ def _objective(text: str) -> tuple[float, str, str]:
     for option in options:
         if option.startswith("sigmoid:") and name in ("binary", "multiclassova"):
             scale = float(option.partition(":")[2])
-    return scale, _KINDS[name], "exp" if name in _LOGARITHMIC else "identity"
+    link = "exp" if name in _LOGARITHMIC else "identity"
+    return scale, _KINDS[name], "sigmoid" if name == "multiclassova" else link
 
 
 def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
@@ -105,13 +115,15 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     zero_left = np.where(zeros, default, threshold >= 0)
     limit = at_most(threshold)
     near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
-    limit = np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), limit)
+    limit, threshold = (
+        np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), t) for t in (limit, threshold)
+    )
     ends = np.full(leaves, -1)
     children = [numbers(f"{side}_child", np.int64) for side in ("left", "right")]
     left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
         feature=np.concatenate([numbers("split_feature", np.int64), ends]),
-        threshold=np.concatenate([limit, np.zeros(leaves, np.float32)]),
+        threshold=np.concatenate([threshold, np.zeros(leaves)]),
         left=np.concatenate([left, ends]),
         right=np.concatenate([right, ends]),
         missing_left=np.concatenate([np.where(missing == _NONE, zero_left, default), ends > 0]),

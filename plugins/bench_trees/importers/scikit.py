@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.importers.imported import Imported, ModelError, Tree, at_most, flat
+from bench_trees.importers.imported import Imported, ModelError, Tree, flat
 
 _TREES = ("DecisionTree", "ExtraTree")
 _FORESTS = ("RandomForest", "ExtraTrees")
@@ -49,8 +49,8 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     features = int(estimator.n_features_in_)
     if not hasattr(estimator, "classes_"):
         grown = [_tree(t.tree_, t.tree_.value[:, 0, 0]) for t in trees]
-        ensemble = flat(grown, [0] * len(trees), np.zeros(1), features)
-        return Imported(ensemble, "regression", "scikit-learn", average=True)
+        made = flat(grown, [0] * len(trees), np.zeros(1), features)
+        return Imported(*made, "regression", "scikit-learn", average=True)
     columns = estimator.classes_.astype(np.int64)
     width = max(classes, int(columns.max()) + 1, 2)
     shares = [_shares(t.tree_, columns, width) for t in trees]
@@ -65,9 +65,9 @@ def _averaged(estimator: Any, classes: int) -> Imported:
         value = np.zeros(tree.tree_.node_count)
         value[tree.tree_.children_left < 0] = own
         grown.append(_tree(tree.tree_, value))
-    ensemble = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
+    made = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
     kind = "binary" if width == 2 else "multiclass"
-    return Imported(ensemble, kind, "scikit-learn", (), vectors, True, "probability")
+    return Imported(*made, kind, "scikit-learn", (), vectors, True, "probability")
 
 
 def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
@@ -83,7 +83,7 @@ def _tree(tree: Any, value: Float64Array, scale: float = 1.0) -> Tree:
     threshold = np.where(np.isnan(tree.threshold), -np.inf, tree.threshold)
     return Tree(
         feature=tree.feature,
-        threshold=at_most(threshold),
+        threshold=threshold,
         left=tree.children_left,
         right=tree.children_right,
         missing_left=np.asarray(tree.missing_go_to_left) != 0,
@@ -105,7 +105,7 @@ def _gradient(estimator: Any) -> Imported:
     raw = np.ravel(predict(np.zeros((1, features))))
     raw = raw * (2.0 if estimator.loss == "exponential" else 1.0)
     base = raw - _sums_at_zero(grown, output, outputs)
-    return Imported(flat(grown, output, base, features), kind, "scikit-learn")
+    return Imported(*flat(grown, output, base, features), kind, "scikit-learn")
 
 
 def _histogram(estimator: Any) -> Imported:
@@ -117,16 +117,16 @@ def _histogram(estimator: Any) -> Imported:
     outputs = int(estimator.n_trees_per_iteration_)
     grown = [_histogram_tree(p.nodes) for stage in stages for p in stage]
     output, base = list(range(outputs)) * len(stages), np.ravel(estimator._baseline_prediction)
-    ensemble = flat(grown, output, base, int(estimator.n_features_in_))
+    made = flat(grown, output, base, int(estimator.n_features_in_))
     link = "exp" if estimator.loss in _LOGARITHMIC else "identity"
-    return Imported(ensemble, _kind(estimator, outputs), "scikit-learn", link=link)
+    return Imported(*made, _kind(estimator, outputs), "scikit-learn", link=link)
 
 
 def _histogram_tree(nodes: Any) -> Tree:
     inner = nodes["is_leaf"] == 0
     return Tree(
         feature=nodes["feature_idx"].astype(np.int64),
-        threshold=at_most(np.where(inner, nodes["num_threshold"], 0.0)),
+        threshold=np.where(inner, nodes["num_threshold"], 0.0),
         left=np.where(inner, nodes["left"].astype(np.int64), -1),
         right=np.where(inner, nodes["right"].astype(np.int64), -1),
         missing_left=nodes["missing_go_to_left"] != 0,

@@ -47,11 +47,11 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     output = np.asarray(model["tree_info"], np.int64).tolist()
     order = interleaved(output, outputs)
     base = _base(about["base_score"], objective, outputs)
-    ensemble = flat([trees[t] for t in order], [output[t] for t in order], base, features)
+    made = flat([trees[t] for t in order], [output[t] for t in order], base, features)
     names = tuple(map(str, learner.get("feature_names") or ()))
     names = names if len(names) == features else ()
     link = "exp" if objective in _LOGARITHMIC else "identity"
-    return Imported(ensemble, _KINDS[objective], "XGBoost", names, link=link)
+    return Imported(*made, _KINDS[objective], "XGBoost", names, link=link)
 
 
 def _trees(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Tree]]:

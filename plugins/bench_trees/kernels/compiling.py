@@ -45,7 +45,7 @@ def calling(*, borrowing: bool = False) -> Callable[[Any], Any]:
 
     def compiled(function: Any) -> Any:
         how = _BORROWING if borrowing else _COUNTING
-        kernel: Any = _njit(cache=True, nogil=True, **how)(function)
+        kernel: Any = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, **how)(function)
         if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
             index._source_stamp = index._source_stamp, _sources()

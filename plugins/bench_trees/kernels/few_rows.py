@@ -48,14 +48,20 @@ def search(
         np.zeros((channels, 257 * LANES), np.int64),
         np.zeros((channels, LANES), np.int64),
     )
-    one = np.full((1, 7), -1)  # a node, as ``best_cuts`` reads it
+    one = np.zeros((1, 7), np.int64)  # a node, as ``best_cuts`` reads it
+    one[0, 3] = one[0, 6] = -1
+    lanes = np.zeros(LANES, np.int64)
     units = Units(sums.count_bits, sums.units[0], sums.units[1])
     mask = (np.int64(1) << sums.count_bits) - 1
     for g in groups:  # leaves inside: a word's column is read while it is near
-        features = np.arange(LANES * g, min(LANES * (g + 1), len(sums.first) - 1))
-        first = sums.first[features[0] : features[-1] + 2]
-        bins = (first[1:] - first[:-1]).max()
-        for i in pairs[:, 5:7].copy().reshape(2 * len(pairs)):
+        first = sums.first[LANES * g : LANES * (g + 1) + 1]
+        features = lanes[: len(first) - 1]
+        bins = 0
+        for k in range(len(features)):
+            features[k] = LANES * g + k
+            bins = max(bins, first[k + 1] - first[k])
+        for which in range(2 * len(pairs)):
+            i = pairs[which // 2, 5 + which % 2]
             if i < 0:
                 continue
             node, count = nodes.integers[i], nodes.integers[i, PACKED] & mask

@@ -75,13 +75,25 @@ def _add_steps(
     for end in range(NEAR, len(rows) + NEAR, NEAR):
         for i in range(len(spans)):
             step, k = steps[i], at[i]
-            at[i] += np.searchsorted(rows[k : spans[i, 1]], end)
+            at[i] = _first_from(rows, k, spans[i, 1], end)
             if len(copies) == 0:
                 for r in rows[k : at[i]]:
                     out[r, 0] += step
             else:
                 for r in rows[k : at[i]]:
                     out[r, 0] += step * copies[r]
+
+
+@inner
+def _first_from(rows: UInt32Array, low: int, high: int, least: int) -> int:
+    """The position of the first of the rising ``rows[low:high]`` that is ``least`` or more."""
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inner

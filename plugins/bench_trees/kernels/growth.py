@@ -117,8 +117,8 @@ def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> 
         elif chosen < 0:
             chosen = i
         elif rules.level:
-            other = table[chosen]
-            if (node[DEPTH], node[BEGIN]) < (other[DEPTH], other[BEGIN]):
+            deeper = node[DEPTH] - table[chosen, DEPTH]
+            if deeper < 0 or (deeper == 0 and node[BEGIN] < table[chosen, BEGIN]):
                 chosen = i
         elif scores[i, NET] > scores[chosen, NET]:
             chosen = i
@@ -182,19 +182,16 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
         state[NODES] += 2
         a, b = table[left], table[right]
         parent[LEFT], parent[RIGHT] = left, right
-        a[BEGIN], a[END], b[BEGIN], b[END] = (
-            parent[BEGIN],
-            move[MIDDLE],
-            move[MIDDLE],
-            parent[END],
-        )
+        a[BEGIN], a[END] = parent[BEGIN], move[MIDDLE]
+        b[BEGIN], b[END] = move[MIDDLE], parent[END]
         begin, missing = sums.first[move[COLUMN]], sums.first[move[COLUMN] + 1] - 1
         for channel in range(sums.hist.shape[1]):
             bins = sums.hist[parent[SLOT], channel]
-            a[PACKED + channel] = bins[begin : begin + move[CODE] + 1].sum()
-            if move[MISSING_LEFT]:
-                a[PACKED + channel] += bins[missing]
-            b[PACKED + channel] = parent[PACKED + channel] - a[PACKED + channel]
+            left_sum = bins[missing] if move[MISSING_LEFT] else np.int64(0)
+            for code in range(begin, begin + move[CODE] + 1):
+                left_sum += bins[code]
+            a[PACKED + channel] = left_sum
+            b[PACKED + channel] = parent[PACKED + channel] - left_sum
         _begin_node(nodes, left, parent[DEPTH] + 1, sums, rules)
         _begin_node(nodes, right, parent[DEPTH] + 1, sums, rules)
         small, large = left, right

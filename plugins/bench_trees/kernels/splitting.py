@@ -94,14 +94,16 @@ def best_cuts(
                 continue
             parent = 0.0
             if len(features):
-                one = slice(first[features[0]], first[features[0] + 1])
-                whole = hist[slot, 0, one].sum()  # every feature's bins have all rows
+                whole, weight = np.int64(0), np.int64(0)  # every feature's bins have all rows
+                for b in range(first[features[0]], first[features[0] + 1]):
+                    whole += hist[slot, 0, b]
+                    weight += hist[slot, -1, b]
                 if (whole & mask) < 2 * rules.min_rows:
                     for j in features:
                         gain[node, j] = -np.inf
                     continue
                 g = (whole >> units.count_bits) * units.gradient
-                h = float(whole & mask) if plain else hist[slot, 1, one].sum() * units.hessian
+                h = float(whole & mask) if plain else weight * units.hessian
                 parent = _own_term(g, h, rules.l2)
             # a view of each feature's bins would take longer than most features do
             bins, hessians = hist[slot, 0], hist[slot, -1]

@@ -122,18 +122,18 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
     ``scratch``: as ``accumulate`` uses it.
     """
-    tree, rows, usable, sums = buffers.tree, buffers.rows, buffers.usable, buffers.sums
-    rules, owed, carried, out = buffers.rules, buffers.owed, buffers.carried, buffers.out
+    # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
+    tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
-        if state[NODES] == 0 and not _begin(buffers):
+        if state[NODES] == 0 and not _begin(tree, sums, newton, rows, rules, carried.state):
             return DIVERGED
         found = 0
         if state[PAID] != 0:
             found = state[FOUND]
         elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if _cells(buffers) > extent.cells:
+                if _cells(tree, carried) * len(usable.features) > extent.cells:
                     return SCORE
                 if len(usable.groups) > 0:
                     # no literal, for which it would be compiled once more
@@ -167,13 +167,14 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             finish(nodes, state[NODES], rules.every, usable, first, leaf, out)
             tree.sizes[state[TREES]] = state[NODES]
             if len(squares) > 0:
-                _descend(buffers, first, leaf, descent)
+                _descend(tree, rows, sums, rules.l2, carried, out, first, leaf, descent)
                 words = CODES_PER_WORD * len(usable.groups)
                 cells = (len(rows.order) - carried.state[MOVED]) * words
                 known = carried.state[COUNTED] * sums.hist.shape[2] < cells
                 carried.state[KNOWN] = known and not usable.few_rows
             elif state[NODES] > 1:
-                _step_by_sums(buffers, first, leaf, descent.learning_rate)
+                rate = descent.learning_rate
+                _step_by_sums(tree, rows, newton, rules.l2, out, first, leaf, rate)
             state[TREES] += 1
             state[WRITTEN] += state[NODES]
             if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
@@ -187,8 +188,8 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
 @calling(borrowing=True)
 def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
-    tree, rows, usable, carried = buffers.tree, buffers.rows, buffers.usable, buffers.carried
-    sums, hist, first = buffers.sums, buffers.sums.hist, buffers.sums.first
+    tree, rows, usable, sums, rules, owed, carried, _, _ = buffers
+    hist, first = sums.hist, sums.first
     work = tree.work[: tree.state[WAITING]]
     features = usable.features[usable.begins[start] : usable.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
@@ -198,7 +199,7 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
                 tree.cuts.reached[work[i, column]] = -np.inf
     if usable.few_rows:
         groups, cuts = usable.groups[start:stop], tree.cuts
-        search(rows, tree.nodes, work, groups, sums, buffers.rules, buffers.owed, cuts)
+        search(rows, tree.nodes, work, groups, sums, rules, owed, cuts)
         return
     order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, 3] < 0
@@ -215,30 +216,31 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):
                 hist[work[0, 2], channel, b] = hist[ROOT, channel, b]
-    best_cuts(sums, work, features, buffers.rules, buffers.owed, tree.cuts)
+    best_cuts(sums, work, features, rules, owed, tree.cuts)
 
 
 @njit(inline="always")
-def _cells(buffers: Buffers) -> int:
-    """Cells that are counted, and bins that are read, to score what waits."""
-    state, work, carried = buffers.tree.state, buffers.tree.work, buffers.carried.state
-    total: int = 512 * state[WAITING]
-    for i in range(state[WAITING]):
-        if work[i, 3] < 0 and carried[KNOWN]:
-            total += carried[MOVED] + 256 * carried[COUNTED]
+def _cells(tree: Growing, carried: Carried) -> int:
+    """Cells of a feature that are counted, and bins that are read, to score what waits."""
+    work, state = tree.work, carried.state
+    total: int = 512 * tree.state[WAITING]
+    for i in range(tree.state[WAITING]):
+        if work[i, 3] < 0 and state[KNOWN]:
+            total += state[MOVED] + 256 * state[COUNTED]
         else:
             total += work[i, 1] - work[i, 0]
-    return total * len(buffers.usable.features)
+    return total
 
 
 @njit(inline="always")
-def _begin(buffers: Buffers) -> bool:
+def _begin(
+    tree: Growing, sums: Sums, newton: Newton, rows: Rows, rules: Rules, carried: Int64Array
+) -> bool:
     """Begin a tree: a root that waits for its gains. False if its gradients are not finite."""
-    tree, sums, newton, rows = buffers.tree, buffers.sums, buffers.newton, buffers.rows
     state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.order)
-    carried, channels = buffers.carried.state, sums.hist.shape[1]
+    channels = sums.hist.shape[1]
     if len(newton.gradient) > 0:
-        gradient, hessian = _slopes(buffers)
+        gradient, hessian = _slopes(newton, state[TREES], n)
         sums.units[0] = _finest_unit(_sum_of_sizes(gradient, rows.copies), newton.room[0])
         if channels > 1:
             sums.units[1] = _finest_unit(_sum_of_sizes(hessian, rows.copies), newton.room[1])
@@ -246,7 +248,7 @@ def _begin(buffers: Buffers) -> bool:
             return False
     g, h = np.int64(0), np.int64(0)
     for begin in range(0, n, NEAR):
-        sums_of_rows = _begin_rows(buffers, begin, min(begin + NEAR, n))
+        sums_of_rows = _begin_rows(rows, sums, newton, state[TREES], begin, min(begin + NEAR, n))
         g += sums_of_rows[0]
         h += sums_of_rows[1]
     slot = ROOT + 1 if channels == 1 else ROOT
@@ -263,27 +265,27 @@ def _begin(buffers: Buffers) -> bool:
         tree.root[0, 4] = 1  # rows with gaps
     state[NODES], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
     zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
-    _begin_node(tree.nodes, zero, zero, sums, buffers.rules)
+    _begin_node(tree.nodes, zero, zero, sums, rules)
     return True
 
 
 @njit(inline="always")
-def _slopes(buffers: Buffers) -> tuple[Float64Array, Float64Array]:
+def _slopes(newton: Newton, output: int, n: int) -> tuple[Float64Array, Float64Array]:
     """Gradients (n,) of the output whose tree grows, and hessians (n,) or (0,)."""
-    newton, n = buffers.newton, len(buffers.rows.order)
-    at = buffers.tree.state[TREES] * n
+    at = output * n
     second = max(0, min(at, len(newton.hessian) - n))
     return newton.gradient[at : at + n], newton.hessian[second : second + n]
 
 
 @njit(inline="always")
-def _begin_rows(buffers: Buffers, begin: int, end: int) -> tuple[int, int]:
+def _begin_rows(
+    rows: Rows, sums: Sums, newton: Newton, output: int, begin: int, end: int
+) -> tuple[int, int]:
     """Rows begin:end of a new root in order, with their gradients and hessians as integers, and
     the sums of these."""
-    rows, sums = buffers.rows, buffers.sums
     own, order = rows.values[begin:end], rows.order
-    if len(buffers.newton.gradient) > 0:
-        slopes, copies = _slopes(buffers), rows.copies[begin:end]
+    if len(newton.gradient) > 0:
+        slopes, copies = _slopes(newton, output, len(order)), rows.copies[begin:end]
         # no literals, for which it would be compiled once more
         one, zero = int(np.int64(1)), int(np.int64(0))
         _write_integers(
@@ -311,15 +313,23 @@ def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool
 
 
 @njit(inline="always")
-def _descend(buffers: Buffers, first: int, leaf: int, how: Descent) -> None:
+def _descend(
+    tree: Growing,
+    rows: Rows,
+    sums: Sums,
+    l2: float,
+    carried: Carried,
+    out: GrownTree,
+    first: int,
+    leaf: int,
+    how: Descent,
+) -> None:
     """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
     note by what the next tree's root differs."""
-    tree, rows, sums = buffers.tree, buffers.rows, buffers.sums
-    out, carried = buffers.out, buffers.carried
     nodes, count, bits = tree.nodes, tree.state[NODES], sums.count_bits
     ends = out.ends[leaf : leaf + (count + 1) // 2]
     steps = tree.steps[: len(ends)]
-    change = _value_leaves(nodes, ends, how.learning_rate, buffers.rules.l2, bits, steps)
+    change = _value_leaves(nodes, ends, how.learning_rate, l2, bits, steps)
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
@@ -335,16 +345,25 @@ def _descend(buffers: Buffers, first: int, leaf: int, how: Descent) -> None:
 
 
 @njit(inline="always")
-def _step_by_sums(buffers: Buffers, first: int, leaf: int, learning_rate: float) -> None:
+def _step_by_sums(
+    tree: Growing,
+    rows: Rows,
+    newton: Newton,
+    l2: float,
+    out: GrownTree,
+    first: int,
+    leaf: int,
+    learning_rate: float,
+) -> None:
     """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
     hessians, times the learning rate, and add them to the scores."""
-    tree, out, copies = buffers.tree, buffers.out, buffers.rows.copies
-    rows, n, count = (buffers.rows.order, len(buffers.rows.order), (tree.state[NODES] + 1) // 2)
-    gradient, hessian = _slopes(buffers)
+    order, copies = rows.order, rows.copies
+    n, count = len(order), (tree.state[NODES] + 1) // 2
+    gradient, hessian = _slopes(newton, tree.state[TREES], n)
     spans = out.spans[leaf : leaf + count]
     for k in range(count):
-        own = rows[spans[k, 0] : spans[k, 1]]
-        below = buffers.rules.l2
+        own = order[spans[k, 0] : spans[k, 1]]
+        below = l2
         if len(hessian) > 0:
             below += _sum(hessian, copies, own)
         else:
@@ -352,5 +371,5 @@ def _step_by_sums(buffers: Buffers, first: int, leaf: int, learning_rate: float)
         total = _sum(gradient, copies, own)
         value = learning_rate * (-total / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
-    scores = buffers.newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
-    _add_steps(scores, rows, spans, tree.values[:count], copies[:0])
+    scores = newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
+    _add_steps(scores, order, spans, tree.values[:count], copies[:0])

@@ -177,7 +177,7 @@ function latex(data, set, view, place) {
     return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
   });
   const limit = amount(data, view, place);
-  const unit = set.unit && set.unit !== "cost" ? ` (${set.unit})` : "";
+  const unit = set.unit ? ` (${set.unit})` : "";
   const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";

@@ -204,7 +204,7 @@ function chart(data, set, view, options) {
   const ax = axes(data, view, options);
   const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
   const banded = curves.filter((c) => c.sure && (options.bands || options.lead?.has(c.l)));
-  const unit = set.unit && set.unit !== "cost" ? ` in ${set.unit}` : "";
+  const unit = set.unit ? ` in ${set.unit}` : "";
   const size = `viewBox="0 0 ${ax.width} ${ax.height}"`;
   const title = options.title
     ? `<rect width="100%" height="100%" fill="#fff"/><text x="16" y="24" font-size="16" font-weight="600" fill="#1b1f24">${esc(options.title)}</text>`

@@ -178,7 +178,7 @@ function start(data) {
     sortRows(table, state.sort);
     section().querySelector(".story").textContent = story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
-    const unit = set().unit && set().unit !== "cost" ? ` ${set().unit}` : "";
+    const unit = set().unit ? ` ${set().unit}` : "";
     const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s best` : ""}` : "no limit";
     $("f-amount").textContent = text;
     $("f-budget").setAttribute("aria-valuetext", text);

@@ -36,7 +36,7 @@ function stagesSvg(stages, width) {
 
 /** The sensors bought for every row, for some and never; the first of each by name. */
 function boughtHtml(set, step) {
-  const unit = set.unit && set.unit !== "cost" ? ` ${set.unit}` : "";
+  const unit = set.unit ? ` ${set.unit}` : "";
   const list = ([count, named, percent]) => {
     const shown = named.map((k, i) => esc(set.bought.names[k]) + (percent ? ` (${percent[i]}%)` : "")).join(", ");
     return `${sensors(count)}${count ? `: ${shown}` : ""}${count > named.length ? ` and ${count - named.length} more` : ""}`;

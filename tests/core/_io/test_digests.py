@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.planning.keys import learner_key
 from bench_core.plugins import load_registry
+from bench_core.terminal import progress as terminal
 
 PLUGIN = '''"""A plugin."""
 from dataclasses import dataclass
@@ -125,6 +127,69 @@ def test_what_can_change_a_number_changes_the_key(
     before = learner_key(mine()())
     edit(folder / f"{module}.py", old, new)
     assert learner_key(mine()()) != before
+
+
+ODD = """
+x, w = 3, 5
+a = f"{x!r:>{w}} {x=} {'in' + 'side'} {x:}" "tail" u"u" f'{x}' 'b'
+c = f"{x:{w}.{x}f}" f"{{}}" f"" rf"\\d{x}"
+n = 1j, 0x1F, 1e400, b"\\x00", ..., None, True, -1, {**{}}, ["", "a"]
+async def f(*a, k: int = 1, **kw): return lambda *p: (p, a)
+match x:
+    case {"a": [1, *r], **rest} if r: pass
+    case _: pass
+try:
+    pass
+except* ValueError: pass
+"""
+OTHER_PYTHONS = [
+    path
+    for home in (Path("/usr"), Path("/usr/local"), *Path.home().glob(".pyenv/versions/*"))
+    for path in home.glob("bin/python3.1[1-9]")
+    if path.name != f"python3.{sys.version_info.minor}"
+]
+
+
+@pytest.mark.skipif(not OTHER_PYTHONS, reason="no other Python from 3.11 on")
+@pytest.mark.parametrize("python", OTHER_PYTHONS, ids=str)
+def test_another_python_gives_the_same_digests(tmp_path: Path, python: Path) -> None:
+    odd = tmp_path / "odd.py"
+    odd.write_text(ODD)
+    files = [odd, Path(digests.__file__), Path(terminal.__file__)]
+    load = (
+        "import sys, importlib.util as u; from pathlib import Path\n"
+        f"spec = u.spec_from_file_location('own', {digests.__file__!r})\n"
+        "own = sys.modules['own'] = u.module_from_spec(spec); spec.loader.exec_module(own)\n"
+        "print(*[own._source('a.b', Path(p), 0, 0).digest for p in sys.argv[1:]])"
+    )
+    words = [str(python), "-I", "-c", load, *map(str, files)]
+    found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert found == [digests._source("a.b", file, 0, 0).digest for file in files]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x = ['', 'a']", "x = ['a']"),
+        ("x = f'{y}'", "x = f'{y} '"),
+        ("x = {**y}", "x = {None: y}"),
+        ("x = a.b", "x = a.c"),
+        ("x = 1", "x = 1.0"),
+        ("x = '1'", "x = 1"),
+        ("def f(a, b=1): pass", "def f(a=1, b=1): pass"),
+        ("def f(a, /): pass", "def f(a): pass"),
+        ("x = a[1:]", "x = a[:1]"),
+        ("f(a, b=c)", "f(b, a=c)"),
+    ],
+)
+def test_what_is_left_out_of_a_tree_hides_no_difference(
+    tmp_path: Path, one: str, other: str
+) -> None:
+    found = []
+    for name, text in (("one.py", one), ("other.py", other)):
+        (tmp_path / name).write_text(text)
+        found.append(digests._source("a.b", tmp_path / name, 0, 0).digest)
+    assert found[0] != found[1]
 
 
 def package(folder: Path, files: dict[str, str]) -> None:

@@ -179,3 +179,38 @@ def test_tasks_that_a_learner_cannot_do_are_refused() -> None:
         BudgetedClassifier(Prefix()).fit(X, np.arange(N) % 3)
     with pytest.raises(ValueError, match="y holds grades, which are from 0"):
         BudgetedRanker(**FAST).fit(X, SIGNAL)
+
+
+@dataclass
+class Spied:
+    """A model that notes the rows it is given and the points it is asked for."""
+
+    model: Any
+    rows: list[int]
+    points: list[int]
+
+    def predict_path(self, features: Any) -> Any:
+        self.rows.append(len(features))
+        for k, prediction in enumerate(self.model.predict_path(features)):
+            self.points.append(k)
+            yield prediction
+
+
+def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen() -> None:
+    y = np.where(SIGNAL > 0, "ill", "well")
+    fitted = BudgetedClassifier(Prefix(), budget=6.5, costs=COSTS).fit(X, y)
+    assert fitted.position_ < 2  # of three points
+    many = RNG.normal(size=(20_000, 3))
+    whole = fitted.decision_function(many), fitted.row_costs(many)
+    fitted.model_ = Spied(fitted.model_, [], [])
+    assert np.array_equal(fitted.decision_function(many), whole[0])
+    assert fitted.model_.rows == [8000, 8000, 4000]
+    assert fitted.model_.points == 3 * [*range(fitted.position_ + 1)]
+    parts = [fitted.row_costs(many[k : k + 500]) for k in range(0, len(many), 500)]
+    assert np.array_equal(np.concatenate(parts), whole[1])
+
+
+def test_a_metric_that_the_validation_part_does_not_define_is_named() -> None:
+    y = (np.arange(N) < 150).astype(int)
+    with pytest.raises(ValueError, match="auc is not defined on the validation part"):
+        BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])

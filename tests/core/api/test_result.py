@@ -56,6 +56,25 @@ def test_the_board_has_a_row_for_each_learner(result: bench_core.Result) -> None
     assert {"saving low", "saving high"} <= set(board.columns)
 
 
+def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home: Path) -> None:
+    """Three rows of a class cannot be in the test rows of five folds."""
+    heard: list[Any] = []
+    rare = (np.arange(N) < 3).astype(int)
+    how = {**TOYS, "metrics": "auc", "cv": 5, "on_event": heard.append}
+    found = bench_core.run(X, rare, **how)
+    notes = [one.message for one in heard if one.kind == "note" and "not defined" in one.message]
+    board, name = found.board(), "auc is not defined on "
+    assert notes
+    assert all(f"visits: {name}" in note and "it holds one class" in note for note in notes)
+    assert board[["auc", "low", "high", "saving", "area"]].isna().all(axis=None)
+    assert name in found.report(home / "board.md").read_text()
+    for suffix in (".html", ".csv", ".tex"):
+        assert found.report(home / f"board{suffix}").stat().st_size
+    assert "toy-prefix" in found._repr_html_()
+    with pytest.raises(UsageError, match=f"visits: {name}.*: no comparison"):
+        found.compare("toy-prefix", "toy-stacked")
+
+
 def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> None:
     at = result.at([0.5, 1.0, 30])
     assert set(at["budget"]) == {0.5, 1.0, 30.0}

@@ -147,6 +147,28 @@ def test_ones_own_copy_is_taken_over_in_any_form(data: Pairs, form: str) -> None
     assert len(kept("own")) == (1 if "archive" in form else 2)
 
 
+@pytest.mark.parametrize("form", ["folder", "archive"])
+def test_what_is_wrong_with_ones_own_copy_names_that_copy(form: str, data: Pairs) -> None:
+    Path("own").mkdir()
+    given = {"folder": "own", "archive": "own/pairs.zip"}[form]
+    Path("own/pairs.zip").write_bytes(archive(TRAIN, b"0,0\n0,1\n0,1\n"))
+    if form == "folder":
+        Path("own/test.csv").write_bytes(b"0,0\n0,1\n0,1\n")
+        Path("own/train.csv").write_bytes(TRAIN)
+    ended = data("import", "pairs", given)
+    assert ended.status == 2
+    assert f"error: {given}: not the publisher's pairs: 4/4/3 rows instead of 4/4/2" in ended.err
+    assert ".fetching-" not in ended.err
+
+
+def test_a_file_of_ones_own_copy_is_named_as_it_lies_there(data: Pairs) -> None:
+    Path("own").mkdir()
+    Path("own/letter-recognition.data").write_bytes(b"T,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,8\n")
+    ended = data("import", "letters", "own")
+    assert ended.status == 2
+    assert "error: own: letter-recognition.data: not the publisher's file (" in ended.err
+
+
 def test_a_file_damaged_later_is_found(data: Pairs) -> None:
     data("fetch", "pairs")
     Path("data/pairs/test.csv").write_bytes(b"0,0\n0,1\n0,1\n")

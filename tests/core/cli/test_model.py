@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, Ended, Run, write_csv
 
+from bench_core.results.store import Store
 from bench_core.serving import load, write_folder
 from bench_core.serving.folder import read_folder
 
@@ -44,6 +47,20 @@ def test_a_model_goes_home_and_does_the_same(bench: Run, done: Ended, tmp_path: 
     checked = bench("model", "check", "model")
     assert checked.status == 0, checked.out
     assert "the same as when exported" in checked.out
+
+
+def test_neither_model_nor_store_names_a_place_of_this_machine(
+    bench: Run, done: Ended, tmp_path: Path
+) -> None:
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    kept = [(tmp_path / "model" / "model.json").read_text()]
+    with closing(sqlite3.connect(Store().path)) as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            kept.append(repr(db.execute(f"SELECT * FROM {name}").fetchall()))
+    assert "gbrt on data.csv" in "".join(kept)
+    for text in kept:
+        assert str(tmp_path) not in text
+        assert str(Path.home()) not in text
 
 
 def test_the_point_is_the_best_on_validation_within_the_budget(bench: Run, done: Ended) -> None:

@@ -85,12 +85,18 @@ def test_prepared_data_are_listed_and_removed(tmp_path: Path, two_runs: Store, b
         ("bench run --set ceg", "cegb."),
         ("bench run --set cegb.trad", "cegb.tradeoff="),
         ("bench run -s adapt --profile st", "standard"),
+        ("bench run --profile pa", "paper"),
+        ("bench run -s ./mine.toml --profile ti", "tiny"),
         ("bench compare mis", "miser"),
     ],
 )
 def test_names_are_offered(
     words: str, wanted: str, bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Path("mine.toml").write_text(
+        'datasets = ["digits"]\nmetrics = ["accuracy"]\nreference = "gbrt"\n[learners.gbrt]\n'
+        '[profiles.tiny]\nsize = "quick"\n'
+    )
     for name, value in asked_by_a_shell(words).items():
         monkeypatch.setenv(name, value)
     done = bench()

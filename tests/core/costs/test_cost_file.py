@@ -37,6 +37,8 @@ FORMS = {
     "json full": '{"costs": {"a": 1, "b": 2.5, "c": 0}}',
     "json full list": '{"costs": [1, 2.5, 0]}',
     "named lines": "a:1\nb:2.5\nc:0\n",
+    "semicolons": "a;1\nb;2.5\nc;0\n",
+    "all in quotes": '"name","cost"\n"a","1"\n"b","2.5"\n"c","0"\n',
     "bare lines": "1\n2.5\n0\n",
 }
 
@@ -60,6 +62,31 @@ def test_every_form_gives_the_same_prices(form: str, tmp_path: Path) -> None:
 )
 def test_features_without_names_are_counted_from_one(text: str, tmp_path: Path) -> None:
     assert read_costs(write(tmp_path, text), features=2).feature_price().tolist() == [5, 7]
+
+
+ODD = ("Temp, max", 'a"q', "x:y, z", '5" pipe; short', "plain")
+WRITTEN = ['"Temp, max"', '"a""q"', '"x:y, z"', '"5"" pipe; short"', "plain"]
+
+
+@pytest.mark.parametrize("separator", [",", ":", ";", "\t", ", "])
+def test_names_in_quotes_may_hold_separators_and_quotes(separator: str, tmp_path: Path) -> None:
+    lines = [f"{name}{separator}{k}" for k, name in enumerate(WRITTEN, start=1)]
+    path = write(tmp_path, "\n".join(lines) + "\n")
+    assert read_costs(path, ODD).feature_price().tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_name_with_a_dot_in_toml_is_to_be_quoted(tmp_path: Path) -> None:
+    names = ("Sepal.Length", "a.b.c", "d")
+    text = "[costs]\n{} = 1\n{} = 2\nd = 3\n"
+    for first, second, remedy in (
+        ("Sepal.Length", '"a.b.c"', '"Sepal.Length" = 1'),
+        ('"Sepal.Length"', "a.b.c", '"a.b.c" = 2'),
+    ):
+        path = write(tmp_path, text.format(first, second), "costs.toml")
+        with pytest.raises(InputError, match=f"if its name has a dot, quote it: {remedy}"):
+            read_costs(path, names)
+    path = write(tmp_path, text.format('"Sepal.Length"', '"a.b.c"'), "costs.toml")
+    assert read_costs(path, names).feature_price().tolist() == [1, 2, 3]
 
 
 def test_a_close_name_is_suggested(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_cost_file_names_columns_not_the_features_made_of_them(tmp_path: Path)
 
 
 UNUSABLE = "when,age,bad,comma,ill\n" + "".join(
-    f'2020-01-{i % 28 + 1:02d},{i},text{i},"{i % 9},5",{i % 2}\n' for i in range(60)
+    f'2020-01-{i % 28 + 1:02d},{i * i},text{i},"{i % 9},5",{i % 2}\n' for i in range(60)
 )
 
 
@@ -108,14 +108,42 @@ def test_a_column_to_drop_must_be_there(tmp_path: Path) -> None:
         prepared(visits(tmp_path / "v.csv"), drop=("agee",))
 
 
-def test_a_column_that_numbers_the_rows_is_noted(tmp_path: Path) -> None:
+def test_columns_that_number_the_rows_are_left_out_unless_kept(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     rows = "".join(f"{i + 7},{i * 37 % 60},{i % 3},{i % 2}\n" for i in range(60))
-    path.write_text("id,mixed,few,y\n" + rows)
-    notes = prepared(path).notes
-    assert "column 'id' numbers the rows: --drop id leaves it out" in notes
-    assert any("'mixed'" in note for note in notes)
-    assert not any("'few'" in note for note in notes)
+    path.write_text("the id,mixed,few,y\n" + rows)
+    splits = prepared(path)
+    assert splits.feature_names == ("few",)
+    what = "column 'the id' numbers the rows, so it is left out: --keep 'the id' keeps it"
+    assert what in splits.notes
+    assert any("'mixed'" in note for note in splits.notes)
+    kept = prepared(path, keep=("mixed,the id",))
+    assert kept.feature_names == ("the id", "mixed", "few")
+    assert not any("numbers the rows" in note for note in kept.notes)
+    (tmp_path / "c.csv").write_text("the id,5\nfew,1\n")
+    with pytest.raises(InputError, match=r"unknown feature 'the id'.*; column 'the id' numbers"):
+        with_costs(splits, tmp_path / "c.csv")
+    with pytest.raises(InputError, match="--keep: unknown column 'thy id': did you mean the id"):
+        prepared(path, keep=("thy id",))
+
+
+def test_rows_numbered_through_all_files_are_met_too(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).permutation(120)
+    for name, own in (("train.csv", numbers[:80]), ("test.csv", numbers[80:])):
+        lines = "".join(f"{i},{i % 5},{i % 2}\n" for i in own)
+        (tmp_path / name).write_text(f"id,x,y\n{lines}")
+    splits = prepared(tmp_path / "train.csv", test=str(tmp_path / "test.csv"))
+    assert splits.feature_names == ("x",)
+    # alone the training rows have gaps
+    assert prepared(tmp_path / "train.csv").feature_names == ("id", "x")
+
+
+def test_a_data_set_of_one_column_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("day,y\n" + "".join(f"{i},{i // 3 % 2}\n" for i in range(80)))
+    splits = prepared(path)
+    assert splits.feature_names == ("day",)
+    assert "column 'day' numbers the rows: leave it out of " in " ".join(splits.notes)
 
 
 def test_columns_of_a_group_share_a_sensor(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def numbers(splits: Splits) -> list[set[float]]:
     return [set(part.X[:, 0].tolist()) for part in (splits.train, splits.valid, splits.test)]
 
 
-TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\n'
+TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\nkeep = ["number"]\n'
 
 
 def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_column_says_which_split(folder: Path) -> None:
         (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
         (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
         (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
-        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = bought names"),
+        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = \"bought\" names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
         (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,40 @@ def test_a_positive_class_that_is_none_is_refused(
         prepared(name, name, name, positive=positive)
 
 
+@pytest.mark.parametrize(
+    ("cell", "offset", "other"),
+    [
+        ("1700000000 + 2 * i", 1_700_000_000, None),
+        ("16777216.5 + i / 64", 16_777_210, None),
+        ("-1700000000 - 2 * i", -1_700_001_000, None),
+        ("1700000000 + 2 * i if i % 5 else 0", 0, ", so some become one"),
+        ("i / 7", 0, None),
+        ("10 ** 9 * (i + 1)", 0, None),
+        ("5", 0, None),
+        ("'' if i % 5 else i", 0, None),
+    ],
+)
+def test_values_that_float32_merges_are_moved(
+    cell: str, offset: int, other: str | None, tmp_path: Path
+) -> None:
+    cells = [eval(cell, {"i": i}) for i in range(100)]
+    text = "a,t,y\n" + "".join(f"1,{x!r},{i % 2}\n".replace("''", "") for i, x in enumerate(cells))
+    name = write(tmp_path, "all.csv", text)
+    splits = prepared(name, name, name)
+    exact = np.array([float("nan" if x == "" else x) - offset for x in cells])
+    np.testing.assert_array_equal(splits.train.X[:, 1], exact.astype(np.float32))
+    feature = f"t-{offset}" if offset else "t"
+    assert splits.feature_names == ("a", feature)
+    assert splits.columns == ("a", "t")
+    assert splits.offsets == ((0.0, float(offset)) if offset else ())
+    told = [note for note in splits.notes if "float32" in note]
+    what = f": made {feature!r}" if offset else other
+    wanted = f"column 't': float32 does not tell its values apart{what}"
+    assert told == ([wanted] if what else [])
+    priced = with_costs(splits, write(tmp_path, "costs.csv", "a,1\nt,5\n"))
+    assert priced.prices.sensor.tolist() == [1, 5]
+
+
 SPELT = "a,y\n1,no\n2,yes\n3,no\n", "a,y\n4,no\n5,yes.\n"
 RARE = "a,y\n1,0\n2,1\n3,2\n", "a,y\n4,1\n5,0\n6,7\n7,8\n"
 NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
@@ -272,3 +307,80 @@ def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:
     assert len(splits.test.queries) == 50
     assert len(splits.test) == 768
     assert set(np.unique(splits.train.y)) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
+def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f"cpu,{name},ram,failed\n{lines}")
+    with pytest.raises(InputError, match=f"leave column '{name}' out: --drop {name}$"):
+        prepared(str(path), label="failed")
+    splits = prepared(str(path), label="failed", drop=(name,))
+    assert splits.task is Task.BINARY
+    assert splits.feature_names == ("cpu", "ram")
+    # what is named by an option is what was meant
+    with pytest.raises(InputError) as refused:
+        prepared(str(path), label="failed", **{"split" if name == "split" else "query": name})
+    assert "--drop" not in str(refused.value)
+
+
+def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "road.csv"
+    lines = "".join(f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}\n" for k in range(90))
+    path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
+    with pytest.raises(InputError) as refused:
+        prepared(str(path))
+    remedy = str(refused.value).partition("leave them out: ")[2]
+    words = shlex.split(remedy)
+    assert words == ["--drop", "note 1", "--drop", "a, b"]
+    assert prepared(str(path), drop=tuple(words[1::2])).feature_names == ("distance, km", "speed")
+    drop = ("note 1,speed", "a, b")
+    assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    with pytest.raises(InputError, match="unknown column 'distance'"):
+        prepared(str(path), drop=("distance, km,speed",))
+
+
+@pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
+def test_side_cars_that_are_not_used_are_named(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(f"{k % 2} 1:{k % 7}\n" for k in range(60)))
+    assert not any("not used" in note for note in prepared(str(path)).notes)
+    (tmp_path / f"rows.svm.{end}").write_text("1\n" * 60)
+    assert f"rows.svm.{end} is not used: all rows count alike" in prepared(str(path)).notes
+
+
+def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path: Path) -> None:
+    lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
+    (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
+    with pytest.raises(InputError, match=r"test.csv, line 1: --label: unknown column 'y'"):
+        prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))
+
+
+def test_values_of_svmlight_that_float32_merges_are_told(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 2} 1:{i} 2:{1_700_000_000 + i} 3:{i * 10**9}\n" for i in range(60))
+    splits = prepared(*[write(tmp_path, "a.svm", rows)] * 3)
+    told = [note for note in splits.notes if "float32" in note]
+    assert told == [
+        "feature 2 of a.svm: float32 does not tell its values apart, so some become one"
+    ]
+
+
+def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path: Path) -> None:
+    name = write(tmp_path, "a.svm", "1 1:5 2:1\n0 1:0 2:7\n" * 9)
+    splits = prepared(name, name, name, index_base=0)
+    with pytest.raises(InputError, match=r"'0' has no cost.*; add .* or leave out --index-base: "):
+        with_costs(splits, write(tmp_path, "costs.csv", "1,5\n2,1\n"))
+
+
+@pytest.mark.parametrize(("unwritten", "value"), [("", 0.0), ("zero", 0.0), ("missing", np.nan)])
+def test_cells_that_svmlight_does_not_write(unwritten: str, value: float, tmp_path: Path) -> None:
+    name = write(tmp_path, "a.svm", "1 2:5\n0 1:0 3:7\n" * 9)
+    wide = write(tmp_path, "b.svm", "1 2:5 4:1\n0 1:0\n")
+    splits = prepared(name, name, wide, unwritten=unwritten)
+    v = value
+    np.testing.assert_array_equal(splits.train.X[:2], [[v, 5, v, v], [0, v, 7, v]])
+    np.testing.assert_array_equal(splits.test.X, [[v, 5, v, 1], [0, v, v, v]])

@@ -38,6 +38,53 @@ both_modes = pytest.mark.parametrize("mode", ["sample", "full"])
 ranked_or_not = pytest.mark.parametrize("ranked", [True, False])
 
 
+@dataclass
+class Inventing:
+    """Shows other purchases of the same price to whoever asks first, and then what it buys."""
+
+    first: Any
+    then: Any
+    asked: int = 0
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        self.asked += 1
+        mask = (self.first if self.asked == 1 else self.then)(features.X)
+        scores = np.zeros(len(features))
+        yield Prediction({"step": 1}, scores, {"path": Bill(Acquired.pack(mask))})
+
+
+EQUAL = Prices.additive(np.ones(models.D))
+
+
+def buying(column: int, other: int, first: float = np.inf) -> Any:
+    """Buys column 2, and another by what it finds there: one below a limit, else the other."""
+
+    def mask(X: Any) -> Any:
+        found = models.bought(len(X), 2, column)
+        found[X[:, 2] >= first] = models.bought(1, 2, other)[0]
+        return found
+
+    return mask
+
+
+@both_modes
+def test_sensors_that_cost_the_same_cannot_be_invented(mode: str) -> None:
+    """They decide which features a board says were used."""
+    model = Inventing(buying(0, 1), buying(1, 0))
+    found = replay(model, data(ranked=False), EQUAL, 0, mode, seed="s")
+    assert found.word == "failed"
+    assert "its purchases depend on the rows" in found.reason
+
+
+def test_the_full_audit_counts_the_buyers_of_each_sensor() -> None:
+    model = Inventing(buying(0, 1, 0.0), buying(0, 1, 0.5))
+    found = replay(model, data(ranked=False), EQUAL, 0, "full", seed="s")
+    assert found.word == "failed"
+    assert "not those of the trial, sensor by sensor" in found.reason
+    honest = Inventing(buying(0, 1, 0.0), buying(0, 1, 0.0))
+    assert replay(honest, data(ranked=False), EQUAL, 0, "full", seed="s").word == "declared"
+
+
 # -- all rows buy the same -------------------------------------------------------------------------
 
 

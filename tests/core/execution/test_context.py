@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import toys
 
+from bench_core import plugins
 from bench_core.api import plan
-from bench_core.execution.fitting import fit_context, fit_in_process, open_splits, run_fit
+from bench_core.execution.fitting import (
+    find_metric,
+    fit_context,
+    fit_in_process,
+    open_splits,
+    run_fit,
+)
 from bench_core.metrics import parse_metric
 from bench_core.protocols import FitContext
 from bench_core.results.records import FitSpec
@@ -30,6 +39,34 @@ class Looking(toys.Prefix):
 def spec_of(home: Path) -> FitSpec:
     made = plan(data="toy-binary", learners=[Looking()], plugins="helpers.toys")
     return made.fits[0]
+
+
+class Learning(toys.Prefix):
+    """Trains while it names what it stands on."""
+
+    name = "toy-learning"
+
+    def needs(self) -> tuple[Any, ...]:
+        time.sleep(0.3)
+        return ()
+
+
+def test_what_a_learner_computes_to_name_its_needs_counts_as_training(home: Path) -> None:
+    made = plan(data="toy-binary", learners=[Learning()], plugins="helpers.toys")
+    assert run_fit(made.fits[0]).seconds > 0.3
+
+
+def test_the_plugins_of_a_metric_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Any] = []
+
+    def load(given: Any) -> Any:
+        loaded.append(given)
+        return SimpleNamespace(metrics={"toy-error": "a metric"})
+
+    monkeypatch.setattr(plugins, "load_registry", load)
+    for _ in range(3):
+        assert find_metric("toy-error", ["toy_metrics"]) == "a metric"
+    assert loaded == [("toy_metrics",)]
 
 
 def test_fit_sees_no_test_rows(home: Path) -> None:

@@ -91,6 +91,13 @@ def test_failures_and_limits_are_rows_there_too(home: Path, cluster: Any) -> Non
 
 
 @pytest.mark.slow
+def test_what_fails_is_tried_as_often_as_asked(home: Path, cluster: Any) -> None:
+    on(cluster, "far.db", learners=("toy-broken",), settings=(), retries=1)
+    tried = [one.status for one in Store("far.db").attempts() if one.kind == "fit"]
+    assert tried == ["failed", "failed"]
+
+
+@pytest.mark.slow
 def test_workers_of_other_code_are_refused_before_any_trial(
     home: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

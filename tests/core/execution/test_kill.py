@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 import pytest
 from helpers import run_toys
@@ -22,6 +24,8 @@ from helpers.toys import fits
 
 import bench_core
 from bench_core.api import Interrupted
+from bench_core.cli.run import following, run_command
+from bench_core.execution.events import Event
 from bench_core.results.store import Store
 
 SCRIPT = Path(run_toys.__file__)
@@ -236,6 +240,24 @@ def test_interruptions_end_the_command_with_130_and_leave_no_process(
     assert "Traceback" not in said
     assert gone_after(process.pid, 30)
     assert Store("c.db").info().state == "interrupted"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_is_lost_in_a_callback_ends_the_command_at_the_next_event(
+    number: signal.Signals,
+) -> None:
+    @ctypes.CFUNCTYPE(None)
+    def callback() -> None:  # an exception cannot leave it
+        os.kill(os.getpid(), number)
+        time.sleep(0.1)
+
+    handler = signal.getsignal(number)
+    with click.Context(run_command), following() as show:
+        callback()
+        with pytest.raises(KeyboardInterrupt):
+            show(Event("note", "the next job"))
+    assert signal.getsignal(number) == handler
 
 
 def test_what_fails_is_tried_as_often_as_asked_and_every_attempt_is_kept(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.leaderboard.standings import NO_VALUES, Standing, Standings, standings
+from bench_core import UsageError
+from bench_core.leaderboard.certainty import all_certified
+from bench_core.leaderboard.pairs import pairs_within
+from bench_core.leaderboard.standings import NO_VALUES, Ranking, Standing, Standings, standings
 from bench_core.results.budgets import Budget
 
 
@@ -46,6 +50,66 @@ def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_o
     assert [(r.learner, r.tier) for r in within.rows[2:]] == [("bad", 2), ("gbrt", 0)]
     assert within.rows[-1].ranks == (4, 4)
     assert math.isnan(within.rows[-1].quality)
+
+
+def weighted(run: ValuedRun, judged: int) -> ValuedRun:
+    """The run with a metric that only the first units have."""
+    for one in run.kept:
+        one.weights[judged:] = 0
+    for row in run.rows:
+        (kept,) = (
+            v for v in run.kept if (v.trial.learner, v.split) == (row["learner"], row["split"])
+        )
+        row["accuracy"] = float(kept.metric[json.loads(row["point"])["trees"] - 1, :judged].mean())
+    return run
+
+
+def test_draws_in_which_a_metric_is_not_defined_are_left_out_and_counted() -> None:
+    run = weighted(clear(np.random.default_rng(4), units=30), judged=3)
+    held: Any = run
+    ranking = Ranking(run.info, held, "d", run.frame, 2000)
+    draws = ranking.draws([None])
+    # no draw on both splits is without any of the 3: 8.3% of 2001, five standard errors are 62
+    assert draws.left_out == pytest.approx(2001 * (1 - (1 - 0.9**30) ** 2), abs=62)
+    assert all(np.isfinite(drawn[None]).all() for drawn in draws.values)
+    assert all(math.isfinite(one.interval.low) for one in made(run)[0].rows)
+    (board,) = all_certified(run.info, held, run.frame)
+    assert f"intervals leave out {draws.left_out} draws of 2000" in " ".join(board.notes)
+
+
+def test_too_few_draws_in_which_a_metric_is_defined_give_no_intervals() -> None:
+    run = ValuedRun()
+    rng = np.random.default_rng(4)
+    for seed in range(12):  # all repeats have it in 64% to the power of 24
+        run.add("good", *learner_of(rng, [0.9], [4], 30), seed=seed, fingerprint=str(seed))
+    for one in run.kept:
+        one.weights[1:] = 0
+    (found,) = made(run)
+    assert found.note.startswith("accuracy is not defined in ")
+    assert math.isnan(found.rows[0].interval.low)
+
+
+def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined() -> None:
+    run = ValuedRun()
+    rng = np.random.default_rng(4)
+    for seed in range(2):
+        run.add("good", *learner_of(rng, [0.7, 0.9], [1, 4], 40), seed=seed)
+        run.add("gbrt", *learner_of(rng, [0.9], [9], 40), seed=seed)
+    frame = run.frame
+    frame.loc[(frame["seed"] == 1) & (frame["split"] == "test"), "accuracy"] = math.nan
+    for one in run.kept:
+        if (one.trial.seed, one.split) == (1, "test"):
+            one.weights[:] = 0
+    held: Any = run
+    (board,) = all_certified(run.info, held, frame)
+    assert all(math.isnan(one.best.quality) and not one.curve for one in board.rows)
+    assert board.unlimited
+    assert all(math.isnan(one.quality) for one in board.unlimited.rows)
+    assert (
+        "accuracy is not defined on test (fold 0, seed 1), and nor is a mean with it" in board.notes
+    )
+    with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
+        pairs_within(run.info, held, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
 
 
 def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from helpers.toys import Prefix
 
 from bench_core import InputError, UsageError
 from bench_core.api import plan
@@ -408,6 +409,30 @@ def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_b
     assert reference("miser", "constant", "greedy-order") == ""
     assert reference("miser", "rbf-svm", "constant") == ""
     assert reference("forward-selection") == reference("random-forest", "cost-tree") == ""
+
+
+@dataclass(frozen=True)
+class Another(Prefix):
+    """Says that others are compared with it."""
+
+    name: ClassVar[str] = "another"
+    role: ClassVar[str] = "reference"
+
+
+def test_a_plugin_of_that_role_takes_away_no_reference(home: Path) -> None:
+    p = made(data="digits", learners=[Another(), "gbrt", "miser"])
+    assert p.reference == "gbrt"
+    assert [note for note in p.notes if "savings are against gbrt" in note]
+    assert made(data="digits", learners=[Another(), "miser"]).reference == "another"
+
+
+def test_a_unit_trains_nothing_anew(home: Path) -> None:
+    lines = [f"{x},{x % 7},{x % 2}" for x in range(60)]
+    (home / "rows.csv").write_text("\n".join(["a,b,label", *lines]))
+    given = {"data": "rows.csv", "label": "label", "learners": ["gbrt", "cegb"]}
+    plain, named = made(**given), made(**given, unit="euro")
+    assert [fit.key for fit in named.fits] == [fit.key for fit in plain.fits]
+    assert {trial.unit for trial in named.trials} == {"euro"}
 
 
 def of_several(suite: Path, more: str = "") -> None:

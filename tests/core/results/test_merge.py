@@ -81,6 +81,27 @@ def test_the_merged_store_holds_what_each_had(pool: list[Path], tmp_path: Path) 
     assert {key for key, status in statuses(tmp_path / "all.db").items() if status == "ok"} == ok
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "stays"),
+    [
+        ("sampled", "verified", "sampled"),
+        ("verified", "sampled", "sampled"),
+        ("declared", "sampled", "declared"),
+        ("verified", "failed", "failed"),
+        ("failed", "verified", "failed"),
+        ("verified", "verified", "verified"),
+    ],
+)
+def test_of_two_audits_the_weaker_stays(tmp_path: Path, own: str, other: str, stays: str) -> None:
+    for name, word in (("own", own), ("other", other)):
+        filled(tmp_path / f"{name}.db", {"t": Status.OK})
+        with open_writer(tmp_path / f"{name}.db") as w:
+            w.audit("t", Verdict(word, f"by {name}"))
+    store = Store(merged(tmp_path, "own.db", tmp_path / "other.db"))
+    assert store.trial("t").audit == stays
+    assert store.trial("t").error == f"by {'own' if stays == own else 'other'}"
+
+
 def statuses(path: Path) -> dict[str, str]:
     with closing(sqlite3.connect(path)) as db:
         return dict(db.execute("SELECT key, status FROM trial"))

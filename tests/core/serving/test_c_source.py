@@ -21,7 +21,7 @@ from bench_core.serving.c_source import write_c
 
 MAIN = Path(helpers.__file__).parent / "serve_rows.c"
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
 SAFE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
@@ -65,6 +65,13 @@ def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path: Path) -> None:
     assert_same(folder_of(program), asked, cap)
     own = folder_of(program, budget={"kind": "cap", "amount": cap})
     assert served(own, tmp_path, ("-O2",), COMPILERS[0]).tobytes() == asked.tobytes()
+
+
+def test_a_cap_that_is_no_number_buys_nothing(tmp_path: Path) -> None:
+    folder = folder_of(PROGRAMS["chain"])
+    found = served(folder, tmp_path, SAFE, COMPILERS[0], float("nan"))
+    assert (found[:, -2] == 2).all()
+    assert not found[:, [-3, -1]].any()
 
 
 def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path: Path) -> None:

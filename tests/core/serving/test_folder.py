@@ -92,6 +92,56 @@ def test_a_changed_or_lost_part_is_refused(folder: Path) -> None:
     assert "was changed after the export" in refusal(folder)
 
 
+MISFITS: dict[str, tuple[str, int, Any]] = {
+    "a way back": ("trees.right", 0, 0),
+    "a way out": ("trees.left", 0, 3),
+    "no threshold": ("trees.threshold", 0, np.nan),
+    "a feature beyond the last": ("trees.feature", 0, 2),
+    "an output beyond the last": ("trees.output", 0, 1),
+    "vectors that are not there": ("trees.output", 0, -1),
+    "a cut that is not the end": ("trees.start", 1, 2),
+    "a tree that is not there": ("steps.trees", 0, 1),
+    "a negative price of splits": ("multiplier", 0, -1.0),
+    "a sensor that is not there": ("costs.needed", 0, 9),
+    "needs out of order": ("costs.start", 0, 1),
+}
+
+
+def crafted(folder: Path, **values: Any) -> None:
+    """An index with other values and the sum that goes with them."""
+    index = json.loads((folder / "model.json").read_text()) | values
+    del index["sum"]
+    (folder / "model.json").write_text(json.dumps(index | {"sum": _sum(folder, index)}))
+
+
+@pytest.mark.parametrize("what", MISFITS)
+def test_arrays_that_no_row_can_be_walked_through_are_refused(folder: Path, what: str) -> None:
+    name, place, value = MISFITS[what]
+    array = np.load(folder / f"{name}.npy")
+    array[place] = value
+    np.save(folder / f"{name}.npy", array)
+    crafted(folder)
+    assert "not a model that can be read" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["trees.value", "steps.weights", "columns.weight"])
+def test_arrays_of_other_lengths_are_refused(folder: Path, name: str) -> None:
+    array = np.load(folder / f"{name}.npy")
+    np.save(folder / f"{name}.npy", np.append(array, 0.0))
+    crafted(folder)
+    assert "not a model that can be read" in refusal(folder)
+
+
+def test_names_are_as_many_as_the_model_has_features(folder: Path) -> None:
+    crafted(folder, names=["cheap"])
+    assert "differ in their features" in refusal(folder)
+
+
+def test_json_that_is_too_deep_is_refused(folder: Path) -> None:
+    (folder / "model.json").write_text("[" * 100_000 + "]" * 100_000)
+    assert "not an exported model (model.json: RecursionError" in refusal(folder)
+
+
 def test_another_version_is_named(folder: Path) -> None:
     changed(folder, version=2)
     assert "format ('budget-bench model', 2), this version reads 1" in refusal(folder)

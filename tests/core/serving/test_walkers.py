@@ -241,6 +241,54 @@ def test_values_of_any_kind() -> None:
         assert same(plain.predict(acquire), model.predict(acquire)), kind
 
 
+NO_CELLS: dict[str, Callable[[int], Any]] = {
+    "a complex number": lambda n: [1j] * n,
+    "complex arrays": lambda n: np.ones(n) * 1j,
+    "text": lambda n: ["1"] * n,
+    "text as an array": lambda n: np.array(["1"] * n),
+    "bytes": lambda n: b"1" * n,
+    "one text": lambda n: "1" * n,
+    "lists": lambda n: [[1.0]] * n,
+    "a table": lambda n: np.ones((n, 1)),
+    "ragged lists": lambda n: [[1.0, 2.0], *[[1.0]] * (n - 1)],
+    "names": lambda n: {str(k): 1.0 for k in range(n)},
+    "a set": lambda n: set(range(n)),
+    "times": lambda n: np.zeros(n, "datetime64[s]"),
+}
+
+
+@pytest.mark.parametrize("what", NO_CELLS)
+def test_values_that_are_no_real_numbers_are_refused_by_both_walks(what: str) -> None:
+    for model in both(KNOWN["gated"]):
+        with pytest.raises(UsageError, match=r"acquire returned|cells must be real") as raised:
+            model.predict(lambda names: NO_CELLS[what](len(names)))
+        assert "\n" not in str(raised.value)
+
+
+def test_masked_cells_are_missing() -> None:
+    plain, compiled = both(KNOWN["gated"])
+    for model in (plain, compiled):
+        masked = model.predict(lambda names: np.ma.masked_all(len(names), np.float64))
+        assert same(masked, model.predict(lambda names: [None] * len(names)))
+
+
+@pytest.mark.parametrize("cell", [1j, "1", b"1"])
+def test_rows_of_no_real_numbers_are_refused(cell: Any) -> None:
+    for model in both(KNOWN["gated"]):
+        for rows in (np.full((40, D), cell), np.full((2, D), cell, dtype=object)):
+            with pytest.raises(UsageError, match="real numbers"):
+                model.predict_rows(rows)
+
+
+@pytest.mark.parametrize("cap", [math.nan, -1.0])
+def test_a_cap_is_a_number_of_at_least_zero(cap: float) -> None:
+    for model in both(KNOWN["gated"]):
+        with pytest.raises(UsageError, match="a cap is a number of at least 0"):
+            model.predict(lambda names: [0.0] * len(names), cap=cap)
+        with pytest.raises(UsageError, match="a cap is a number of at least 0"):
+            model.predict_rows(np.zeros((40, D)), cap=cap)
+
+
 def test_as_many_values_as_features() -> None:
     """Also where one would do for all, and where the caller changed the list that is his."""
     models = both(KNOWN["chain"])

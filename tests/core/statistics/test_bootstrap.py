@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
+from bench_core.metrics.frontier import best_under, mixture_reaching, share_of
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, effort
 from bench_core.statistics.point_selection import (
     as_good,
@@ -117,8 +117,8 @@ def test_choices_are_those_of_the_board(seed: int, higher: bool, budget: float) 
             assert within.point[b] == (0 if expected is None else expected)
         own = quality[b, :3]
         assert target[b] == share_of(float(own.max() if higher else own.min()), 0.9, higher)
-        expected = cheapest_reaching(cost[b], quality[b], target[b], higher)
-        assert kept.point[b] == (-1 if expected is None else expected)
+        expected = mixture_reaching(cost[b], quality[b], target[b], higher)
+        assert kept.point[b] == (-1 if expected is None else expected[0])
 
 
 def test_matched_cost_lies_on_the_line_between_two_points() -> None:
@@ -143,10 +143,39 @@ def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher: bool) -> No
     assert as_good(quality, cost, np.array([sign * 1.3]), higher).point[0] == -1
 
 
+def rare(units: int, judged: int) -> Candidates:
+    """One point of quality .25, 0 in units without a weight as metrics have it there."""
+    weights = (np.arange(units) < judged).astype(np.float32)
+    quality, ones = 0.25 * weights[None], np.ones(units, np.float32)
+    split = Units(quality, ones[None], weights, ones)
+    return Candidates.of(split, split, np.ones(1))
+
+
+def test_a_metric_is_not_defined_in_draws_without_a_judged_unit() -> None:
+    drawn = draw(rare(20, 2), 4000)
+    for quality in (drawn.valid_quality, drawn.test_quality):
+        # none of 20 draws is one of the 2: 12.2%, five standard errors are 2.6 points
+        assert np.isnan(quality).mean() == pytest.approx(0.9**20, abs=0.026)
+        assert np.array_equal(np.unique(quality[~np.isnan(quality)]), [0.25])
+    assert drawn.defined.mean() == pytest.approx((1 - 0.9**20) ** 2, abs=0.034)
+    assert not np.isnan(drawn.test_cost).any()
+    assert not draw(rare(20, 0), 10).defined.any()
+
+
+def test_units_without_a_weight_have_no_quality() -> None:
+    choose = partial(at_matched_cost, budget=1.0, higher=True)
+    assert [part.tolist() for part in chosen_units(rare(5, 2), choose)] == [
+        [0.25] * 2,
+        [1.0] * 2,
+        [1.0] * 2,
+    ]
+
+
 def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
     one = learner(np.random.default_rng(4), 5)
     choose = partial(at_matched_cost, budget=0.6, higher=True)
-    quality, cost = chosen_units(one, choose)
+    quality, cost, rows = chosen_units(one, choose)
+    assert np.array_equal(rows, one.test.rows)
     drawn = draw(one, resamples=0)
     choice = choose(drawn.valid_quality, drawn.valid_cost)
     for values, by, every in (

@@ -23,8 +23,8 @@ from bench_methods.adapt.linear_step import (
     objective,
     spread,
 )
-from bench_methods.adapt.model import thresholds
 from bench_methods.adapt.q_step import F0Limit, KullbackLeibler, SquaredLogOdds, TrainingRows
+from bench_models.large_model import thresholds
 from bench_models.least_squares import one_blas_thread
 from helpers.adapt_cases import rows
 from hypothesis import given

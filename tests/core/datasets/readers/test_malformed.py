@@ -85,7 +85,7 @@ CASES = [
     ),
     csv("text in a numeric column", "2,1,4,1", "2,one,4,1", "line 4, column 'a'", "correct it"),
     csv("infinite cell", "2,1,4,1", "2,inf,4,1", "line 4, column 'a'", "correct it"),
-    csv("missing label", "2,1,4,1", "2,1,4,", "line 4, column 'label'", "correct it"),
+    csv("missing label", "2,1,4,1", "2,1,4,", "line 4, column 'label'", "fill it in"),
     csv("text among the labels", "2,1,4,1", "2,1,4,x", "line 4, column 'label'", "correct it"),
     csv("missing query", "2,1,4,1", ",1,4,1", "line 4, column 'query'", "fill it in"),
     csv("split query in a table", "3,7,5,0", "1,7,5,0", "line 5: query '1'", "put its lines"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench_core.datasets.readers.tables import read_matrix, read_table
+from bench_core.datasets.readers.tables import hold_text, read_matrix, read_table
 from bench_core.errors import InputError
 
 
@@ -72,8 +72,8 @@ def test_parquet_gives_what_was_written(tmp_path: Path) -> None:
 
 def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "a,b\n1,red\n2,blue\nx,red\n"))
-    assert not table.column("a").is_text
-    assert table.column("b").is_text
+    assert not hold_text([table.column("a")])
+    assert hold_text([table.column("b")])
 
 
 def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
@@ -95,3 +95,65 @@ def test_a_matrix_has_no_missing_cells_and_no_other_width(
 ) -> None:
     with pytest.raises(InputError, match=place):
         read_matrix(write(tmp_path, text), 2).matrix(("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Temp, max;Wind, mean, 10 m;y\n0.1;1.2;1\n0.2;1.3;0\n", ("Temp, max", "Wind, mean, 10 m")),
+        ('"a, b";"c, d, e";y\n1;2;1\n', ("a, b", "c, d, e")),
+        ("name\tcost per 1,000, net\ty\n1\t2\t1\n", ("name", "cost per 1,000, net")),
+        ('"a;b;c","d\te\tf",y\n1,2,1\n', ("a;b;c", "d\te\tf")),
+        ("a,b;c,d;y\n0,5;1,5;1\n", ("a,b", "c,d")),
+        ("sep=;\na;b;y\n1;2;1\n", ("a", "b")),
+        ('"sep=\t"\r\na\tb\ty\r\n1\t2\t1\r\n', ("a", "b")),
+        ("\ufeffsep=,\na,b;c,y\n1,2,1\n", ("a", "b;c")),
+    ],
+)
+def test_the_separator_is_the_one_that_all_lines_share(
+    text: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    table = read_table(write(tmp_path, text))
+    assert table.names == (*names, "y")
+    assert table.numbers("y")[0] == 1
+
+
+def test_lines_are_counted_with_one_that_names_the_separator(tmp_path: Path) -> None:
+    path = write(tmp_path, "sep=;\na;b\n1;2\n3;x\n5;6\n")
+    with pytest.raises(InputError, match=r"rows.csv, line 4, column 'b' holds text \('x'\)"):
+        read_table(path).numbers("b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5.1,4.3,setosa\n4.9,2.6,virginica\n5.6,3.8,setosa\n",
+        "5.1,NA,Braund\n4.9,2.6,Allen\n",  # a text of this row alone, but decimals
+        "0,0,1\n1,0,1\n",
+        "p,x,s,n\ne,x,y,n\np,b,s,w\ne,x,s,n\n",
+        "3;0;no\n4;1;yes\n5;1;no\n",
+        ",7,a\n1,8,a\n",
+    ],
+)
+def test_a_row_is_no_header(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"line 1: (no header|column 1 has no name)"):
+        read_table(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1,2,label\n5,4,3,red\n6,5,4,blue\n",
+        "2019,2020,y\n1,2,0\n3,4,1\n",
+        "a,b\nb,a\na,c\n",
+        "x,1.5\n1,red\n2,blue\n",
+    ],
+)
+def test_names_that_are_numbers_or_known_texts_may_head_columns(text: str, tmp_path: Path) -> None:
+    assert read_table(write(tmp_path, text)).names == tuple(text.partition("\n")[0].split(","))
+
+
+def test_numbers_name_columns_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(np.eye(3)).rename(columns=str).to_parquet(path)
+    assert read_table(path).names == ("0", "1", "2")

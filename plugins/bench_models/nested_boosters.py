@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bench_models.staged import END, Point, Stage, StagedModel
-from bench_models.staged.exits import ExitModel, ExitRule
-from bench_models.states import Stored
 
 from bench_core import Features, Prediction, Prices
 from bench_core.arrays import IntArray
+from bench_models.staged import END, Point, Stage, StagedModel
+from bench_models.staged.exits import ExitModel, ExitRule
+from bench_models.states import Stored
 
 if TYPE_CHECKING:
     from bench_core.serving import Program

@@ -1,0 +1,159 @@
+"""The 95% interval of a claim's figure, by the statistics of boards (``bench_core.statistics``).
+
+Where the store has values per query or row, these are drawn with replacement, the same for all
+contenders, and points are chosen anew on every draw. Times and purchases, data generated for a
+paper (laid out, not sampled) and runs without stored values vary over repeats alone: one repeat has
+no interval then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench_claims.claims import Claim
+from bench_claims.measures import FIGURES, Results
+from bench_core.statistics.aggregate_draws import Level, joined, of_units
+from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw
+from bench_core.statistics.comparison import Interval, interval
+from bench_core.statistics.point_selection import at_budget, cheapest, share_of_best, taken
+from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
+
+if TYPE_CHECKING:
+    from bench_core.arrays import FloatArray
+    from bench_core.results.store import Store
+
+_BUDGETS = 32
+"""Budgets, evenly spaced, at which curves are compared in draws."""
+
+_LEAST = 1e-6  # of a cost, where its logarithm is taken
+
+
+def interval_of(
+    results: Results, measured: float, store: Store | None, run: str
+) -> Interval | None:
+    """The interval around a figure; None where nothing tells how it varies.
+
+    A claim on several pairs, or on every budget, is about the least of several differences: its
+    interval reaches from the least of their lower ends to the least of their upper ones.
+    """
+    claim, frame, level = results.claim, results.frame, None
+    # values are kept of the first metric and of the whole cost
+    drawn = claim.measure in _DRAWN and not (claim.ours or claim.metric)
+    if store and drawn and (frame[claim.cost] == frame["total_cost"]).all():
+        level = _of_units(results, store, run)
+    level = level or _of_repeats(results)
+    if level is None or not np.isfinite(level.draws).all():
+        return None
+    lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
+    shift = _scaled(claim, measured) - float(level.observed.min())
+    low, high = min(lows) + shift, min(highs) + shift
+    if claim.measure == "saving":
+        return Interval(1 - math.exp(high), 1 - math.exp(low))
+    return Interval(low, high)
+
+
+def _scaled(claim: Claim, figure: float) -> float:
+    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
+
+
+def _of_repeats(results: Results) -> Level | None:
+    claim = results.claim
+    values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
+    if len(values) < 2:
+        return None
+    return joined([of_units(np.full((1, 1 + FEW_DRAWS), value), 2) for value in values], True)
+
+
+def _of_units(results: Results, store: Store, run: str) -> Level | None:
+    """The level of the figure's parts (k,); None where some contender has no values."""
+    claim, keys = results.claim, sorted(results.keys)
+    each = [
+        {
+            (repeat.fold, repeat.seed): repeat
+            for repeat in stored_repeats(
+                store, run, one.dataset or claim.dataset, [one.learner], blocks=BLOCKS, has=one.has
+            )
+        }
+        for one in claim.contenders
+    ]
+    if not all(own.keys() >= results.keys for own in each):
+        return None
+    repeats, values = [each[0][key] for key in keys], []
+    for key, (_, seed) in zip(keys, with_seeds(repeats), strict=True):
+        ones = [next(iter(own[key].candidates.values())) for own in each]
+        means = [draw(one, FEW_DRAWS, seed) for one in ones]
+        values.append(_DRAWN[claim.measure](claim, means, results.higher))
+    return over_repeats(repeats, values)
+
+
+def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
+    choice = at_budget(means.valid_quality, means.valid_cost, budget, higher)
+    return taken(means.test_quality, choice)
+
+
+def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArray, FloatArray]:
+    """By draw the cost at which the first keeps the share of the best of the second (or its own),
+    NaN where it does not, and the cost of that best."""
+    own, other = means[0], means[min(1, len(means) - 1)]
+    aim = share_of_best(other.valid_quality, claim.keeps, higher)
+    paid = taken(own.test_cost, cheapest(own.valid_quality, own.valid_cost, aim, higher))
+    return paid, taken(
+        other.test_cost, at_budget(other.valid_quality, other.valid_cost, inf, higher)
+    )
+
+
+def _saving(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    paid, whole = _costs(claim, means, higher)
+    left = np.where(np.isnan(paid), 1.0, paid / np.maximum(whole, _LEAST))
+    return np.log(np.maximum(left, _LEAST))[None]
+
+
+def _cost(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    paid, whole = _costs(claim, means, higher)
+    return np.where(np.isnan(paid), whole, paid)[None]
+
+
+def _quality(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    return _best(means[0], higher, claim.budget)[None]
+
+
+def _quality_kept(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    return _quality(claim, means, higher) / _best(means[1], higher)
+
+
+def _margin(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    return np.stack([gap.mean(axis=0) for gap in _gaps(claim, means, higher)])
+
+
+def _least_margin(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    return np.concatenate(_gaps(claim, means, higher))
+
+
+def _gaps(claim: Claim, means: Sequence[Means], higher: bool) -> list[FloatArray]:
+    """By pair of neighbours how much better the first is (budgets, draws); the last of the means
+    are the constant's, where all curves begin."""
+    low, high = claim.budgets
+    budgets = low + (high - low) * (np.arange(_BUDGETS) + 0.5) / _BUDGETS
+    curves = []
+    for own in means[:-1]:
+        whole = Means(*map(np.hstack, zip(means[-1], own, strict=True)))
+        curves.append(np.stack([_best(whole, higher, budget) for budget in budgets]))
+    return [first - second if higher else second - first for first, second in pairwise(curves)]
+
+
+_DRAWN: Mapping[str, Callable[[Claim, Sequence[Means], bool], FloatArray]] = {
+    "saving": _saving,
+    "quality": _quality,
+    "quality-kept": _quality_kept,
+    "cost": _cost,
+    "margin": _margin,
+    "least-margin": _least_margin,
+}
+"""By measure the parts of a figure (k, draws), the figure being the least of their means."""

@@ -1,0 +1,237 @@
+"""Cascades by confidence, of models that exist: two practitioners' yardsticks.
+
+What one would do without any method for test-time cost: ask a cheap model first, and a larger one
+only where the cheap one is not sure. A row is sure by its largest class probability p, which for
+two classes rises with |log-odds|. Nothing is learned to decide who goes on.
+
+``confidence-cascade`` puts prefixes of a booster that minds prices (``base``) before a large model.
+With a prefix f1, the large model f0 and a threshold t
+
+    f(x) = f1(x)  if p(f1(x)) > t,  else f0(x)
+
+An operating point is a prefix and a threshold. The thresholds of a prefix send as near as possible
+to 1, 2, ... of ``gates + 1`` equal shares of the training rows; "sent 0" is the prefix alone, and
+the last point is the large model alone.
+
+``selection-cascade`` asks models on nested sets of features, one after the other, until one is
+sure: those of ``forward-selection``, or of another learner with a model for each set. An operating
+point is the largest set that may be asked and a threshold, the same after each model; without a
+threshold it is the base's own point.
+
+A row pays for all models that it was asked by, each sensor once. Both need classes: grades and
+numbers come without a probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.large_model import Outputs, thresholds, whole_program
+from bench_models.nested_boosters import NestedBoosters, Route
+from bench_models.path_of_models import PathOfModels
+from bench_models.staged import MOST_POINTS, StagedModel
+from bench_models.staged.exits import check_thresholds
+from bench_models.states import Stored
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    Features,
+    FitContext,
+    Prediction,
+    Prices,
+    Task,
+    UsageError,
+    inside,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import FloatArray
+from bench_core.serving.gates import largest_probability
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
+
+NOBODY = 0.0
+"""A threshold that no probability reaches."""
+
+
+@dataclass(frozen=True)
+class ConfidenceCascade(OnTrees):
+    """A cheap booster, and a large model for the rows that it is not sure of."""
+
+    name: ClassVar[str] = "confidence-cascade"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(
+        "cegb", "learner whose boosted trees are the cheap model", search=inside()
+    )
+    large: BudgetedLearner = param("gbrt", "the large model that unsure rows are sent to")
+    prefixes: int = param(
+        8, "prefixes of the base, their trees growing by the same factor", least=1
+    )
+    gates: int = param(11, "thresholds of each prefix", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prefixes * (self.gates + 1) >= MOST_POINTS:
+            raise ValueError(f"prefixes x (gates + 1) must be below {MOST_POINTS}")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The cheap trees and the large model."""
+        return (*super().needs(), self.large)
+
+    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> SentOn:
+        """Look up thresholds in the cells of ``train``; labels and ``valid`` are not used."""
+        ensemble = ensemble_of(self.name, self.base, context, single=False)
+        outputs, most = ensemble.outputs_count, ensemble.trees // ensemble.outputs_count
+        sizes = np.geomspace(max(1, most), 1, self.prefixes + 1)[:-1]
+        ends = outputs * np.unique(np.minimum(np.round(sizes), most)).astype(np.int64)
+        cheap = prefix_chain(ensemble, ends.tolist(), prices, {}, all_points=True)
+        share = train.weights / train.weights.sum()
+        gates = []
+        for prefix in cheap.predict_path(Features(train.X)):
+            # a high gate score is one of little confidence
+            found = thresholds(-confidence(prefix.scores), share, self.gates)
+            gates.append([(-threshold, sent) for threshold, sent in found])
+        context.progress(1, 1)
+        return SentOn(cheap, gates, context.fitted(self.large), prices)
+
+
+@dataclass(frozen=True, eq=False)
+class SentOn(Stored):
+    """Prefixes of a cheap model in front of a large one.
+
+    ``gates`` are (threshold, share of the training rows that it sends) for each prefix: a row is
+    sent iff its largest class probability is below the threshold. Points: for each prefix each
+    gate, ``{"trees": prefix, "sent": share}``, then the large model, ``{"trees": 0, "sent": 1.0}``.
+    """
+
+    cheap: StagedModel
+    gates: Sequence[Sequence[tuple[float, float]]]
+    large: Any
+    prices: Prices
+
+    def predict_path(self, features: Features) -> Iterator[Prediction]:
+        """One prediction per gate, then the large model's own."""
+        alone, points = Features(features.X), iter(self._points)
+        large = Outputs.of(self.large, alone)
+        names = ["path", *({"model"} & large.bills.keys())]
+        for prefix, gates in zip(self.cheap.predict_path(alone), self.gates, strict=True):
+            cheap, sure = Outputs.at(prefix), confidence(prefix.scores)
+            for threshold, _ in gates:
+                sent, scores = sure < threshold, cheap.scores.copy()
+                scores[sent] = large.scores[sent]
+                bills = {}
+                for name in names:
+                    both = cheap.bill(name).plus(large.bill(name))
+                    paid = both.where(sent, cheap.bill(name))
+                    bills[name] = paid.bill(self.prices.sensors)
+                yield Prediction(next(points), scores, bills)
+        bills = {name: large.bill(name).bill(self.prices.sensors) for name in names}
+        yield Prediction(next(points), large.scores, bills)
+
+    def program(self, point: Mapping[str, int | float]) -> Program:
+        """The prefix, then the large model for rows below the threshold, for serving."""
+        from bench_models.staged.program import place_of
+
+        from bench_core.serving import joined
+
+        place, gates = place_of(point, self._points), [g for own in self.gates for g in own]
+        large = whole_program(
+            self.large, self.prices.features, "confidence-cascade: its large model"
+        )
+        if place == len(gates):
+            return large
+        (prefix,) = (p for p in self.cheap.points if p.values["trees"] == point["trees"])
+        cheap, threshold = self.cheap.program(prefix.values), gates[place][0]
+        if threshold <= NOBODY:
+            return cheap
+        program, last = joined([cheap, large]), len(cheap.steps) - 1
+        # the gate lets rows at its value pass, here those below the threshold
+        below = float(np.nextafter(threshold, -np.inf))
+        decides = replace(program.steps[last], gate="class", value=below, then=last + 1)
+        steps = [*program.steps[:last], decides, *program.steps[last + 1 :]]
+        return replace(program, steps=steps, stops=cheap.stops)
+
+    @property
+    def _points(self) -> list[Mapping[str, int | float]]:
+        points = zip(self.cheap.points, self.gates, strict=True)
+        found = [{**p.values, "sent": sent} for p, gates in points for _, sent in gates]
+        return [*found, {"trees": 0, "sent": 1.0}]
+
+
+@dataclass(frozen=True)
+class SelectionCascade:
+    """Models on nested sets of features, one after the other until one is sure."""
+
+    name: ClassVar[str] = "selection-cascade"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = ConfidenceCascade.tasks
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param(
+        "forward-selection", "learner with a model for each of several sets", search=inside()
+    )
+    thresholds: tuple[float, ...] = param(
+        (0.6, 0.75, 0.85, 0.9, 0.95, 0.98, 0.995),
+        "a row stops where its largest class probability is above the threshold",
+        least=0,
+        most=1,
+    )
+
+    def __post_init__(self) -> None:
+        check_thresholds(self.thresholds)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The models."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> NestedBoosters:
+        """Chain the base's models; neither ``train`` nor ``valid`` is used."""
+        from bench_trees import Ensemble
+
+        base = context.fitted(self.base)
+        if not isinstance(base, PathOfModels):
+            raise UsageError(
+                f"{self.name}: base {self.base.name!r} has no models on sets of features; "
+                "choose forward-selection or greedy-order"
+            )
+        names = [model.points[-1].values for model in base.models]
+        parts = [model.dictionary for model in base.models]
+        start = np.cumsum([0, *(part.trees for part in parts)])
+        useful = [t for t in self.thresholds if t * max(2, parts[0].outputs_count) > 1]
+        # nobody is asked by a constant, where no feature is free
+        first = 1 if parts[0].trees == 0 and len(parts) > 1 else 0
+        points = len(parts) + len(useful) * (len(parts) - 1 - first)
+        if points > MOST_POINTS:
+            raise UsageError(
+                f"{self.name}: {len(parts)} sets of features and {len(useful)} thresholds make "
+                f"{points} points, at most {MOST_POINTS}; give fewer thresholds or sets"
+            )
+        asked = range(first, len(parts))
+        settings = [(k, t) for k in asked[1:] for t in useful]
+        exits = [[t if i < k else NOBODY for i in asked[:-1]] for k, t in settings]
+        named = [{**names[k], "threshold": t} for k, t in settings]
+        routes = [Route(list(asked), values=exits, points=named)] if settings else []
+        routes += [Route([k], full=name) for k, name in enumerate(names)]
+        context.progress(1, 1)
+        ones = np.ones(len(parts), dtype=np.int64)
+        return NestedBoosters(Ensemble.concat(parts), start, ones, prices, routes)
+
+
+def confidence(scores: FloatArray) -> FloatArray:
+    """The largest class probability (n,) of log-odds (n,) or scores (n, K)."""
+    return largest_probability(scores[:, None] if scores.ndim == 1 else scores)
+
+
+bench_learners = provide_learners(ConfidenceCascade, SelectionCascade)

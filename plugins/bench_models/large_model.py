@@ -1,0 +1,126 @@
+"""What models share that send some rows to a large model: where a gate cuts, who pays for what."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bench_core import Acquired, Bill, Features, Prediction, UsageError
+from bench_core.arrays import BitArray, BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import Program
+
+ROW_GATES = ("always", "score", "class")
+
+
+def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
+    """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
+
+    Threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
+    of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
+    the rows are listed once, and one that sends all rows is left out.
+    """
+    values, place = np.unique(g, return_inverse=True)  # rows with equal scores cannot be told apart
+    mass = np.bincount(place, share, minlength=len(values))
+    above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
+    by_cut: dict[int, tuple[float, float]] = {}
+    for k in range(count):
+        # equal shares between nobody and everybody
+        wanted = (k + 1) / (count + 1)
+        cut = int(np.argmin(np.abs(above - wanted)))
+        if 0 < cut < len(values):
+            low, high = map(float, values[cut - 1 : cut + 1])
+            middle = low + (high - low) / 2
+            by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
+    cut = int(np.searchsorted(values, 0.0, side="right"))
+    by_cut[cut] = (0.0, round(float(above[cut]), 6))
+    # cut 0 sends everybody, as the last point of the path does
+    by_cut.pop(0, None)
+    by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
+    return [by_share[sent] for sent in sorted(by_share)]
+
+
+class RowBills(NamedTuple):
+    """One bill with an entry for each of n rows."""
+
+    bits: BitArray  # (n, w)
+    splits: FloatArray
+    trees: FloatArray
+
+    @classmethod
+    def of(cls, bill: Bill, rows: int) -> RowBills:
+        """Spread a bill over its rows."""
+        spread = [np.broadcast_to(np.asarray(v, float), rows) for v in (bill.splits, bill.trees)]
+        return cls(bill.acquired.rows(rows).bits, *spread)
+
+    def plus(self, other: RowBills) -> RowBills:
+        """Both: a sensor is paid once, evaluations add."""
+        return RowBills(
+            self.bits | other.bits, self.splits + other.splits, self.trees + other.trees
+        )
+
+    def where(self, chosen: BoolArray, other: RowBills) -> RowBills:
+        """These where ``chosen`` (n,), elsewhere the other's."""
+        return RowBills(
+            np.where(chosen[:, None], self.bits, other.bits),
+            np.where(chosen, self.splits, other.splits),
+            np.where(chosen, self.trees, other.trees),
+        )
+
+    def bill(self, sensors: int) -> Bill:
+        """As a bill."""
+        return Bill(Acquired(self.bits, sensors), self.splits, self.trees)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """Scores (n,) or (n, K) of an operating point, and the rows' bills by their names."""
+
+    scores: FloatArray
+    bills: Mapping[str, RowBills]
+
+    @classmethod
+    def of(cls, model: Any, features: Features) -> Outputs:
+        """Of a model's last point, for all rows."""
+        return cls.at(last_prediction(model, features))
+
+    @classmethod
+    def at(cls, output: Prediction) -> Outputs:
+        """Of one operating point."""
+        scores = np.asarray(output.scores, dtype=np.float64)
+        bills = {name: RowBills.of(bill, len(scores)) for name, bill in output.bills.items()}
+        return cls(scores, bills)
+
+    def bill(self, name: str) -> RowBills:
+        """The bill of that name, or the path's."""
+        return self.bills.get(name, self.bills["path"])
+
+
+def last_prediction(model: Any, features: Features) -> Any:
+    """The last point of a model's path. Raises ValueError where its path is empty."""
+    last = deque(model.predict_path(features), maxlen=1)
+    if not last:
+        raise ValueError(f"the path of {type(model).__name__} is empty")
+    return last[0]
+
+
+def whole_program(model: Any, features: int, name: str) -> Program:
+    """A model at the last point of its path, for serving behind a gate.
+
+    Raises UsageError, which begins with ``name``, where it cannot be served there.
+    """
+    from bench_core.serving import Exportable
+
+    if not isinstance(model, Exportable):
+        raise UsageError(f"{name}, a {type(model).__name__}, cannot be exported")
+    # no rows are enough to learn the name of the last point
+    nobody = Features(np.zeros((0, features), dtype=np.float32))
+    program = model.program(last_prediction(model, nobody).point)
+    if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
+        raise UsageError(f"{name} compares the documents of a query; choose another")
+    return replace(program, rejected="score" if program.rejected == "below" else program.rejected)

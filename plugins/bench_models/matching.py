@@ -1,0 +1,197 @@
+"""An existing model on a user's data: the column of each feature and the class of each output.
+
+Names decide where model and data have them: first exact ones, then spellings in which blanks and
+signs are ``_``, if one column alone has that spelling. Otherwise features are counted. What the
+file says about its training is compared with the training rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench_core import InputError, Splits, Task
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_trees.importers import Imported
+
+_KINDS = {
+    Task.RANKING: ("ranking", "regression", "binary", ""),
+    Task.REGRESSION: ("regression", ""),
+    Task.BINARY: ("binary", ""),
+    Task.MULTICLASS: ("multiclass", ""),
+}
+"""Kinds of models that a task takes: any single score ranks."""
+
+_MADE_UP = ("Column_", "f")
+"""What libraries call features that were given no names, followed by their numbers."""
+
+_ROWS = 10_000  # of the training rows, that splits and ranges are compared with
+
+
+def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict[str, bool]]:
+    """The model on the columns and classes of the data, and notes: how they were matched, and
+    (True) what speaks against it.
+
+    Raises InputError, begun by ``where``, for a model of another task, number of features or
+    classes, and for names that are not in the data or may be several columns.
+    """
+    _check_fits(model, splits, where)
+    X = splits.train.X[:: -(-len(splits.train) // _ROWS)]
+    found = _by_name(model, splits, where) or _by_number(model, splits, where)
+    choices = [(how, *_on_columns(model, column, splits, X)) for how, column in found.items()]
+    how, moved, strange = next((c for c in choices if not c[2]), choices[0])
+    moved, classes = _on_classes(moved, splits, where)
+    notes = {f"columns matched by {how}{classes}": False}
+    if strange:
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        notes[
+            f"column {strange[0]!r}{more} may be another one than the model's, or in another "
+            "unit: no split of the model divides its training rows, or most lie outside the range "
+            "of the model's training"
+        ] = True
+    zeros = _numbers(splits) and (X == 0).any() and not np.isnan(X).any()
+    if model.source == "XGBoost" and zeros:
+        notes[
+            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
+            "are 0: --unwritten missing reads them so"
+        ] = True
+    return moved, notes
+
+
+def _check_fits(model: Imported, splits: Splits, where: str) -> None:
+    outputs = splits.classes if splits.task is Task.MULTICLASS else 1
+    if model.ensemble.trees == 0:
+        raise InputError(f"{where}: the model has no trees")
+    if model.kind not in _KINDS[splits.task]:
+        raise InputError(f"{where}: a {model.kind} model cannot do a {splits.task} task")
+    if model.outputs != outputs:
+        has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
+        raise InputError(f"{where}: the model has {has}, the {splits.task} task wants {outputs}")
+
+
+def _used(model: Imported) -> list[int]:
+    return [m for m in np.unique(model.ensemble.feature).tolist() if m >= 0]
+
+
+def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
+    """The column of each feature, -1 where there is none, by how it was found; nothing where names
+    say nothing."""
+    names, own = splits.feature_names, model.names
+    if not names or all(name.isdecimal() for name in own):
+        return {}
+    place = {splits.columns[j]: j for j, offset in enumerate(splits.offsets) if offset}
+    place |= {name: j for j, name in enumerate(names)}
+    column = np.array([place.get(name, -1) for name in own])
+    lost = {own[m]: m for m in _used(model) if column[m] < 0}
+    if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
+        return {}
+    left = [name for name, j in place.items() if j not in column]
+    spelt = {name: [x for x in left if _spelling(x) == _spelling(name)] for name in lost}
+    if absent := [name for name in lost if not spelt[name]]:
+        more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+        raise InputError(f"{where}: the model's feature {absent[0]!r}{more} is not in the data")
+    for name, m in lost.items():
+        if len(spelt[name]) > 1 or sum(spelt[name] == other for other in spelt.values()) > 1:
+            raise InputError(
+                f"{where}: the model's feature {name!r} may be column "
+                f"{' or '.join(map(repr, spelt[name]))}; rename the column as the model has it"
+            )
+        column[m] = place[spelt[name][0]]
+    first = [f", {name!r} as {found[0]!r}" for name, found in spelt.items()][:1]
+    more = f" and {len(lost) - 1} more alike" if len(lost) > 1 else ""
+    return {f"name{''.join(first)}{more}": column}
+
+
+def _spelling(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name, flags=re.ASCII)
+
+
+def _numbers(splits: Splits) -> list[int]:
+    """The numbers of the columns where these are their names, as in SVMlight."""
+    names = splits.feature_names
+    numbered = names[:1] in (("0",), ("1",)) and all(name.isdecimal() for name in names)
+    return [int(name) for name in names] if numbered else []
+
+
+def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
+    """The columns that features may be by their numbers, the likeliest first.
+
+    LightGBM and XGBoost count the features of a file from 0, whatever its first one is called.
+    """
+    d, features, numbers = model.ensemble.features, splits.train.X.shape[1], _numbers(splits)
+    place = {n: j for j, n in enumerate(numbers or range(features))}
+    first, width = min(place), max(place) + 1 - min(place)
+    ways = {"position": first, "number: the model counts from 0, the file from 1": 0}
+    order = [*ways][:1] if first == 0 else [*ways] if d == width else [*ways][::-1]
+    columns = {how: np.array([place.get(m + ways[how], -1) for m in range(d)]) for how in order}
+    found = {how: column for how, column in columns.items() if (column[_used(model)] >= 0).all()}
+    if not found or (d != width and not numbers):
+        raise InputError(
+            f"{where}: the model has {d} features and the data {features}; "
+            "they must be the same, or both have names"
+        )
+    return found
+
+
+def _on_columns(
+    model: Imported, column: IntArray, splits: Splits, X: Float32Array
+) -> tuple[Imported, list[str]]:
+    """The model with its features renumbered, and the columns that are probably others."""
+    from bench_trees.importers.imported import at_most
+
+    trees, names = model.ensemble, splits.names
+    own = model.names or ("",) * len(column)
+    moved = [bool(splits.offsets) and j >= 0 and own[m] != names[j] for m, j in enumerate(column)]
+    offset = np.where(moved, np.array(splits.offsets or [0.0])[column * np.array(moved)], 0.0)
+    inner = trees.feature >= 0
+    shift = np.where(inner, offset[trees.feature], 0.0)
+    threshold = np.where(shift != 0, at_most(_exact(model) - shift), trees.threshold)
+    feature = np.where(inner, column[trees.feature], -1).astype(np.int32)
+    unknown, strange = np.full((len(column), 2), np.nan), []
+    ranges = unknown if model.ranges is None else model.ranges
+    for m in _used(model):
+        x = X[:, column[m]][~np.isnan(X[:, column[m]])]
+        sides = np.unique(np.searchsorted(np.sort(threshold[trees.feature == m]), x))
+        low, high = (ranges[m] - offset[m]).astype(np.float32)
+        outside = 2 * np.sum((x < low) | (x > high)) > len(x)
+        if outside or len(sides) + (len(x) < len(X)) < 2:
+            strange.append(names[column[m]])
+    ensemble = replace(trees, feature=feature, features=X.shape[1], threshold=threshold)
+    return replace(model, ensemble=ensemble), strange
+
+
+def _exact(model: Imported) -> FloatArray:
+    """The largest float64 (nodes,) that goes left: XGBoost and CatBoost round cells to float32."""
+    if model.source == "LightGBM":
+        return model.limits
+    left = model.limits.astype(np.float32)
+    between = (left.astype(np.float64) + np.nextafter(left, np.float32(np.inf))) / 2
+    odd = left.view(np.int32) % 2 != 0  # a tie goes to the even neighbour
+    return np.where(odd, np.nextafter(between, -np.inf), between)
+
+
+def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:
+    """The model with outputs in the order of the data's classes, and how they were matched."""
+    names, usual = splits.class_names, tuple(map(str, range(splits.classes)))
+    own, trees = model.classes or usual, model.ensemble
+    if own == usual != names and names:
+        return model, f"; class {own[-1]} of the model is {names[-1]}"
+    if not names or own == names == usual:
+        return model, ""
+    if {*own} != {*names}:
+        raise InputError(
+            f"{where}: the model's classes are {', '.join(own)}, those of the data "
+            f"{', '.join(names)}; label the rows alike"
+        )
+    if own != names and model.vectors is not None:
+        order = [own.index(name) for name in names]
+        trees = replace(trees, base=trees.base[order])
+        model = replace(model, vectors=model.vectors[:, order])
+    elif own != names:  # of two classes, the log-odds of the second
+        trees = replace(trees, base=-trees.base, value=-trees.value)
+    return replace(model, ensemble=trees), "; classes matched by name"

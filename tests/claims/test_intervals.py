@@ -1,0 +1,175 @@
+"""Intervals of claims' figures against formulas, and the words they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_claims.claims import Claim
+from bench_claims.verdicts import (
+    ABSENT,
+    ELSEWHERE,
+    FAILS,
+    HOLDS,
+    OTHER,
+    UNDECIDED,
+    Verdict,
+    judge,
+    settle,
+    settle_elsewhere,
+)
+from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
+from helpers.stores import TRIAL
+
+from bench_core.arrays import FloatArray
+from bench_core.results.records import Trial, TrialValues
+
+UNITS = 400
+RNG = np.random.default_rng(5)
+FIRST = (RNG.random(UNITS) < 0.8).astype(float)
+SECOND = (RNG.random(UNITS) < 0.7).astype(float)
+PAID = RNG.uniform(2, 6, UNITS)
+
+
+class MadeStore:
+    """One point of each learner, with these qualities and costs of ``UNITS`` rows."""
+
+    def __init__(self, **learners: tuple[FloatArray, FloatArray]) -> None:
+        self.learners = learners
+
+    def values(
+        self, run: str, *, split: str, dataset: str, learner: str, within: object
+    ) -> Iterator[TrialValues]:
+        quality, cost = self.learners[learner]
+        yield TrialValues(
+            split=split,
+            points=(0,),
+            metric=quality[None].astype(np.float32),
+            cost=cost[None].astype(np.float32),
+            weights=np.ones(UNITS, np.float32),
+            rows=np.ones(UNITS, np.float32),
+            bought=np.zeros((1, 1), np.float32),
+            trial=Trial.of(TRIAL),
+            settings=({},),
+            p95=np.zeros(1),
+        )
+
+
+FREE = np.zeros(UNITS)
+STORE = MadeStore(
+    first=(FIRST, PAID),
+    second=(SECOND, FREE + 8),
+    constant=(FREE + 0.5, FREE),
+    third=(SECOND, PAID),
+)
+
+
+def of(measure: str, *learners: str, **more: Any) -> Verdict:
+    """The verdict on learners of ``STORE``, whose means the frame has."""
+    table = {**BASE, "measure": measure, "learners": [*learners], "holds": "> 0"}
+    made = [
+        rows(name, [(cost.mean(), quality.mean(), quality.mean())])
+        for name, (quality, cost) in STORE.learners.items()
+    ]
+    return judge(Claim.of(table | more), frame(*made), ACCURACY, STORE)  # type: ignore[arg-type]
+
+
+def half_width(values: FloatArray) -> float:
+    return float(1.96 * values.std() / UNITS**0.5)
+
+
+PER_UNIT = {
+    "quality": FIRST,
+    "margin": FIRST - SECOND,  # paired
+    "saving": PAID / 8,  # all costs of the second are 8
+    "cost": PAID,
+    "quality-kept": (FIRST - FIRST.mean() / SECOND.mean() * SECOND) / SECOND.mean(),
+}
+"""By measure what its figure is the mean of, to first order."""
+
+
+@pytest.mark.parametrize("measure", PER_UNIT)
+def test_an_interval_is_that_of_a_mean_over_rows(measure: str) -> None:
+    """400 draws tell its ends to about a tenth of its half width."""
+    learners = ["first"] if measure in ("quality", "cost") else ["first", "second"]
+    more = {"margin": {"budgets": [9, 10]}, "cost": {"floor": "> 0"}}.get(measure, {})
+    found, wanted = of(measure, *learners, **more), half_width(PER_UNIT[measure])
+    assert found.interval is not None
+    assert found.interval.low == pytest.approx(found.measured - wanted, abs=0.25 * wanted)
+    assert found.interval.high == pytest.approx(found.measured + wanted, abs=0.25 * wanted)
+    assert found.shown.endswith(")")
+
+
+def test_a_claim_is_decided_where_its_whole_interval_is_on_one_side() -> None:
+    at, wide = float(FIRST.mean()), half_width(FIRST)
+
+    def word(**rule: Any) -> str:
+        return of("quality", "first", **({"holds": ""} | rule)).word
+
+    assert word(holds=f">= {at - 2 * wide:.4f}") == word(holds=f"<= {at + 2 * wide:.4f}") == HOLDS
+    assert word(holds=f">= {at + 2 * wide:.4f}") == FAILS
+    assert (
+        word(holds=f">= {at - wide / 2:.4f}") == word(holds=f"< {at - wide / 2:.4f}") == UNDECIDED
+    )
+    # an equality: inside, outside, and an interval around the whole of it
+    assert word(near=at, within=2 * wide) == HOLDS
+    assert word(near=at + 4 * wide, within=2 * wide) == FAILS
+    assert word(near=at, within=wide / 4) == word(near=at + wide, within=wide) == UNDECIDED
+
+
+def test_always_above_needs_every_budget() -> None:
+    """Below the first purchase both are the constant."""
+    above = of("least-margin", "first", "second", budgets=[0, 9], holds=">= 0")
+    assert (above.word, above.measured) == (HOLDS, 0.0)
+    never = of("least-margin", "third", "first", budgets=[0, 9], holds=">= 0")
+    assert never.word == FAILS
+    # on equal rows a hair ahead is not certain
+    hair = of("margin", "second", "third", budgets=[9, 10])
+    assert (hair.word, hair.measured) == (FAILS, 0.0)
+
+
+@pytest.mark.parametrize("measure", ["quality", "time-ratio"])
+def test_without_values_repeats_tell(measure: str) -> None:
+    """Student's interval of three repeats, 4.303 standard errors either way."""
+    quality, seconds = (0.90, 0.86, 0.91), (2.0, 3.0, 2.2)
+    own = [
+        rows("first", [(4, q, q)], seed=k, fit_seconds=s)
+        for k, (q, s) in enumerate(zip(quality, seconds, strict=True))
+    ]
+    other = [rows("second", [(4, 0.5, 0.5)], seed=k, fit_seconds=1.0) for k in range(3)]
+    rule = {"measure": measure, "learners": ["first", "second"], "holds": "> 0"}
+    found = judge(Claim.of({**BASE, **rule}), frame(*own, *other), ACCURACY)
+    values = np.array(quality if measure == "quality" else seconds)
+    wanted = 4.303 * values.std(ddof=1) / 3**0.5
+    assert found.interval is not None
+    assert found.interval.high - found.interval.low == pytest.approx(2 * wanted, rel=0.2)
+    one = judge(Claim.of({**BASE, **rule}), frame(own[0], other[0]), ACCURACY)
+    assert (one.word, one.interval) == (HOLDS, None)
+
+
+ANYWHERE = {**BASE, "dataset": "yahoo", "measure": "margin", "learners": ["first", "second"]}
+ANYWHERE |= {"budgets": [0], "holds": "> 0", "rows": 10**6, "trees": 3000, "anywhere": True}
+
+
+def test_another_data_set_shows_a_claim_and_settles_nothing() -> None:
+    made = [rows("first", [(4, 0.9, 0.9)]), rows("second", [(4, 0.7, 0.7)])]
+    made.append(rows("constant", [(0, 0.5, 0.5)]))
+    real, sim = use("letters", price_of_everything=8.0), use("sim", stand_in=True)
+    run = info(real, sim)
+
+    def found(**changes: Any) -> list[Verdict]:
+        return settle_elsewhere(Claim.of(ANYWHERE | changes), run, frame(*made))
+
+    (shown,) = found()
+    assert (shown.word, shown.rests, shown.shown) == (OTHER, "letters", "+0.1000")
+    assert shown.how.startswith("there: holds; margin of first against second, accuracy")
+    assert "budgets 0 to 8" in shown.how
+    assert found(holds="> 0.2")[0].how.startswith("there: does not hold")
+    assert found(anywhere=False) == found(learners=["first", "none"]) == []
+    # not its own data, which settle it
+    assert found(dataset="letters") == []
+    word = settle(Claim.of(ANYWHERE), run, frame(*made)).word
+    assert word == ELSEWHERE
+    assert settle(Claim.of(ANYWHERE), info(real, absent=("yahoo",)), frame(*made)).word == ABSENT

@@ -1,0 +1,208 @@
+"""What cells are is decided by column over all files; expected values are those written here."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bench_core.data import Task
+from bench_core.datasets.user_arrays import array_splits
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError
+from bench_core.splits import SPLITS, Splits
+
+N = 120
+X = [round(random.Random(0).uniform(-1, 1), 3) for _ in range(N)]
+
+
+def write(path: Path, name: str, cells: list[Any], y: list[Any] | None = None) -> Path:
+    """A file of a column of numbers, the column of these cells, and labels."""
+    labels = y or [k % 2 for k in range(len(cells))]
+    lines = [f"{x},{cell},{label}" for x, cell, label in zip(X * 2, cells, labels, strict=False)]
+    path.write_text("\n".join([f"x,{name},y", *lines]) + "\n")
+    return path
+
+
+def prepared(path: Path, **options: Any) -> Splits:
+    source: Any = object()
+    return FileData(str(path), label="y", **options).prepare(source, "quick", 0, 0)
+
+
+def feature(splits: Splits, name: str) -> Any:
+    j = splits.feature_names.index(name)
+    return np.concatenate([getattr(splits, part).X[:, j] for part in SPLITS])
+
+
+@pytest.mark.parametrize(
+    ("ids", "count"),
+    [
+        (["31.1", "31.10", "31.100"], 3),
+        (["007", "7", "+7", "7.0"], 4),
+        (["9223372036854775000", "9223372036854775001", "92233720368547750010"], 3),
+        (["1e3", "1000", "true", "True"], 4),
+        (["None", "12", "13"], 3),
+    ],
+)
+def test_query_ids_are_text(ids: list[str], count: int, tmp_path: Path) -> None:
+    rows = [name for name in ids for _ in range(20)] + [f"q{k // 3}" for k in range(60)]
+    path = write(tmp_path / "r.csv", "qid", rows)
+    with path.open("a") as file:
+        file.write("".join(f"{k},p{k},{k % 2}\n" for k in range(60)))
+    splits = prepared(path)
+    assert splits.task is Task.RANKING
+    queries = [len(getattr(splits, part).queries) for part in SPLITS]
+    assert sum(queries) == count + 20 + 60
+
+
+@pytest.mark.parametrize("first", [10**18, 2**63 - 1, 2**64 - 1, 10**30])
+def test_query_ids_of_svmlight_have_any_number_of_digits(first: int, tmp_path: Path) -> None:
+    path = tmp_path / "r.svm"
+    rows = [f"{k % 3} qid:{first + k // 3} 1:{k % 7} 2:{x}\n" for k, x in enumerate(X)]
+    path.write_text("".join(rows))
+    source: Any = object()
+    splits = FileData(str(path)).prepare(source, "quick", 0, 0)
+    assert sum(len(getattr(splits, part).queries) for part in SPLITS) == N // 3
+    path.write_text("".join([*rows, rows[0]]))
+    with pytest.raises(InputError, match=f"query {first} is split"):
+        FileData(str(path)).prepare(source, "quick", 0, 0)
+
+
+@pytest.mark.parametrize("end", [[""] * 40, ["?"] * 40, ["NA", " ? ", "nan", ""] * 10])
+def test_a_column_without_values_in_one_file_is_missing_there(
+    end: list[str], tmp_path: Path
+) -> None:
+    full = write(tmp_path / "full.csv", "cabin", ["A", "", "B", "A"] * 20)
+    none = write(tmp_path / "none.csv", "cabin", end)
+    splits = prepared(full, test=str(none))
+    assert splits.feature_names == ("x", "cabin=A", "cabin=B")
+    assert np.isnan(splits.test.X[:, 1:]).all()
+    assert np.nansum(splits.train.X[:, 1:], axis=0)[0] > 0
+    # no value in training: nothing can be learned of it
+    splits = prepared(none, test=str(full))
+    assert splits.feature_names == ("x", "cabin")
+    assert np.isnan(splits.train.X[:, 1]).all()
+    assert np.isnan(splits.test.X[:, 1]).all()
+
+
+def test_text_that_reads_as_numbers_in_one_file_stays_text(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "zone", ["A", "B", "07", "7.0", "C"] * 20)
+    test = write(tmp_path / "test.csv", "zone", ["07", "7.0"] * 8)
+    splits = prepared(train, test=str(test))
+    made = [splits.feature_names[1:][k] for k in splits.test.X[:, 1:].argmax(axis=1)]
+    assert made == ["zone=07", "zone=7.0"] * 8
+
+
+def test_a_bad_cell_in_another_file_is_named_there(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.csv", "age", [*range(10, 70), *range(60)])
+    test = write(tmp_path / "test.csv", "age", [30, 31, "old", 33])
+    with pytest.raises(InputError, match=r"test.csv, line 4, column 'age' holds text \('old'\)"):
+        prepared(train, test=str(test))
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["123456789012345678901", "5", "2"], [1.2345679e20, 5, 2]),
+        (["20124400100030425447"] * 2 + ["-99999999999999999999"], [2.01244e19] * 2 + [-1e20]),
+        ([str(2**63), "-1", "1"], [2.0**63, -1, 1]),
+        (["True", "False", ""], [1, 0, np.nan]),
+        ([" 7 ", "?", " ? "], [7, np.nan, np.nan]),
+        (["1.5", "None", "NULL"], [1.5, np.nan, np.nan]),
+    ],
+)
+def test_what_a_person_takes_for_numbers_is_numbers(
+    cells: list[str], values: list[float], tmp_path: Path
+) -> None:
+    found = feature(prepared(write(tmp_path / "v.csv", "c", cells * 40)), "c")
+    expected = np.float32(values * 40)
+    np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["12%", "$ 5", "1,234.50", "3,5", "7 €", "1'000"])
+def test_numbers_with_signs_are_refused_by_their_first_cell(cell: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "v.csv", "c", ["", *[f'"{cell}"', '"10%"'] * 59])
+    with pytest.raises(InputError) as refused:
+        prepared(path)
+    assert f"v.csv, line 3, column 'c' holds text ({cell!r}): write dec" in str(refused.value)
+
+
+def test_mostly_empty_text_with_some_digits_is_text(tmp_path: Path) -> None:
+    cells = ["", "", "", "", "3", "12", "B2", "C"] * 15
+    splits = prepared(write(tmp_path / "v.csv", "deck", cells[: N - 20] + ["D"] * 20))
+    assert {n for n in splits.feature_names if n != "x"} == {
+        f"deck={text}" for text in ("3", "12", "B2", "C", "D")
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        (["Mild", "None", "Severe"], ["Mild", "None", "Severe"]),
+        ([" <=50K", ">50K", "<=50K "], ["<=50K", ">50K"]),
+        (["9007199254740992", "9007199254740993"], ["9007199254740992", "9007199254740993"]),
+        (["100000000000000000001", "100000000000000000002"],) * 2,
+        (["1", "2", "x"] + ["y"] * 3, ["1", "2", "x", "y"]),
+    ],
+)
+def test_labels_are_the_classes_that_are_written(
+    written: list[str], classes: list[str], tmp_path: Path
+) -> None:
+    y = [written[k % len(written)] for k in range(N)]
+    splits = prepared(write(tmp_path / "v.csv", "c", [x * 2 for x in X], y))
+    assert splits.classes == len(classes)
+    shown = ", ".join(f"{name} is {k}" for k, name in enumerate(classes))
+    assert f"classes: {shown}" in splits.notes
+    # also where a file has some of them alone
+    other = write(tmp_path / "t.csv", "c", X[:4], [classes[0]] * 4)
+    test = prepared(tmp_path / "v.csv", test=str(other)).test
+    assert test.y.tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("word", ["NA", "null", "?"])
+def test_a_label_that_counts_as_missing_is_quoted(word: str, tmp_path: Path) -> None:
+    y = ["low", "high", "low", word] + ["low"] * (N - 4)
+    path = write(tmp_path / "v.csv", "c", X, y)
+    with pytest.raises(InputError) as refused:
+        prepared(path)
+    assert f"line 5, column 'y': {word!r} counts as a missing value" in str(refused.value)
+
+
+def test_blanks_behind_commas_are_no_part_of_cells(tmp_path: Path) -> None:
+    lines = [f"{x}, {('?', 'State-gov', 'Private')[k % 3]}, {k % 9}" for k, x in enumerate(X)]
+    (tmp_path / "v.csv").write_text("\n".join(["x, job, y", *lines]) + "\n")
+    splits = prepared(tmp_path / "v.csv")
+    assert set(splits.feature_names) == {"x", "job=State-gov", "job=Private"}
+    assert np.isnan(feature(splits, "job=Private")).sum() == N // 3
+
+
+def test_decimals_and_truth_with_gaps_of_parquet(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "d": [Decimal("1.5"), None, Decimal("2.25")] * 40,
+            "t": pd.Series([True, None, False] * 40, dtype=object),
+            "y": [0, 1] * 60,
+        }
+    )
+    frame.to_parquet(tmp_path / "v.parquet")
+    splits = prepared(tmp_path / "v.parquet")
+    assert splits.feature_names == ("d", "t")
+    assert {*feature(splits, "d")[~np.isnan(feature(splits, "d"))]} == {1.5, 2.25}
+    assert np.isnan(feature(splits, "t")).sum() == 40
+
+
+def test_masked_cells_of_arrays_are_missing() -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.normal(size=(60, 2)).astype(np.float32)
+    mask = np.zeros((60, 2), dtype=bool)
+    mask[::3, 1] = True
+    made = array_splits(np.ma.array(cells, mask=mask), np.arange(60) % 2)
+    assert sum(int(np.isnan(getattr(made, part).X).sum()) for part in SPLITS) == 20
+    y = np.ma.array(np.arange(60) % 2, mask=np.arange(60) == 7)
+    with pytest.raises(InputError, match="y, row 7: the value is missing"):
+        array_splits(cells, y)

@@ -1,0 +1,354 @@
+"""An existing model on the file that its library read: the same columns, cells and classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench_methods.imported import ImportedModel
+
+from bench_core import InputError, Splits
+from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.user_files import FileData
+from bench_core.execution.fitting import fit_in_process
+from bench_core.metrics import default_metric
+
+lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+
+N = 400
+QUIET = {"verbosity": -1, "num_threads": 1, "num_leaves": 6}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def table(names: list[str], seed: int = 0, n: int = N) -> pd.DataFrame:
+    """Columns of numbers, of which the first counts most for the label ``y``, 0 or 1."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(n, len(names))).round(3), columns=names)
+    weight = 2.0 ** -np.arange(len(names))
+    return frame.assign(y=(frame.to_numpy() @ weight > 0).astype(int))
+
+
+def trained(frame: pd.DataFrame, library: str = "lightgbm", **how: Any) -> str:
+    """The file of a model that a library trained on a frame with label ``y``."""
+    X, y = frame.drop(columns="y"), frame["y"]
+    if library == "lightgbm":
+        params = {"objective": "binary", **QUIET, **how}
+        lightgbm.train(params, lightgbm.Dataset(X, y), 20).save_model("model.txt")
+        return "model.txt"
+    if library == "xgboost":
+        params = {"objective": "binary:logistic", "nthread": 1, **how}
+        xgboost.train(params, xgboost.DMatrix(X, y), 20).save_model("model.json")
+        return "model.json"
+    usual = {"iterations": 20, "depth": 3, "verbose": 0, "thread_count": 1}
+    made = catboost.CatBoost(
+        {**usual, "loss_function": "Logloss", "allow_writing_files": False, **how}
+    )
+    made.fit(X, y)
+    made.save_model("model.json", format="json")
+    return "model.json"
+
+
+def data(file: str, **options: Any) -> Splits:
+    """A file as all three splits."""
+    return FileData(file, file, file, **options).prepare(DataFolder("."), "quick", 0, 0).complete()
+
+
+def judged(model: str, splits: Splits) -> tuple[np.ndarray, list[str], list[str]]:
+    """Final scores on test, notes and warnings."""
+    learner = ImportedModel(file=model)
+    lines = list(learner.notes(splits))
+    fitted = fit_in_process(learner, splits, default_metric(splits.task), 0, 1)
+    *_, last = fitted.predict_path(splits.test.features)
+    notes, warnings = (
+        [text for text, warning in lines if warning is kind] for kind in (False, True)
+    )
+    return last.scores, notes, warnings
+
+
+def raw(model: str, X: pd.DataFrame) -> np.ndarray:
+    """Log-odds or raw scores by the library itself."""
+    if model.endswith("txt"):
+        return np.asarray(lightgbm.Booster(model_file=model).predict(X, raw_score=True))
+    try:
+        booster = xgboost.Booster(model_file=model)
+    except xgboost.core.XGBoostError:
+        own = catboost.CatBoost().load_model(model, format="json")
+        return np.asarray(own.predict(X, prediction_type="RawFormulaVal"))
+    return np.asarray(booster.predict(xgboost.DMatrix(X), output_margin=True))
+
+
+LIBRARIES = ("lightgbm", "xgboost", "catboost")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("stem", ["f", "Column_", "x"])
+def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_them(
+    library: str, stem: str
+) -> None:
+    frame = table([f"{stem}{j}" for j in range(12)])
+    model = trained(frame, library)
+    frame[sorted(frame.columns)].to_csv("data.csv", index=False)  # f0, f1, f10, f11, f2
+    scores, notes, warnings = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
+    assert notes == ["imported: columns matched by name"]
+    assert not warnings
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) -> None:
+    frame = table(["a", "b", "c", "d"])
+    rows = frame.drop(columns="y").to_numpy()
+    lines = [
+        " ".join([str(label), *(f"{j + base}:{x}" for j, x in enumerate(row))])
+        for row, label in zip(rows, frame["y"], strict=True)
+    ]
+    Path("data.svm").write_text("\n".join(lines) + "\n")
+    if library == "lightgbm":
+        booster = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset("data.svm"), 20)
+        own = booster.predict("data.svm", raw_score=True)
+        booster.save_model("model")
+    else:
+        with xgboost.config_context(verbosity=0):  # it says that it will not read files for long
+            matrix = xgboost.DMatrix("data.svm?format=libsvm")
+        booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 20)
+        own = booster.predict(matrix, output_margin=True)
+        booster.save_model("model.ubj")
+        Path("model.ubj").rename("model")
+    scores, notes, warnings = judged("model", data("data.svm", index_base=base))
+    np.testing.assert_allclose(scores, own, atol=2e-6)
+    how = "number: the model counts from 0, the file from 1" if base else "position"
+    assert notes == [f"imported: columns matched by {how}"]
+    assert not warnings
+
+
+def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, size=(N, 4))
+    written = rng.random(X.shape) < 0.7
+    y = (X[:, 0] > 0) ^ written[:, 1]
+    lines = [
+        " ".join([f"{label:d}", *(f"{j}:{row[j]}" for j in np.flatnonzero(there))])
+        for row, there, label in zip(X, written, y, strict=True)
+    ]
+    Path("data.svm").write_text("\n".join(lines) + "\n")
+    with xgboost.config_context(verbosity=0):
+        matrix = xgboost.DMatrix("data.svm?format=libsvm")
+    booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 20)
+    booster.save_model("model.json")
+    own = booster.predict(matrix, output_margin=True)
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0, unwritten="missing"))
+    np.testing.assert_allclose(scores, own, atol=2e-6)
+    assert not warnings
+    scores, _, warnings = judged("model.json", data("data.svm", index_base=0))
+    assert np.abs(scores - own).max() > 1
+    assert [w for w in warnings if "--unwritten missing reads them so" in w]
+
+
+def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> None:
+    """Training wrote features 1 to 4, so 5 to the library, as many as the test rows have."""
+    frame = table(["a", "b", "c", "d"])
+    X = frame.drop(columns="y").to_numpy()
+    lines = [
+        " ".join([str(label), *(f"{j}:{x}" for j, x in enumerate(row, start=1))])
+        for row, label in zip(X, frame["y"], strict=True)
+    ]
+    Path("train.svm").write_text("\n".join(lines) + "\n")
+    Path("test.svm").write_text("\n".join(f"{line} 5:1" for line in lines) + "\n")
+    booster = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset("train.svm"), 20)
+    booster.save_model("model.txt")
+    files = FileData("train.svm", "train.svm", "test.svm")
+    splits = files.prepare(DataFolder("."), "quick", 0, 0).complete()
+    scores, notes, _ = judged("model.txt", splits)
+    np.testing.assert_allclose(scores, booster.predict("train.svm", raw_score=True), atol=1e-9)
+    assert "the model counts from 0" in notes[0]
+
+
+def test_names_that_a_library_respells_are_found() -> None:
+    frame = table(["a b", "c,d", "größe €", "e_f"])
+    spelt = ["a_b", "c_d", "gr_e_", "e_f"]
+    model = trained(frame.set_axis([*spelt, "y"], axis=1))
+    frame.iloc[:, [3, 2, 1, 0, 4]].to_csv("data.csv", index=False)
+    scores, notes, _ = judged(model, data("data.csv"))
+    own = raw(model, frame.drop(columns="y").set_axis(spelt, axis=1))
+    np.testing.assert_allclose(scores, own, atol=1e-9)
+    assert notes == ["imported: columns matched by name, 'a_b' as 'a b' and 2 more alike"]
+
+
+def test_an_exact_name_goes_before_another_spelling_and_two_spellings_are_refused() -> None:
+    frame = table(["a-b", "a_b", "c"])
+    model = trained(frame[["a_b", "c", "y"]])
+    frame.to_csv("data.csv", index=False)
+    scores, _, _ = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame[["a_b", "c"]]), atol=1e-9)
+    frame.rename(columns={"a_b": "a+b"}).to_csv("data.csv", index=False)
+    with pytest.raises(InputError, match=r"'a_b' may be column 'a-b' or 'a\+b'; rename the column"):
+        judged(model, data("data.csv"))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_columns_that_cannot_be_those_of_training_are_warned_of(library: str) -> None:
+    frame = table(["a", "b"])
+    frame["b"] = 1000 + 10 * frame["b"]
+    model = trained(frame, library)
+    frame.to_csv("data.csv", index=False)
+    assert judged(model, data("data.csv"))[2] == []
+    frame.assign(b=frame["b"] * 1000).to_csv("data.csv", index=False)
+    [warning] = judged(model, data("data.csv"))[2]
+    assert warning.startswith("imported: column 'b' may be another one than the model's")
+
+
+def test_lightgbm_states_ranges_that_columns_in_another_order_leave() -> None:
+    frame = table(["a", "b"])
+    frame["b"] = frame["b"] * 50
+    model = trained(frame.rename(columns={"a": "Column_0", "b": "Column_1"}))
+    frame[["b", "a", "y"]].to_csv("data.csv", index=False)
+    _, notes, warnings = judged(model, data("data.csv"))
+    assert notes == ["imported: columns matched by position"]
+    assert [w for w in warnings if w.startswith("imported: column 'b' and 1 more may be")]
+
+
+WORDS = np.array(["repaid", "default"])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_classes_coded_the_other_way_round_are_noticed_and_turned(library: str) -> None:
+    """1 is default where the model was trained, and the second in order here is repaid."""
+    frame = table(["a", "b"])
+    model = trained(frame, library)
+    frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
+    _, notes, warnings = judged(model, data("data.csv"))
+    assert notes[0].startswith("imported: columns matched by name; class 1 of the model")
+    assert notes[0].endswith("is repaid")
+    [warning] = warnings
+    assert "worse than a constant" in warning
+    assert warning.endswith("; --positive default turns them")
+    scores, _, warnings = judged(model, data("data.csv", positive="default"))
+    np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
+    assert not warnings
+
+
+@pytest.mark.parametrize("positive", ["", "default"])
+@pytest.mark.parametrize("order", [["default", "repaid"], ["repaid", "default"]])
+def test_the_names_of_two_classes_decide_where_the_file_has_them(
+    order: list[str], positive: str
+) -> None:
+    frame = table(["a", "b"])
+    frame["y"] = WORDS[frame["y"]]
+    model = trained(frame, "catboost", class_names=order)
+    frame.to_csv("data.csv", index=False)
+    splits = data("data.csv", positive=positive)
+    scores, notes, warnings = judged(model, splits)
+    turned = 1 if order[1] == splits.class_names[1] else -1
+    np.testing.assert_allclose(scores, turned * raw(model, frame[["a", "b"]]), atol=1e-9)
+    assert notes == ["imported: columns matched by name; classes matched by name"]
+    assert not warnings
+
+
+def test_the_names_of_several_classes_decide_where_the_file_has_them() -> None:
+    frame = table(["a", "b"])
+    frame["y"] = np.array(["x", "y", "z"])[np.digitize(frame["a"], [-0.5, 0.5])]
+    model = trained(frame, "catboost", class_names=["z", "x", "y"], loss_function="MultiClass")
+    frame.to_csv("data.csv", index=False)
+    scores, _, warnings = judged(model, data("data.csv"))
+    own = raw(model, frame[["a", "b"]])[:, [1, 2, 0]]
+    np.testing.assert_allclose(scores, own, atol=1e-9)
+    assert not warnings
+    frame.assign(y=frame["y"].replace("x", "w")).to_csv("data.csv", index=False)
+    with pytest.raises(InputError, match="the model's classes are z, x, y, those of the data w, y"):
+        judged(model, data("data.csv"))
+
+
+def test_classes_in_another_order_are_noticed_by_their_errors() -> None:
+    frame = table(["a", "b"])
+    frame["y"] = np.digitize(frame["a"], [-0.5, 0.5])
+    model = trained(frame, objective="multiclass", num_class=3)
+    frame.assign(y=np.array(["mid", "high", "low"])[frame["y"]]).to_csv("data.csv", index=False)
+    [warning] = judged(model, data("data.csv"))[2]
+    assert "worse than a constant" in warning
+    assert "high is 0, low is 1, mid is 2" in warning
+    frame.to_csv("data.csv", index=False)
+    assert judged(model, data("data.csv"))[2] == []
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "catboost"])
+def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library: str) -> None:
+    frame = table(["a", "b"])
+    frame["y"] = np.digitize(frame["a"] + frame["b"] ** 2, [0.0, 1.0])
+    if library == "lightgbm":
+        model = trained(frame, objective="multiclassova", num_class=3, sigmoid=1.5)
+        own = lightgbm.Booster(model_file=model).predict(frame[["a", "b"]])
+    else:
+        model = trained(frame, library, loss_function="MultiClassOneVsAll")
+        own = 1 / (1 + np.exp(-raw(model, frame[["a", "b"]])))
+    frame.to_csv("data.csv", index=False)
+    scores, _, _ = judged(model, data("data.csv"))
+    ours = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(ours, own / own.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench_core import plan
+
+    frame = table(["a", "b"])
+    model = trained(frame)
+    frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
+    asked: dict[str, Any] = {
+        "learners": ["cronus"],
+        "settings": {"cronus.base.learner": "imported"},
+    }
+    asked["settings"]["cronus.base.file"] = model
+    files = {"data": "data.csv", "valid": "data.csv", "test": "data.csv"}
+    made = plan(**files, **asked, store="bench.db")
+    assert [n for n in made.notes if "imported: columns matched by name; class 1" in n]
+    assert [w for w in made.warnings if "--positive default turns them" in w]
+    assert [n for n in made.datasets[0].notes if "--positive default turns them" in n]
+    with pytest.raises(InputError, match="the model's feature 'b' is not in the data"):
+        plan(**files, **asked, store="bench.db", drop="b")
+
+
+SECONDS = np.arange(N * 15)[::15]
+
+
+def in_seconds() -> pd.DataFrame:
+    """A label that changes every 400 s within one of float32's steps of 128 s."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"seen at": 1_700_000_000 + rng.permutation(SECONDS), "b": rng.normal(size=N)}
+    )
+    return frame.assign(y=(frame["seen at"] // 400 + (frame["b"] > 1)) % 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("named", [True, False])
+def test_times_in_seconds_go_where_the_library_sends_them(library: str, named: bool) -> None:
+    frame = in_seconds()
+    own = frame if named else frame.set_axis(["Column_0", "Column_1", "y"], axis=1)
+    model = trained(own, library, **({"min_data_in_leaf": 2} if library == "lightgbm" else {}))
+    frame.to_csv("data.csv", index=False)
+    scores, notes, warnings = judged(model, splits := data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, own.drop(columns="y")), atol=2e-6)
+    assert splits.feature_names == ("seen at-1700000000", "b")
+    assert splits.columns == ("seen at", "b")
+    assert notes[0].startswith("imported: columns matched by " + ("name" if named else "position"))
+    assert not warnings
+
+
+def test_thresholds_lie_between_the_cells_that_float32_tells_apart() -> None:
+    """XGBoost rounds cells: those up to half a step away are the threshold's own."""
+    near = 1_700_000_000 // 128 * 128
+    frame = pd.DataFrame({"t": np.repeat(np.arange(near - 640, near + 640), 2)})
+    frame["y"] = (frame["t"] >= near).astype(int)
+    model = trained(frame, "xgboost", max_depth=1)
+    frame.to_csv("data.csv", index=False)
+    scores, _, _ = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame[["t"]]), atol=2e-6)
