@@ -32,7 +32,7 @@ from bench_models.tradeoff import labels_of
 
 from bench_core import Examples, Prices, Task
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.metrics import default_metric, parse_metric
+from bench_methods.budget_boosting.policies import probabilities
 
 if TYPE_CHECKING:
     from bench_trees import Settings
@@ -90,16 +90,16 @@ def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
     """True if boosters on all features that begin at these ``folds`` predict validation rows worse
     than held-out training rows, by more than ``DRIFT`` standard errors of the difference.
 
-    Of classes the log-loss is compared, else the usual metric of the task.
+    Of classes the log-loss is compared, else the run's metric.
     """
-    of, task = folds[0].subsets, folds[0].subsets.context.task
-    classes = task in (Task.BINARY, Task.MULTICLASS)
-    metric = parse_metric("log_loss") if classes else default_metric(task)
+    of, context = folds[0].subsets, folds[0].subsets.context
 
     def judged(scores: FloatArray, rows: Examples) -> FloatArray:
-        shaped = scores[0] if len(scores) == 1 else scores.T
-        values = metric.values(shaped, rows.y, rows.queries, rows.multiplicity).values
-        return -values if metric.higher_is_better else values
+        if context.task in (Task.BINARY, Task.MULTICLASS):
+            likely = probabilities(scores)[rows.y.astype(np.int64), np.arange(len(rows))]
+            return np.asarray(-np.log(np.maximum(likely, 1e-15)))
+        of_rows = context.metric.values(scores[0], rows.y, rows.queries, rows.multiplicity)
+        return -of_rows.values if context.metric.higher_is_better else of_rows.values
 
     everything = np.ones(of.prices.features, dtype=bool)
     fitted = converged(folds, everything, settings, QUICK_TREES, 1)
