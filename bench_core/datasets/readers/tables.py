@@ -144,10 +144,7 @@ class DataColumn:
             return InputError(f"{self._whole} holds {what}")
         remedy = "correct it, encode the column as numbers, or remove it"
         if _FIGURE.fullmatch(texts[row]):
-            remedy = (
-                "write decimal points instead of commas, nothing between thousands, no signs of "
-                "units"
-            )
+            remedy = "write decimal points instead of commas, and no other signs in numbers"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
