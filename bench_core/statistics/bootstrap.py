@@ -102,7 +102,7 @@ def lacking(defined: BoolArray) -> str:
     left_out = int((~defined).sum())
     if len(defined) - left_out > LEAST_DRAWS and defined[0]:
         return ""
-    return f"in {left_out} of {len(defined)} draws" if defined[0] else "on all splits"
+    return f"in {left_out} of {len(defined)} draws" if defined[0] else "on validation or test"
 
 
 def effort(settings: int, resamples: int) -> tuple[int, int]:

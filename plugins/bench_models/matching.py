@@ -80,17 +80,18 @@ def _used(model: Imported) -> list[int]:
 
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
     """The column of each feature, -1 where there is none, by how it was found; nothing where names
-    say nothing."""
+    say nothing. With the number of columns added it is that of the file, before it was moved."""
     names, own = splits.feature_names, model.names
     if not names or all(name.isdecimal() for name in own):
         return {}
-    place = {splits.columns[j]: j for j, offset in enumerate(splits.offsets) if offset}
+    place = {splits.columns[j]: j + len(names) for j, moved in enumerate(splits.offsets) if moved}
     place |= {name: j for j, name in enumerate(names)}
     column = np.array([place.get(name, -1) for name in own])
     lost = {own[m]: m for m in _used(model) if column[m] < 0}
     if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
         return {}
-    left = [name for name, j in place.items() if j not in column]
+    taken = {j % len(names) for j in column.tolist() if j >= 0}
+    left = [name for name, j in place.items() if j % len(names) not in taken]
     spelt = {name: [x for x in left if _spelling(x) == _spelling(name)] for name in lost}
     if absent := [name for name in lost if not spelt[name]]:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
@@ -124,7 +125,9 @@ def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArra
     LightGBM and XGBoost count the features of a file from 0, whatever its first one is called.
     """
     d, features, numbers = model.ensemble.features, splits.train.X.shape[1], _numbers(splits)
-    place = {n: j for j, n in enumerate(numbers or range(features))}
+    moved = np.array(splits.offsets or [0.0] * features) != 0
+    column = (np.arange(features) + features * moved).tolist()
+    place = dict(zip(numbers or range(features), column, strict=True))
     first, width = min(place), max(place) + 1 - min(place)
     ways = {"position": first, "number: the model counts from 0, the file from 1": 0}
     order = [*ways][:1] if first == 0 else [*ways] if d == width else [*ways][::-1]
@@ -144,10 +147,9 @@ def _on_columns(
     """The model with its features renumbered, and the columns that are probably others."""
     from bench_trees.importers.imported import at_most
 
-    trees, names = model.ensemble, splits.names
-    own = model.names or ("",) * len(column)
-    moved = [bool(splits.offsets) and j >= 0 and own[m] != names[j] for m, j in enumerate(column)]
-    offset = np.where(moved, np.array(splits.offsets or [0.0])[column * np.array(moved)], 0.0)
+    trees, names, d = model.ensemble, splits.names, X.shape[1]
+    offset = np.where(column >= d, np.array(splits.offsets or [0.0] * d)[column % d], 0.0)
+    column = np.where(column < 0, column, column % d)
     inner = trees.feature >= 0
     shift = np.where(inner, offset[trees.feature], 0.0)
     threshold = np.where(shift != 0, at_most(_exact(model) - shift), trees.threshold)
@@ -161,7 +163,7 @@ def _on_columns(
         outside = 2 * np.sum((x < low) | (x > high)) > len(x)
         if outside or len(sides) + (len(x) < len(X)) < 2:
             strange.append(names[column[m]])
-    ensemble = replace(trees, feature=feature, features=X.shape[1], threshold=threshold)
+    ensemble = replace(trees, feature=feature, features=d, threshold=threshold)
     return replace(model, ensemble=ensemble), strange
 
 
