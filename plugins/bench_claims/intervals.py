@@ -19,7 +19,7 @@ import numpy as np
 from bench_claims.claims import Claim
 from bench_claims.measures import FIGURES, Results
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
-from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw
+from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
 from bench_core.statistics.point_selection import at_budget, cheapest, share_of_best, taken
 from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
@@ -86,11 +86,13 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
     if not all(own.keys() >= results.keys for own in each):
         return None
     repeats, values = [each[0][key] for key in keys], []
+    kept = np.ones(1 + FEW_DRAWS, dtype=bool)  # draws in which the metric is defined
     for key, (_, seed) in zip(keys, with_seeds(repeats), strict=True):
         ones = [next(iter(own[key].candidates.values())) for own in each]
         means = [draw(one, FEW_DRAWS, seed) for one in ones]
+        kept &= np.logical_and.reduce([own.defined for own in means])
         values.append(_DRAWN[claim.measure](claim, means, results.higher))
-    return over_repeats(repeats, values)
+    return None if lacking(kept) else over_repeats(repeats, [own[:, kept] for own in values])
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
