@@ -34,7 +34,7 @@ from bench_core.metrics.frontier import (
     share_of,
 )
 from bench_core.protocols import DIVERGED
-from bench_core.results.budgets import CAP, Budget, budget_of, choice_within
+from bench_core.results.budgets import CAP, CONSTANT, Budget, budget_of, choice_within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -274,8 +274,12 @@ def savings(
     ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
     and ``saving``: what the reference pays on test for the target over what the learner pays. A
     repeat that does not reach the target, or has no reference, is a row with ``reached`` False and
-    NaN. A diverged fit is no reference.
+    NaN. A diverged fit is no reference, nor is one whose target the best constant reaches, which
+    costs nothing.
     """
+    sign = 1 if higher else -1
+    constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
+    constant = constant | (points["learner"] == "constant").to_numpy(dtype=bool)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)
@@ -304,6 +308,9 @@ def savings(
             best = int(own[top.point[0]]) if top.point[0] >= 0 else -1
         if best >= 0:
             aim = share_of(quality[best], share, higher)
+            trivial = sign * quality[part[constant[part]]]
+            if np.fmax.reduce(trivial, initial=-np.inf) >= sign * aim:
+                aim = np.nan
             *_, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
             above, below, mixed, paid = reaching(part[inside], aim)

@@ -8,6 +8,7 @@ file says about its training is compared with the training rows.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -91,13 +92,17 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
     if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
         return {}
     taken = {j % len(names) for j in column.tolist() if j >= 0}
-    left = [name for name, j in place.items() if j % len(names) not in taken]
-    spelt = {name: [x for x in left if _spelling(x) == _spelling(name)] for name in lost}
+    left: dict[str, list[str]] = {}  # columns by spelling
+    for name, j in place.items():
+        if j % len(names) not in taken:
+            left.setdefault(_spelling(name), []).append(name)
+    wanted = Counter(map(_spelling, lost))
+    spelt = {name: left.get(_spelling(name), []) for name in lost}
     if absent := [name for name in lost if not spelt[name]]:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"{where}: the model's feature {absent[0]!r}{more} is not in the data")
     for name, m in lost.items():
-        if len(spelt[name]) > 1 or sum(spelt[name] == other for other in spelt.values()) > 1:
+        if len(spelt[name]) > 1 or wanted[_spelling(name)] > 1:
             raise InputError(
                 f"{where}: the model's feature {name!r} may be column "
                 f"{' or '.join(map(repr, spelt[name]))}; rename the column as the model has it"

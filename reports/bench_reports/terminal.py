@@ -297,6 +297,9 @@ def _saving_lines(board: Board) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
     name = one_line(board.reference)
+    own = next(row for row in board.rows if row.reference)
+    if not own.reached and DIVERGED not in own.marks:
+        return [f"saving: none, as a constant, which costs nothing, has {target(board)}."]
     share = f"its {board.metric} on test as a share of {name}'s"
     if not board.higher_is_better:
         share = f"{name}'s best {board.metric} on test as a share of its"
