@@ -189,16 +189,8 @@ class FitContext(Protocol):
         """The features' names in column order, () where the data has none."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The column that each feature is made of, by name or number."""
-
-    @property
-    def offsets(self) -> tuple[float, ...]:
-        """What was subtracted from the column of each feature, () for 0."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The labels of a user's classes, by number."""
+    def splits(self) -> Splits:
+        """All that is known of the data, without test rows."""
 
     def fitted(self, learner: BudgetedLearner) -> Any:
         """The model of one of ``needs()``, trained once and shared by all trials."""

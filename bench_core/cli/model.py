@@ -212,6 +212,8 @@ def check_command(
 
     Exit status 1 if the figures of the rows that it was exported with are not the same.
     """
+    import numpy as np
+
     model = _loaded(folder)
     if data is None:
         rows = _test_rows(model.about["provenance"])
@@ -229,7 +231,8 @@ def check_command(
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
     if data is not None:
         return 0
-    same = all(abs(exported[f] - found[f]) <= _SAME * max(1.0, abs(exported[f])) for f in figures)
+    pairs = ((found[f], exported[f]) for f in figures)  # a metric may be NaN in both
+    same = all(np.isclose(*pair, rtol=_SAME, atol=_SAME, equal_nan=True) for pair in pairs)
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
 
@@ -272,7 +275,10 @@ def _rows_of(
 
     given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
     part = read_parts({"test": given}, keep=given.columns)["test"]
-    frame = part.frame.select_dtypes("float32")
+    frame = part.frame.select_dtypes("number")
+    for name, (column, offset) in model.about.get("moved", {}).items():
+        if column in frame:
+            frame[name] = frame[column] - offset
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
         frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)

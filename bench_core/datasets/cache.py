@@ -48,7 +48,7 @@ PLAIN = (
     *("classes", "class_names", "feature_names", "origins", "offsets"),
     *("notes", "stand_in", "costs_assumed"),
 )
-_OURS = ("pricing", "readers", "splitting", "user_data", "user_files")
+_OURS = ("cautions", "pricing", "readers", "splitting", "user_data", "user_files")
 # What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 # when it changes. FORMAT rises when other parts would give other arrays.
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))

@@ -164,10 +164,6 @@ class _Audit:
     priced: bool  # whether costs and purchases of ``path`` are those of the audited bill
     rng: np.random.Generator
     unproven: set[int] = field(default_factory=set)  # points where costs are only declared
-    buyers: FloatArray = field(init=False)  # (p, s) copies of gathered rows that buy each sensor
-
-    def __post_init__(self) -> None:
-        self.buyers = np.zeros_like(self.path.bought)
 
     def sample(self) -> None:
         """A few hundred queries or rows, each at one point of the path."""
@@ -188,19 +184,18 @@ class _Audit:
         """Every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
-        self.buyers[:] = 0.0
+        weights, buyers = self.examples.weights, np.zeros_like(self.path.bought)
         number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
+            buyers += [weights[block.rows] @ self._mask(own.bits) for own in block.answers]
             every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
             while left:  # points that buy the same are judged together
                 first = block.answers[left[0]]
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
-        if self.priced and not np.allclose(
-            self.buyers, self.path.bought * self.examples.weights.sum(), TOLERANCE
-        ):
+        if self.priced and not np.allclose(buyers, self.path.bought * weights.sum(), TOLERANCE):
             raise AuditError("its purchases are not those of the trial, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:
@@ -221,14 +216,13 @@ class _Audit:
                 same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
                 block.require(same, every, point, f"its costs {what}")
                 # sensors of one price cost the same: those of the trial decide what is shown
-                bought, share = (
-                    Acquired(answer.bits, self.costs.sensors).unpack(),
-                    self.path.bought[p],
-                )
+                bought, share = self._mask(answer.bits), self.path.bought[p]
                 same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
                 block.require(same, every, point, f"its purchases {what}")
-                self.buyers[p] += self.examples.weights[rows] @ bought
         return block
+
+    def _mask(self, bits: NDArray[np.uint64]) -> BoolArray:
+        return Acquired(bits, self.costs.sensors).unpack()
 
     def _cost(self, block: _Block, answer: _Answer) -> FloatArray:
         bill = Bill(Acquired(answer.bits, self.costs.sensors), answer.splits, answer.trees)
@@ -317,7 +311,7 @@ class _Audit:
         served = Predictor(Folder(program, self.costs, names, {}))
         served.compile()
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
-        bought = Acquired(mine.bits[here], self.costs.sensors).unpack()
+        bought = self._mask(mine.bits[here])
         cost = self._cost(block, mine)[here]
         # copies of a row may share its bill, of which a program knows nothing
         each = pays_by_row(self.costs)
@@ -334,7 +328,7 @@ class _Audit:
         """Replace what the rows did not buy."""
         seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         for p, rows in judged:
-            seen[rows] = Acquired(block.answers[p].bits[rows], self.costs.sensors).unpack()
+            seen[rows] = self._mask(block.answers[p].bits[rows])
         for doing, after in self._replaced(block, seen, "cells that it did not pay for"):
             for p, rows in judged:
                 for what, same in block.answers[p].compared(after[p]):

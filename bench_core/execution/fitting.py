@@ -43,12 +43,10 @@ PROGRESS_SECONDS = 0.1
 class Context:
     """The ``FitContext`` of one fit."""
 
+    splits: Splits
     task: Task
     classes: int
     feature_names: tuple[str, ...]
-    columns: tuple[str, ...]
-    offsets: tuple[float, ...]
-    class_names: tuple[str, ...]
     metric: Metric
     seed: int
     threads: int
@@ -100,13 +98,8 @@ def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
         return _kept_beside(Path(spec.data), name, build)
 
     metric = find_metric(spec.metric, spec.plugins)
-    how: dict[str, Any] = {"metric": metric, "seed": spec.seed, "threads": spec.threads}
-    return Context(**_facts(splits), **how, fitted=fitted, shared=shared, report=progress)
-
-
-def _facts(splits: Splits) -> dict[str, Any]:
-    names = ("task", "classes", "feature_names", "columns", "offsets", "class_names")
-    return {name: getattr(splits, name) for name in names}
+    facts = splits, splits.task, splits.classes, splits.feature_names
+    return Context(*facts, metric, spec.seed, spec.threads, fitted, shared, progress)
 
 
 def _kept_beside(data: Path, name: str, build: Build) -> Mapping[str, Array]:
@@ -177,8 +170,8 @@ def fit_in_process(
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
-    how: dict[str, Any] = {"metric": metric, "seed": seed, "threads": threads}
-    context = Context(**_facts(splits), **how, fitted=fitted, shared=shared)
+    facts = splits, splits.task, splits.classes, splits.feature_names
+    context = Context(*facts, metric, seed, threads, fitted, shared)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)
 

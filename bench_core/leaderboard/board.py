@@ -24,6 +24,10 @@ validation: it loses more than twice as much as was asked for. What is between m
 on test, and stands as it is."""
 
 
+FALLS = "falls on test"
+"""Mark of a learner whose quality falls from validation to test by more than chance."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The point on its path and the parameters at which a learner was chosen."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import LOST, UNKNOWN, Board, Measure, Row, Saved
+from bench_core.leaderboard.board import FALLS, LOST, UNKNOWN, Board, Measure, Row, Saved
 from bench_core.leaderboard.standings import BEST, KEPT, PAID, Draws, Ranking
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
@@ -30,6 +30,7 @@ from bench_core.statistics.comparison import (
     tiers,
 )
 from bench_core.statistics.repeats import over_repeats
+from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -70,7 +71,15 @@ def certified(
     draws = ranking.draws([*budgets, *map(Budget, grid_of(board))], board.reference)
     at = ranking.standings(budgets, draws)
     best_of = {one.learner: one for one in at[0].rows}
-    rows = [replace(row, standing=best_of.get(row.learner)) for row in board.rows]
+    lower = falling(draws.repeats, board.higher_is_better)
+    rows = [
+        replace(
+            row,
+            standing=best_of.get(row.learner),
+            marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
+        )
+        for row in board.rows
+    ]
     rows = _with_areas(rows, board, draws)
     if draws.names:
         rows = _with_savings(rows, board, draws)

@@ -17,7 +17,7 @@ from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, of_dataset, undefined
-from bench_core.statistics.bootstrap import LEAST_DRAWS, chosen_units, draw
+from bench_core.statistics.bootstrap import chosen_units, draw, lacking
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
 from bench_core.statistics.point_selection import as_good, at_matched_cost, taken
 from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
@@ -105,9 +105,7 @@ def _compared(
     pairs = list(combinations(range(len(names)), 2))
     drawn = [_drawn(repeat, names, budget, higher, seed) for repeat, seed in with_seeds(found)]
     kept = np.logical_and.reduce([defined for *_, defined in drawn])
-    left_out = int((~kept).sum())
-    if not kept[0] or kept.sum() <= LEAST_DRAWS:
-        where = f"in {left_out} of {len(kept)} draws" if kept[0] else "on all splits"
+    if where := lacking(kept):
         raise UsageError(f"{metric.name} is not defined {where}: no comparison")
     level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
     width = interest * float(np.abs(level.observed).max())

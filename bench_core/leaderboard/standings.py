@@ -23,7 +23,7 @@ from bench_core.leaderboard.board import Standings as Standings
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget
 from bench_core.statistics.aggregate_draws import Level
-from bench_core.statistics.bootstrap import LEAST_DRAWS, Means, draw, effort
+from bench_core.statistics.bootstrap import Means, draw, effort, lacking
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
@@ -157,11 +157,9 @@ class Ranking:
                     drawn[BEST].append(taken(means.test_quality, best))
             values.append({key: np.stack(own) for key, own in drawn.items()})
         left_out = int((~defined).sum())
-        if not defined[0] or defined.sum() <= LEAST_DRAWS:
-            where = f"in {left_out} of {len(defined)} draws" if defined[0] else "on all splits"
-            return Draws(
-                (), (), (), left_out, f"{self._metric} is not defined {where}: no intervals"
-            )
+        if where := lacking(defined):
+            note = f"{self._metric} is not defined {where}: no intervals"
+            return Draws((), (), (), left_out, note)
         values = [{key: drawn[:, defined] for key, drawn in own.items()} for own in values]
         return Draws(names, found, values, left_out, "" if names else NO_VALUES)
 

@@ -55,22 +55,12 @@ def best_under(
     return int(equal[cost[equal].argmin()]) if len(equal) else None
 
 
-def cheapest_reaching(
-    cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
-) -> int | None:
-    """The cheapest point at least as good as ``target``; None if there is none.
-
-    Of equally cheap points that reach the target, the best.
-    """
-    found = mixture_reaching(cost, quality, target, higher_is_better)
-    return None if found is None else found[0]
-
-
 def mixture_reaching(
     cost: FloatArray, quality: FloatArray, target: float, higher_is_better: bool = True
 ) -> tuple[int, int, float] | None:
-    """The point of ``cheapest_reaching``, the one before it on the frontier, and the share of rows
-    that the latter may serve so that their mean quality is ``target``; None if there is none.
+    """The cheapest point at least as good as ``target`` (of equals the best), the one before it on
+    the frontier, and the share of rows that the latter may serve so that their mean quality is
+    ``target``; None if there is none.
 
     Where no cheaper point is on the frontier, the point is given twice and the share is 0.
     """

@@ -13,6 +13,7 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import prepare
+from bench_core.datasets.cautions import cautions
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
@@ -193,7 +194,7 @@ class _Planner:
         costs = costs_key(splits.costs) if given or request.unit else ""
         if costs:
             self.costs[costs] = splits.costs
-        notes = list(splits.all_notes)
+        notes = [*splits.all_notes, *cautions(splits)]
         own = [learner.name for learner in learners if learner.role == "own"]
         if own and any(note.startswith(CUT) for note in splits.notes):
             notes.append(

@@ -17,7 +17,7 @@ from bench_core.planning.suites import Suite
 from bench_core.plugins import OURS, Registry
 
 ALL = "all"
-FIRST = ("gbrt", "cegb", "miser", "budget-prune", "greedy-order")
+FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
 """A first board: what is run of own data where nobody says which learners."""
 
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

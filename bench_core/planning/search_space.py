@@ -3,7 +3,7 @@
 The first is the default setting: what the suite's tables give, else the class's defaults. The
 others take the parameters that declare a ``search`` from a Sobol sequence without scrambling: it
 spreads evenly however many are drawn, the first ten of twenty are the ten of ten, and every
-learner's ``tradeoff`` and ``learning_rate`` take the same values.
+learner's ``tradeoff`` and ``learning_rate`` lie at the same places of their ranges.
 
 A learner that stands on another (``search=inside()``) takes in its k-th setting the k-th setting of
 that one, so that both have equal room and share their fits; several such bases take turns.

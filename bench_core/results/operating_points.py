@@ -197,8 +197,11 @@ def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) ->
     and ``saving``: what the reference pays on test for just the target over what the learner pays
     for it, each by the mixture of that point and the one before it on its frontier that has the
     target on validation. A repeat that does not reach the target, or has no reference, is a row
-    with ``reached`` False and NaN. A diverged fit is no reference.
+    with ``reached`` False and NaN. A diverged fit is no reference, nor is one
+    whose target the best constant reaches, which costs nothing.
     """
+    sign = 1 if higher else -1
+    constant = (points["learner"] == "constant").to_numpy(dtype=bool)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)
@@ -219,6 +222,9 @@ def savings(points: pd.DataFrame, higher: bool, reference: str, share: float) ->
         first = best_under(cost[own], quality[own], np.inf, higher)
         best = -1 if first is None else int(own[first])
         aim = np.nan if first is None else share_of(quality[best], share, higher)
+        trivial = sign * quality[part[constant[part]]]
+        if np.fmax.reduce(trivial, initial=-np.inf) >= sign * aim:
+            aim = np.nan
         _, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
             row, paid = reaching(part[inside], aim)

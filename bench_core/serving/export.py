@@ -159,6 +159,11 @@ def _what(
         "task": str(splits.task),
         "classes": splits.classes,
         "class_names": splits.class_names,
+        "moved": {
+            splits.names[j]: (splits.columns[j], offset)
+            for j, offset in enumerate(splits.offsets)
+            if offset
+        },
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,

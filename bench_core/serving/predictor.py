@@ -149,7 +149,14 @@ class Predictor:
     def predict_rows(
         self, X: Any, queries: Queries | None = None, *, cap: float | None = None
     ) -> Answers:
-        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for."""
+        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for.
+
+        The columns of a data frame are found by their names.
+        """
+        if hasattr(X, "columns"):
+            if lost := [name for name in self.names if name not in X.columns]:
+                raise UsageError(f"X has no column {lost[0]!r}, which the model was trained on")
+            X = X[[*self.names]]
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
@@ -213,12 +220,9 @@ class Predictor:
 
     def _floats(self, numbers: IntArray, found: Any) -> Float32Array:
         """The values that a caller's function returned for these features."""
-        if isinstance(found, str | bytes | Mapping | Set):  # in no order, or of no numbers
-            raise UsageError(
-                f"acquire returned {one_line(repr(found), 40)}; return a list of numbers"
-            )
+        unsound = isinstance(found, str | bytes | Mapping | Set)  # of no numbers, or in no order
         if not isinstance(found, list | tuple | np.ndarray):
-            found = list(found)
+            found = [found] if unsound else list(found)
         if len(found) != len(numbers):
             raise UsageError(
                 f"acquire returned {len(found)} values for {len(numbers)} features "
@@ -230,12 +234,7 @@ class Predictor:
                 return np.frombuffer(array("f", found), dtype=np.float32)
             except (TypeError, OverflowError):  # a value is None
                 pass
-        cells = narrow(found)
-        if cells.ndim != 1:
-            raise UsageError(
-                f"acquire returned {one_line(repr(found), 40)}; return one number for each feature"
-            )
-        return cells
+        return narrow(found, dimensions=1)
 
     def _rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
         """All that rows need next, round by round; returns their answers, by number."""
@@ -289,7 +288,7 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def narrow(values: Any) -> Float32Array:
+def narrow(values: Any, dimensions: int = 0) -> Float32Array:
     """Real numbers, None for NaN, as float32; a cell too large for it is infinite, as when
     training. UsageError for anything else: text and complex numbers too would turn into floats."""
     try:
@@ -299,7 +298,7 @@ def narrow(values: Any) -> Float32Array:
             cells = np.array(array("d", flat)).reshape(cells.shape)
     except (TypeError, ValueError, OverflowError):  # ragged, or of no numbers
         cells = np.array("")
-    if cells.dtype.kind not in "biuf":
+    if cells.dtype.kind not in "biuf" or dimensions not in (0, cells.ndim):
         shown = one_line(repr(values), 60)
         raise UsageError(f"cells must be real numbers, None where missing, not {shown}")
     with np.errstate(over="ignore"):

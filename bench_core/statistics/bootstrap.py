@@ -97,6 +97,14 @@ class Means(NamedTuple):
         return ~np.isnan(self.valid_quality[:, 0] + self.test_quality[:, 0])
 
 
+def lacking(defined: BoolArray) -> str:
+    """Where too little is defined of draws to make intervals, in words, or nothing."""
+    left_out = int((~defined).sum())
+    if len(defined) - left_out > LEAST_DRAWS and defined[0]:
+        return ""
+    return f"in {left_out} of {len(defined)} draws" if defined[0] else "on validation or test"
+
+
 def effort(settings: int, resamples: int) -> tuple[int, int]:
     """The most blocks, and the number of draws, of a board with so many ``settings`` in one
     repeat."""

@@ -82,8 +82,8 @@ def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) ->
     claims, runs = read_claims(suite.extra.get(KEY, ())), []
     if claims and store.is_file():
         kept = Store(store)
-        own = [run for run in kept.runs() if run.suite == suite.name and run.counts.get("ok")]
-        runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(own, key=place)]
+        done = [run for run in kept.runs() if run.counts.get("ok")]
+        runs = [(run, cache(partial(kept.frame, run.run)), kept) for run in sorted(done, key=place)]
     return [v for claim in claims for v in _verdicts(registry, claim, runs, suite.name, data_dir)]
 
 
@@ -94,8 +94,8 @@ def _verdicts(
     suite: str,
     data_dir: str,
 ) -> list[Verdict]:
-    """That of the first run that settles the claim, else why none does, or what the first run on
-    each other data set shows."""
+    """That of the suite's first run that settles the claim, else what the first run of any suite
+    or none shows on each other data set, else why there is no verdict."""
     from bench_claims.verdicts import (
         ABSENT,
         DECIDED,
@@ -115,7 +115,9 @@ def _verdicts(
     others: dict[str, Verdict] = {}  # by data set
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
-        if any(u["name"] == claim.dataset or u["stand_in_for"] == name for u in info.datasets):
+        if info.suite == suite and any(
+            use["name"] == claim.dataset or use["stand_in_for"] == name for use in info.datasets
+        ):
             found = settle(claim, info, frame(), kept)
             if found.word in DECIDED:
                 return [found]

@@ -1,24 +1,25 @@
 """The 95% interval of a claim's figure, by the statistics of boards (``bench_core.statistics``).
 
 Where the store has values per query or row, these are drawn with replacement, the same for all
-contenders, and points are chosen anew on every draw. Times and purchases, data generated for a
-paper (laid out, not sampled) and runs without stored values vary over repeats alone: one repeat has
-no interval then.
+contenders, and points are chosen anew on every draw. Other figures (times, purchases), data
+generated for a paper (laid out, not sampled) and runs without stored values vary over repeats
+alone: one repeat has no interval then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_claims.claims import Claim
+from bench_claims.claims import CURVES, Claim
 from bench_claims.measures import FIGURES, Results
 from bench_core.statistics.aggregate_draws import Level, joined, of_units
-from bench_core.statistics.bootstrap import BLOCKS, FEW_DRAWS, Means, draw
+from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
 from bench_core.statistics.point_selection import at_budget, cheapest, share_of_best, taken
 from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from bench_core.arrays import FloatArray
     from bench_core.results.store import Store
 
+_DRAWN = (*CURVES, "saving", "quality", "quality-kept")
 _BUDGETS = 32
 """Budgets, evenly spaced, at which curves are compared in draws."""
+
+_DRAWS = 1000
+_LEAST = 1e-6  # of a cost, where its logarithm is taken
 
 
 def interval_of(
@@ -48,15 +53,25 @@ def interval_of(
     if level is None or not np.isfinite(level.draws).all():
         return None
     lows, highs = zip(*(interval(level, part) for part in np.eye(len(level.draws))), strict=True)
-    shift = measured - float(level.observed.min())
-    return Interval(min(lows) + shift, min(highs) + shift)
+    shift = _scaled(claim, measured) - float(level.observed.min())
+    low, high = min(lows) + shift, min(highs) + shift
+    if claim.measure == "saving":
+        return Interval(1 - math.exp(high), 1 - math.exp(low))
+    return Interval(low, high)
+
+
+def _scaled(claim: Claim, figure: float) -> float:
+    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 
 def _of_repeats(results: Results) -> Level | None:
-    values = [FIGURES[results.claim.measure](repeat) for repeat in results.repeats]
+    claim = results.claim
+    values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
     if len(values) < 2:
         return None
-    return joined([of_units(np.full((1, 1 + FEW_DRAWS), value), 2) for value in values], True)
+    # nothing varies with units, whatever their number
+    return joined([of_units(np.full((1, 1 + _DRAWS), one), _DRAWS) for one in values], True)
 
 
 def _of_units(results: Results, store: Store, run: str) -> Level | None:
@@ -74,11 +89,13 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
     if not all(own.keys() >= results.keys for own in each):
         return None
     repeats, values = [each[0][key] for key in keys], []
+    kept = np.ones(1 + _DRAWS, dtype=bool)  # draws in which the metric is defined
     for key, (_, seed) in zip(keys, with_seeds(repeats), strict=True):
         ones = [next(iter(own[key].candidates.values())) for own in each]
-        means = [draw(one, FEW_DRAWS, seed) for one in ones]
-        values.append(_DRAWN[claim.measure](claim, means, results.higher))
-    return over_repeats(repeats, values)
+        means = [draw(one, _DRAWS, seed) for one in ones]
+        kept &= np.logical_and.reduce([own.defined for own in means])
+        values.append(_parts(claim, means, results.higher))
+    return None if lacking(kept) else over_repeats(repeats, [own[:, kept] for own in values])
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
@@ -97,50 +114,21 @@ def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArr
     )
 
 
-def _saving(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    paid, whole = _costs(claim, means, higher)
-    return 1 - np.where(np.isnan(paid), 1.0, paid / whole)[None]
-
-
-def _cost(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    paid, whole = _costs(claim, means, higher)
-    return np.where(np.isnan(paid), whole, paid)[None]
-
-
-def _quality(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    return _best(means[0], higher, claim.budget)[None]
-
-
-def _quality_kept(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    return _quality(claim, means, higher) / _best(means[1], higher)
-
-
-def _margin(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    return np.stack([gap.mean(axis=0) for gap in _gaps(claim, means, higher)])
-
-
-def _least_margin(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
-    return np.concatenate(_gaps(claim, means, higher))
-
-
-def _gaps(claim: Claim, means: Sequence[Means], higher: bool) -> list[FloatArray]:
-    """By pair of neighbours how much better the first is (budgets, draws); the last of the means
-    are the constant's, where all curves begin."""
+def _parts(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
+    """The parts of a figure (k, draws), on its scale; the figure is the least of their means."""
+    if claim.measure == "saving":
+        paid, whole = _costs(claim, means, higher)
+        left = np.where(np.isnan(paid), 1.0, paid / np.maximum(whole, _LEAST))
+        return np.log(np.maximum(left, _LEAST))[None]
+    if claim.measure not in CURVES:
+        found = _best(means[0], higher, claim.budget)[None]
+        return found if claim.measure == "quality" else found / _best(means[1], higher)
+    # the last of the means are the constant's, where all curves begin
     low, high = claim.budgets
-    budgets = low + (high - low) * (np.arange(_BUDGETS) + 0.5) / _BUDGETS
-    curves = []
-    for own in means[:-1]:
-        whole = Means(*map(np.hstack, zip(means[-1], own, strict=True)))
-        curves.append(np.stack([_best(whole, higher, budget) for budget in budgets]))
-    return [first - second if higher else second - first for first, second in pairwise(curves)]
-
-
-_DRAWN: Mapping[str, Callable[[Claim, Sequence[Means], bool], FloatArray]] = {
-    "saving": _saving,
-    "quality": _quality,
-    "quality-kept": _quality_kept,
-    "cost": _cost,
-    "margin": _margin,
-    "least-margin": _least_margin,
-}
-"""By measure the parts of a figure (k, draws), the figure being the least of their means."""
+    budgets = np.linspace(low, high, 2 * _BUDGETS + 1)[1::2]
+    wholes = [Means(*map(np.hstack, zip(means[-1], own, strict=True))) for own in means[:-1]]
+    curves = [np.stack([_best(whole, higher, b) for b in budgets]) for whole in wholes]
+    gaps = [one - two if higher else two - one for one, two in pairwise(curves)]
+    if claim.measure == "margin":
+        gaps = [gap.mean(axis=0, keepdims=True) for gap in gaps]
+    return np.concatenate(gaps)

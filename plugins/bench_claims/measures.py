@@ -176,12 +176,12 @@ def quality(results: Results) -> float:
     a mean would be biased towards those that do."""
     chosen = selection.under_budget(results.of(0), results.higher, results.claim.budget)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups
-    return float(chosen["test_quality"].mean()) if len(chosen) == every else NAN
+    return float(chosen["test_quality"].mean(skipna=False)) if len(chosen) == every else NAN
 
 
 def quality_kept(results: Results) -> float:
     """The first learner's quality within the budget over the second's best."""
-    return quality(results) / float(results.best(1)["test_quality"].mean())
+    return quality(results) / float(results.best(1)["test_quality"].mean(skipna=False))
 
 
 def cost(results: Results) -> float:
@@ -336,7 +336,7 @@ def shortfall(results: Results, measured: float) -> str:
     quality wanted, on test; "" where they do not. What is not kept on test too was not saved."""
     claim = results.claim
     if claim.measure in PURCHASES:  # what a model without quality buys shows nothing
-        own, other = (float(results.best(k)["test_quality"].mean()) for k in range(2))
+        own, other = (float(results.best(k)["test_quality"].mean(skipna=False)) for k in range(2))
         short = results.falls_short(own, other)
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
     if claim.measure not in FLOORED:

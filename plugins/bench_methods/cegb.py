@@ -30,6 +30,9 @@ beta = 1, ``stop = "raw"`` goes on splitting while the unpriced gain is positive
 code does.
 
 Departures
+- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
+  trees grows first on the cheapest features, then also on those of twice, four, ... times their
+  price; its prefixes are operating points, too.
 - Costs are those of sensors: a feature is charged for those of its sensors not paid before.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.
@@ -47,20 +50,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from bench_models.boosting import TRADEOFF, BoostedTrees
+from bench_models.boosting import TRADEOFF
 from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.priced_boosting import CheapStarts, PricedTrees
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, log, param, provide_learners
 
 
 @dataclass(frozen=True, kw_only=True)
-class CEGB(BoostedTrees):
+class CEGB(PricedTrees):
     """Boosted trees grown best first, charged for what each row's path costs."""
 
     name: ClassVar[str] = "cegb"
 
-    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(1e-3, 3))
+    tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(3e-3, 10))
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
     acquisition: Literal["per-row", "all-rows"] = param(
@@ -72,7 +76,7 @@ class CEGB(BoostedTrees):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel:
+    ) -> StagedModel | CheapStarts:
         """Boost on ``train``; ``valid`` is not used."""
         from bench_trees import Penalty
 
@@ -91,7 +95,7 @@ class CEGB(BoostedTrees):
         )
         settings = self.settings(context.task, self.leaves, order=self.order, stop=self.stop)
         facts = {"tau": row.tau, "lambda": row.tau}
-        return self.boosted(train, prices, context, settings, penalty, **facts)
+        return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
 
 
 bench_learners = provide_learners(CEGB)

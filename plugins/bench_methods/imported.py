@@ -68,18 +68,17 @@ class ImportedModel:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> LibraryModel:
-        """Read the model; ``train`` only tells how its features are counted."""
-        model, _, _ = matched(self._read(), context, train.X, self.file)
+        """Read the model, for the columns and classes of the data."""
+        model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
         return serve(model, prices, {})
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """How columns and classes were matched, and what speaks against that."""
-        model, how, doubts = matched(self._read(), splits, splits.train.X, self.file)
-        yield f"{self.name}: {'; '.join(how)}", False
+        model, notes = matched(self._read(), splits, self.file)
         if splits.task in (Task.BINARY, Task.MULTICLASS):
-            doubts += _worse_than_a_constant(serve(model, splits.prices, {}), splits)
-        yield from ((f"{self.name}: {doubt}", True) for doubt in doubts)
+            notes |= dict.fromkeys(_coded_otherwise(serve(model, splits.prices, {}), splits), True)
+        yield from ((f"{self.name}: {line}", warning) for line, warning in notes.items())
 
     def _read(self) -> "Imported":
         from bench_trees.importers import ModelError, read_model
@@ -104,31 +103,28 @@ class ImportedModel:
             raise InputError(f"imported: {self.file} is not a file") from error
 
 
-def _worse_than_a_constant(model: LibraryModel, splits: Splits) -> list[str]:
-    """What is said of a classifier that is right less often than by chance (p < .001)."""
-    from scipy.stats import binomtest, mannwhitneyu
+def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
+    """What is said of a classifier whose scores are worse than a constant's, for a class on
+    validation: those of its rows are lower than those of the others (p < .001)."""
+    from scipy.stats import mannwhitneyu
 
     rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
-    y = splits.valid.y[rows].astype(np.int64)
+    y = splits.valid.y[rows]
     *_, last = model.predict_path(Features(splits.valid.X[rows]))
-    scores, count = last.scores, np.bincount(y, minlength=splits.classes)
+    scores = last.scores if last.scores.ndim > 1 else np.outer(last.scores, [-1, 1])
     names = splits.class_names or tuple(map(str, range(splits.classes)))
-    if splits.task is Task.MULTICLASS:
-        right = int(np.sum(scores.argmax(axis=1) == y))
-        if binomtest(right, len(y), count.max() / len(y), alternative="less").pvalue >= 0.001:
-            return []
-        order = ", ".join(f"{name} is {k}" for k, name in enumerate(names))
-        return [
-            f"worse than a constant on validation: did training number its classes so: {order}?"
-        ]
-    if not count.all():
-        return []
-    u, p = mannwhitneyu(scores[y == 1], scores[y == 0], alternative="less")
-    if p >= 0.001:
-        return []
-    turned = f"; --positive {names[0]} turns them" if splits.class_names else ""
-    what = "its classes are probably coded the other way round than here"
-    return [f"AUC {u / count.prod():.2f} on validation, worse than a constant: {what}{turned}"]
+    for k, name in enumerate(names):
+        own, others = scores[y == k, k], scores[y != k, k]
+        found = mannwhitneyu(own, others, alternative="less") if len(own) and len(others) else None
+        if found is not None and found.pvalue < 0.001:
+            auc = found.statistic / (len(own) * len(others))
+            order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
+            turned = f"; --positive {names[0]} turns them" if len(splits.class_names) == 2 else ""
+            yield (
+                f"AUC of class {name} on validation is {auc:.2f}, worse than a constant: were "
+                f"classes coded otherwise in training? Here {order}{turned}"
+            )
+            return
 
 
 bench_learners = provide_learners(ImportedModel)

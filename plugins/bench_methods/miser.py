@@ -21,6 +21,9 @@ sums over the N rows (copies included), while the cost is paid once per model an
 of them.
 
 Departures
+- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
+  trees grows first on the cheapest features, then also on those of twice, four, ... times their
+  price; its prefixes are operating points, too.
 - Eq. 5 is minimised greedily: level by level, nodes from left to right, a node is split iff its
   gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free at
   once for the rest of it, and unsplit nodes are then judged anew (``charge = "tree"``). The
@@ -47,15 +50,16 @@ Departures
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench_models.boosting import TRADEOFF, BoostedTrees
+from bench_models.boosting import TRADEOFF
 from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.priced_boosting import CheapStarts, PricedTrees
 from bench_models.staged import StagedModel
 
 from bench_core import Examples, FitContext, Prices, linear, log, param, provide_learners
 
 
 @dataclass(frozen=True, kw_only=True)
-class GreedyMiser(BoostedTrees):
+class GreedyMiser(PricedTrees):
     """Boosted trees that pay for each feature once, for all rows."""
 
     name: ClassVar[str] = "miser"
@@ -71,7 +75,7 @@ class GreedyMiser(BoostedTrees):
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> StagedModel:
+    ) -> StagedModel | CheapStarts:
         """Boost on ``train``; ``valid`` is not used."""
         from bench_trees import Penalty
 
@@ -89,7 +93,7 @@ class GreedyMiser(BoostedTrees):
             prices.start, prices.needed, prices.sensors, coupled=total_weight * row.sensor
         )  # eq. 5: lambda c_a
         facts = {"tau": row.tau, "lambda": total_weight * row.tau}
-        return self.boosted(train, prices, context, settings, penalty, **facts)
+        return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
 
 
 bench_learners = provide_learners(GreedyMiser)

@@ -21,7 +21,7 @@ from bench_core import (
     log,
     param,
 )
-from bench_core.arrays import IntArray
+from bench_core.arrays import BoolArray, IntArray
 from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
 
@@ -119,9 +119,13 @@ class BoostedTrees:
         context: FitContext,
         settings: Settings,
         penalty: Penalty | None = None,
-        **facts: float,
+        facts: Mapping[str, float] | None = None,
+        *,
+        offers: Sequence[tuple[int, BoolArray]] = (),
+        progress: Callable[[int, int], None] | None = None,
+        most: int = MOST_POINTS,
     ) -> StagedModel:
-        """Boost under a penalty and serve every prefix worth reporting."""
+        """Boost under a penalty and serve every prefix worth reporting, at most ``most``."""
         from bench_trees import boost
 
         name, objective = loss_of(context.task, self.loss, context.classes)
@@ -135,10 +139,11 @@ class BoostedTrees:
             penalty=penalty,
             multiplicity=train.multiplicity,
             queries=None if train.queries is None else train.queries.boundaries,
+            offers=offers,
             threads=context.threads,
-            progress=context.progress,
+            progress=progress or context.progress,
         )
-        return chain(ensemble, prices, {"loss": name, **facts})
+        return chain(ensemble, prices, {"loss": name, **(facts or {})}, most)
 
 
 @dataclass(frozen=True)
@@ -216,10 +221,12 @@ def binned(
     return Bins.from_state(arrays), arrays[form]
 
 
-def chain(ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any]) -> StagedModel:
+def chain(
+    ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any], most: int = MOST_POINTS
+) -> StagedModel:
     """An ensemble as stages that carry and always pass, one for each reported prefix."""
     outputs = len(ensemble.base)
-    ends = outputs * prefixes(ensemble.trees // outputs)
+    ends = outputs * prefixes(ensemble.trees // outputs, most)
     return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
 
 
@@ -250,13 +257,13 @@ def prefix_chain(
     return StagedModel(stages, reported, prices, ensemble, facts=facts)
 
 
-def prefixes(iterations: int) -> IntArray:
-    """The numbers of iterations reported: all up to 100, else 100 that start dense.
+def prefixes(iterations: int, most: int = MOST_POINTS) -> IntArray:
+    """The numbers of iterations reported: all up to ``most``, else as many that start dense.
 
     The steps between them grow evenly from one, and the last is ``iterations``.
     """
-    if iterations <= MOST_POINTS:
+    if iterations <= most:
         return np.arange(min(1, iterations), iterations + 1, dtype=np.int64)
-    place = np.arange(MOST_POINTS)
-    surplus = (iterations - MOST_POINTS) * (place / (MOST_POINTS - 1)) ** 2
+    place = np.arange(most)
+    surplus = (iterations - most) * (place / (most - 1)) ** 2
     return place + 1 + np.round(surplus).astype(np.int64)

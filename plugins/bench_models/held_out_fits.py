@@ -44,7 +44,7 @@ class HeldOutFit:
         part = self.subsets.boost(features, lambda *_: None, start=self.own, settings=settings)
         part = replace(part, diverged=False)
         own, far = (
-            old + _scores(part, rows)
+            old + scores_of(part, rows)
             for old, rows in ((self.own, self.subsets.train), (self.far, self.held))
         )
         return replace(self, own=own, far=far, parts=(*self.parts, part))
@@ -76,8 +76,8 @@ class HeldOutFit:
         return -value if metric.higher_is_better else value
 
 
-def _scores(trees: Ensemble, rows: Examples) -> FloatArray:
-    """Those of all trees (K, n). No bill is made: it would take longer than the trees."""
+def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
+    """The sum of all trees (K, n). No bill is made: it would take longer than the trees."""
     from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 
     start = np.zeros(trees.features + 1, dtype=np.int32)

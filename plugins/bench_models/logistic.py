@@ -15,4 +15,6 @@ def softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def sigmoid(z: FloatArray) -> FloatArray:
     """1 / (1 + e^-z), shaped as ``z``."""
-    return softplus_and_sigmoid(z)[1]
+    e = np.exp(-np.abs(z))  # at most 1
+    result: FloatArray = np.where(z >= 0, 1.0, e) / (1.0 + e)
+    return result

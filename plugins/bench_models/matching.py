@@ -8,13 +8,13 @@ file says about its training is compared with the training rows.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core import FitContext, InputError, Splits, Task
+from bench_core import InputError, Splits, Task
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -28,156 +28,148 @@ _KINDS = {
 }
 """Kinds of models that a task takes: any single score ranks."""
 
-_ROWS = 10_000  # of the training rows, that ranges and splits are compared with
+_MADE_UP = ("Column_", "f")
+"""What libraries call features that were given no names, followed by their numbers."""
+
+_ROWS = 10_000  # of the training rows, that splits and ranges are compared with
 
 
-Described = Splits | FitContext
-"""What is known of the data."""
-
-
-def matched(
-    model: Imported, data: Described, X: Float32Array, where: str
-) -> tuple[Imported, list[str], list[str]]:
-    """The model on the columns and classes of the data, how they were matched, and what speaks
-    against it, compared with training cells X (n, d).
+def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict[str, bool]]:
+    """The model on the columns and classes of the data, and notes: how they were matched, and
+    (True) what speaks against it.
 
     Raises InputError, begun by ``where``, for a model of another task, number of features or
     classes, and for names that are not in the data or may be several columns.
     """
-    _check_fits(model, data, where)
-    X = X[:: -(-len(X) // _ROWS)]
-    candidates, how = _by_name(model, data, where)
-    if not candidates:
-        candidates, how = _by_number(model, data, X.shape[1], where)
-    choices = [_on_columns(model, column, data, X) for column in candidates]
-    place = next((k for k, (_, strange) in enumerate(choices) if not strange), 0)
-    moved, strange = choices[place]
-    moved, classes = _on_classes(moved, data, where)
-    doubts = []
-    numbered = all(name.isdecimal() for name in data.feature_names)  # SVMlight
-    if model.source == "XGBoost" and numbered and (X == 0).any() and not np.isnan(X).any():
-        doubts.append(
-            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
-            "are 0: --unwritten missing reads them so"
-        )
+    _check_fits(model, splits, where)
+    X = splits.train.X[:: -(-len(splits.train) // _ROWS)]
+    found = _by_name(model, splits, where) or _by_number(model, splits, where)
+    choices = [(how, *_on_columns(model, column, splits, X)) for how, column in found.items()]
+    how, moved, strange = next((c for c in choices if not c[2]), choices[0])
+    moved, classes = _on_classes(moved, splits, where)
+    notes = {f"columns matched by {how}{classes}": False}
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-        doubts.append(
+        notes[
             f"column {strange[0]!r}{more} may be another one than the model's, or in another "
-            "unit: its training rows are not divided by the model's splits, or most lie outside "
-            "the range that the model was trained on"
-        )
-    return moved, [f"columns matched by {how[place]}", *classes], doubts
+            "unit: no split of the model divides its training rows, or most lie outside the range "
+            "of the model's training"
+        ] = True
+    zeros = _numbers(splits) and (X == 0).any() and not np.isnan(X).any()
+    if model.source == "XGBoost" and zeros:
+        notes[
+            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
+            "are 0: --unwritten missing reads them so"
+        ] = True
+    return moved, notes
 
 
-def _check_fits(model: Imported, data: Described, where: str) -> None:
-    outputs = data.classes if data.task is Task.MULTICLASS else 1
+def _check_fits(model: Imported, splits: Splits, where: str) -> None:
+    outputs = splits.classes if splits.task is Task.MULTICLASS else 1
     if model.ensemble.trees == 0:
         raise InputError(f"{where}: the model has no trees")
-    if model.kind not in _KINDS[data.task]:
-        raise InputError(f"{where}: a {model.kind} model cannot do a {data.task} task")
+    if model.kind not in _KINDS[splits.task]:
+        raise InputError(f"{where}: a {model.kind} model cannot do a {splits.task} task")
     if model.outputs != outputs:
         has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
-        raise InputError(f"{where}: the model has {has}, the {data.task} task wants {outputs}")
+        raise InputError(f"{where}: the model has {has}, the {splits.task} task wants {outputs}")
 
 
 def _used(model: Imported) -> list[int]:
-    feature = model.ensemble.feature
-    return [int(m) for m in np.unique(feature[feature >= 0])]
+    return [m for m in np.unique(model.ensemble.feature).tolist() if m >= 0]
 
 
-def _by_name(model: Imported, data: Described, where: str) -> tuple[list[IntArray], list[str]]:
-    """The column of each feature, -1 where there is none, and how it was found; none where names
-    say nothing."""
-    names, own = data.feature_names, model.names
-    if not names or not own or all(name.isdecimal() for name in own):
-        return [], []
-    place = {data.columns[j]: j for j, offset in enumerate(data.offsets) if offset}
+def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
+    """The column of each feature, -1 where there is none, by how it was found; nothing where names
+    say nothing. With the number of columns added it is that of the file, before it was moved."""
+    names, own = splits.feature_names, model.names
+    if not names or all(name.isdecimal() for name in own):
+        return {}
+    place = {splits.columns[j]: j + len(names) for j, moved in enumerate(splits.offsets) if moved}
     place |= {name: j for j, name in enumerate(names)}
     column = np.array([place.get(name, -1) for name in own])
-    lost = [m for m in _used(model) if column[m] < 0]
+    lost = {own[m]: m for m in _used(model) if column[m] < 0}
     if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
-        return [], []
-    spelt = defaultdict(list)  # columns that are left, by spelling
+        return {}
+    taken = {j % len(names) for j in column.tolist() if j >= 0}
+    left: dict[str, list[str]] = {}  # columns by spelling
     for name, j in place.items():
-        if j not in column:
-            spelt[_spelling(name)].append(name)
-    wanted = [_spelling(own[m]) for m in lost]
-    if absent := [own[m] for m in lost if not spelt[_spelling(own[m])]]:
+        if j % len(names) not in taken:
+            left.setdefault(_spelling(name), []).append(name)
+    wanted = Counter(map(_spelling, lost))
+    spelt = {name: left.get(_spelling(name), []) for name in lost}
+    if absent := [name for name in lost if not spelt[name]]:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"{where}: the model's feature {absent[0]!r}{more} is not in the data")
-    for m, spelling in zip(lost, wanted, strict=True):
-        found = spelt[spelling]
-        if len(found) > 1 or wanted.count(spelling) > 1:
+    for name, m in lost.items():
+        if len(spelt[name]) > 1 or wanted[_spelling(name)] > 1:
             raise InputError(
-                f"{where}: the model's feature {own[m]!r} may be column "
-                f"{' or '.join(map(repr, found))}; rename the column as the model has it"
+                f"{where}: the model's feature {name!r} may be column "
+                f"{' or '.join(map(repr, spelt[name]))}; rename the column as the model has it"
             )
-        column[m] = place[found[0]]
-    first = f", {own[lost[0]]!r} as {spelt[wanted[0]][0]!r}" if lost else ""
+        column[m] = place[spelt[name][0]]
+    first = [f", {name!r} as {found[0]!r}" for name, found in spelt.items()][:1]
     more = f" and {len(lost) - 1} more alike" if len(lost) > 1 else ""
-    return [column], [f"name{first}{more}"]
-
-
-_MADE_UP = ("Column_", "f")
-"""What libraries call features that were given no names, followed by their numbers."""
+    return {f"name{''.join(first)}{more}": column}
 
 
 def _spelling(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name, flags=re.ASCII)
 
 
-def _by_number(
-    model: Imported, data: Described, features: int, where: str
-) -> tuple[list[IntArray], list[str]]:
-    """The columns that features may be by their numbers, the likeliest first, and what that is.
+def _numbers(splits: Splits) -> list[int]:
+    """The numbers of the columns where these are their names, as in SVMlight."""
+    names = splits.feature_names
+    numbered = names[:1] in (("0",), ("1",)) and all(name.isdecimal() for name in names)
+    return [int(name) for name in names] if numbered else []
+
+
+def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
+    """The columns that features may be by their numbers, the likeliest first.
 
     LightGBM and XGBoost count the features of a file from 0, whatever its first one is called.
     """
-    d, used, names = model.ensemble.features, _used(model), data.feature_names
-    numbered = all(name.isdecimal() for name in names) and names[:1] in (("0",), ("1",))
-    number = [int(name) for name in names] if numbered else [*range(features)]
-    place = {n: j for j, n in enumerate(number)}
-    first, width = number[0], number[-1] + 1 - number[0]
-    shifts = [0] if first == 0 else [1, 0] if d == width else [0, 1]
-    found = [np.array([place.get(m + shift, -1) for m in range(d)]) for shift in shifts]
-    how = {first: "position", first - 1: "number: the model counts from 0, the file from 1"}
-    fit = [k for k, column in enumerate(found) if all(column[m] >= 0 for m in used)]
-    if not fit or (d != width and not numbered):
+    d, features, numbers = model.ensemble.features, splits.train.X.shape[1], _numbers(splits)
+    moved = np.array(splits.offsets or [0.0] * features) != 0
+    column = (np.arange(features) + features * moved).tolist()
+    place = dict(zip(numbers or range(features), column, strict=True))
+    first, width = min(place), max(place) + 1 - min(place)
+    ways = {"position": first, "number: the model counts from 0, the file from 1": 0}
+    order = [*ways][:1] if first == 0 else [*ways] if d == width else [*ways][::-1]
+    columns = {how: np.array([place.get(m + ways[how], -1) for m in range(d)]) for how in order}
+    found = {how: column for how, column in columns.items() if (column[_used(model)] >= 0).all()}
+    if not found or (d != width and not numbers):
         raise InputError(
             f"{where}: the model has {d} features and the data {features}; "
             "they must be the same, or both have names"
         )
-    return [found[k] for k in fit], [how[shifts[k]] for k in fit]
+    return found
 
 
 def _on_columns(
-    model: Imported, column: IntArray, data: Described, X: Float32Array
+    model: Imported, column: IntArray, splits: Splits, X: Float32Array
 ) -> tuple[Imported, list[str]]:
     """The model with its features renumbered, and the columns that are probably others."""
     from bench_trees.importers.imported import at_most
 
-    trees, d, offset = model.ensemble, X.shape[1], np.zeros(len(column))
-    for k in np.flatnonzero(column >= 0) if data.offsets else ():
-        j = int(column[k])
-        if model.names[k : k + 1] != data.feature_names[j : j + 1]:
-            offset[k] = data.offsets[j]
+    trees, names, d = model.ensemble, splits.names, X.shape[1]
+    offset = np.where(column >= d, np.array(splits.offsets or [0.0] * d)[column % d], 0.0)
+    column = np.where(column < 0, column, column % d)
     inner = trees.feature >= 0
     shift = np.where(inner, offset[trees.feature], 0.0)
     threshold = np.where(shift != 0, at_most(_exact(model) - shift), trees.threshold)
     feature = np.where(inner, column[trees.feature], -1).astype(np.int32)
-    moved = replace(trees, feature=feature, features=d, threshold=threshold)
-    strange = []
+    unknown, strange = np.full((len(column), 2), np.nan), []
+    ranges = unknown if model.ranges is None else model.ranges
     for m in _used(model):
-        j = int(column[m])
-        x = X[:, j][~np.isnan(X[:, j])]
-        sides = np.unique(np.searchsorted(np.sort(threshold[feature == j]), x))
-        alone = len(sides) + (len(x) < len(X)) < 2
-        if model.ranges is not None:
-            low, high = (model.ranges[m] - offset[m]).astype(np.float32)
-            alone |= bool(2 * np.sum((x < low) | (x > high)) > len(x))
-        strange += [data.feature_names[j] if data.feature_names else str(j + 1)] if alone else []
-    return replace(model, ensemble=moved), strange
+        x = X[:, column[m]][~np.isnan(X[:, column[m]])]
+        sides = np.unique(np.searchsorted(np.sort(threshold[trees.feature == m]), x))
+        low, high = (ranges[m] - offset[m]).astype(np.float32)
+        outside = 2 * np.sum((x < low) | (x > high)) > len(x)
+        if outside or len(sides) + (len(x) < len(X)) < 2:
+            strange.append(names[column[m]])
+    ensemble = replace(trees, feature=feature, features=d, threshold=threshold)
+    return replace(model, ensemble=ensemble), strange
 
 
 def _exact(model: Imported) -> FloatArray:
@@ -190,27 +182,23 @@ def _exact(model: Imported) -> FloatArray:
     return np.where(odd, np.nextafter(between, -np.inf), between)
 
 
-def _on_classes(model: Imported, data: Described, where: str) -> tuple[Imported, list[str]]:
+def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:
     """The model with outputs in the order of the data's classes, and how they were matched."""
-    names, own = data.class_names, model.classes
-    usual = tuple(map(str, range(len(names))))
-    if not names or (names == usual and own in ((), usual)):
-        return model, []
-    if own in ((), usual):
-        return model, [f"class {k} of the model is {name}" for k, name in enumerate(names)][-1:]
+    names, usual = splits.class_names, tuple(map(str, range(splits.classes)))
+    own, trees = model.classes or usual, model.ensemble
+    if own == usual != names and names:
+        return model, f"; class {own[-1]} of the model is {names[-1]}"
+    if not names or own == names == usual:
+        return model, ""
     if {*own} != {*names}:
-        if names != usual:
-            raise InputError(
-                f"{where}: the model's classes are {', '.join(own)}, those of the data "
-                f"{', '.join(names)}; label the rows alike"
-            )
-        return model, [f"class {len(own) - 1} of the model, {own[-1]}, is {names[-1]}"]
-    if own != names:
-        order, trees = [own.index(name) for name in names], model.ensemble
-        if model.vectors is not None:
-            trees = replace(trees, base=trees.base[order])
-            model = replace(model, vectors=model.vectors[:, order])
-        else:  # of two classes, the log-odds of the second
-            trees = replace(trees, base=-trees.base, value=-trees.value)
-        model = replace(model, ensemble=trees)
-    return model, ["classes matched by name"]
+        raise InputError(
+            f"{where}: the model's classes are {', '.join(own)}, those of the data "
+            f"{', '.join(names)}; label the rows alike"
+        )
+    if own != names and model.vectors is not None:
+        order = [own.index(name) for name in names]
+        trees = replace(trees, base=trees.base[order])
+        model = replace(model, vectors=model.vectors[:, order])
+    elif own != names:  # of two classes, the log-odds of the second
+        trees = replace(trees, base=-trees.base, value=-trees.value)
+    return replace(model, ensemble=trees), "; classes matched by name"

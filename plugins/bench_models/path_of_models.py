@@ -163,11 +163,7 @@ class Subsets:
         fitted to them in each of at most 16 bins of the feature, its missing values being one
         more:  sum_b G_b^2 / (2 n_b),  G the sum of the residuals and n the rows in bin b.
         """
-        from bench_trees.threads import workers
-
-        with workers(1) as crew:
-            gradient, _ = self.loss.gradients(scores, labels_of(self.train), crew)
-        weighted, rows = gradient * self.train.weights, self._rows_per_bin
+        weighted, rows = self._residuals(scores), self._rows_per_bin
         found = []
         for own in self._blocks():
             codes = self._coarse(own)
@@ -175,12 +171,39 @@ class Subsets:
             found.append((squares / np.where(rows[own] > 0, rows[own], 1.0)).sum(axis=1) / 2)
         return np.concatenate(found)
 
+    def interactions(self, scores: FloatArray, features: IntArray) -> FloatArray:
+        """What products of two of these features (k,) explain of the residuals, (k, k).
+
+        A feature stands for its side c of the median, of mean 0 and variance 1. With d the other's
+        side and r the residuals at ``scores`` (K, n), of the output where it is most:
+
+            (sum_i r_i c_i d_i)^2 / (2 sum_i r_i^2)
+        """
+        rows, codes = self._rows_per_bin[features], self._coarse(features).astype(np.int64)
+        share = rows / rows.sum(axis=1, keepdims=True)
+        side = np.sign(np.cumsum(share, axis=1) - share / 2 - 0.5)  # of each bin's middle
+        side -= (side * share).sum(axis=1, keepdims=True)
+        size = np.sqrt((side**2 * share).sum(axis=1, keepdims=True))
+        sides = np.take_along_axis(side / np.where(size > 0, size, 1.0), codes, axis=1)
+        sums = [
+            ((sides * r) @ sides.T) ** 2 / max(2 * r @ r, 1e-300) for r in self._residuals(scores)
+        ]
+        return np.max(sums, axis=0)  # type: ignore[no-any-return]
+
+    def _residuals(self, scores: FloatArray) -> FloatArray:
+        """The gradient (K, n), copies counted."""
+        from bench_trees.threads import workers
+
+        with workers(1) as crew:
+            gradient, _ = self.loss.gradients(scores, labels_of(self.train), crew)
+        return np.asarray(gradient * self.train.weights)
+
     def _blocks(self) -> list[slice]:
         """Features whose cells are looked at together."""
         d, size = self.bins.features, max(1, _CELLS // len(self.train))
         return [slice(start, start + size) for start in range(0, d, size)]
 
-    def _coarse(self, own: slice) -> Any:
+    def _coarse(self, own: slice | IntArray) -> Any:
         """Codes of at most 16 bins and, as the highest, of missing values (k, n)."""
         most = np.maximum(self.bins.counts[own], COARSE).astype(np.uint16)
         fine = self.codes[own].astype(np.uint16) * np.uint16(COARSE)  # 255 * COARSE is below 2^16

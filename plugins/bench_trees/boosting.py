@@ -1,12 +1,19 @@
 """Stage-wise additive boosting under feature costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt8Array, UInt64Array, frozen
+from bench_trees.arrays import (
+    BoolArray,
+    Float64Array,
+    Int64Array,
+    UInt8Array,
+    UInt64Array,
+    frozen,
+)
 from bench_trees.binning import Bins
 from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals
@@ -34,6 +41,7 @@ def boost(
     queries: Int64Array | None = None,
     ledger: Ledger | None = None,
     start: Float64Array | None = None,
+    offers: Sequence[tuple[int, BoolArray]] = (),
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Ensemble:
@@ -47,8 +55,10 @@ def boost(
     boundaries (q+1,), lambdarank only.
     ``ledger``: purchases so far (default none; updated in place, so that several calls may
     share it). ``start`` (K, n): scores that the trees are added to, in place of the best constant,
-    which is then 0. ``progress(done, total)`` is called after every iteration. Trees of one
-    iteration are K consecutive ones. The result has the same bits for any number of threads.
+    which is then 0. ``offers``: until so many iterations are done only these features (d,) may be
+    tested, one offer after the other; by default all until the end. ``progress(done, total)`` is
+    called after every iteration. Trees of one iteration are K consecutive ones. The result has the
+    same bits for any number of threads.
 
     Where the mean training loss rises above that at the start, that iteration is dropped, boosting
     ends and the ensemble is marked ``diverged``; losses that are not ``Measured`` are not watched.
@@ -74,16 +84,18 @@ def boost(
         grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
         iterate, diverges = _iterations(grower, loss, data, base, start)
         done = 0
-        while done < settings.trees:
-            grown = iterate(settings.trees - done)
-            diverged = diverges()
-            if diverged or not grown:
-                break
-            trees += grown
-            before, done = done, len(trees) // loss.outputs
-            if progress is not None:
-                for each in range(before, done):
-                    progress(each + 1, settings.trees)
+        for most, offered in offers or ((settings.trees, np.ones(bins.features, np.bool_)),):
+            grower.offer(offered)
+            while done < most and not diverged:
+                grown = iterate(most - done)
+                diverged = diverges()
+                if diverged or not grown:
+                    break
+                trees += grown
+                before, done = done, len(trees) // loss.outputs
+                if progress is not None:
+                    for each in range(before, done):
+                        progress(each + 1, settings.trees)
     output = np.arange(len(trees), dtype=np.int32) % loss.outputs
     ensemble = Ensemble.of_trees(trees, output, base, bins.features)
     return replace(ensemble, diverged=True) if diverged else ensemble

@@ -102,8 +102,9 @@ class Grower:
         first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
         hist, count_bits = np.zeros((0, 1, int(first[-1])), np.int64), bits_for(self.total)
         self.sums = Sums(hist, first, count_bits, np.ones(2))
-        self.usable = self._usable(words, bins)
         self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
+        self.bins, self.splittable = bins, self._splittable(words, bins)
+        self.offer(self.splittable)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
@@ -128,18 +129,26 @@ class Grower:
         bits = sum_bits(count_bits), SUM_BITS
         self.room = np.array([room(each, self.total) for each in bits])
 
-    def _usable(self, words: UInt64Array, bins: Bins) -> UsableFeatures:
-        usable, n, d = bins.counts > 1, words.shape[1], bins.features
+    def _splittable(self, words: UInt64Array, bins: Bins) -> BoolArray:
+        usable = bins.counts > 1
         for j in np.flatnonzero(~usable):  # one value cannot be split (NaN beside it can)
             usable[j] = bool(codes_of(words, int(j)).any())
-        features = np.flatnonzero(usable)
-        word = features // CODES_PER_WORD
+        return np.asarray(usable)
+
+    def offer(self, features: BoolArray) -> None:
+        """Let the next trees test these features (d,) only."""
+        bins, (words, n) = self.bins, self.rows.words.shape
+        chosen = np.flatnonzero(features & self.splittable)
+        word = chosen // CODES_PER_WORD
         groups = np.unique(word)
-        begins = np.searchsorted(word, np.append(groups, len(words)))
-        few_rows = d >= FEATURES and n * d <= PER_BIN * int(self.sums.first[-1])
+        begins = np.searchsorted(word, np.append(groups, words))
+        d, everything = bins.features, len(chosen) == int(self.splittable.sum())
+        # the search of few rows scores whole words, so it takes all features or none
+        few_rows = everything and d >= FEATURES and n * d <= PER_BIN * int(self.sums.first[-1])
         # of a stored model they are read-only, which would compile another kernel
         edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
-        return UsableFeatures(groups, begins, features, bins.counts, edges, offset, few_rows)
+        self.usable = UsableFeatures(groups, begins, chosen, bins.counts, edges, offset, few_rows)
+        self.count_root()
 
     def grow(
         self,

@@ -103,9 +103,11 @@ def answer(
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
     # by budget and learner
     each: list[dict[str, Standing]] = [{} for _ in budgets]
+    why = f"values per row are kept of {primary} by finished trials alone"
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
         each = [{one.learner: one for one in at.rows} for at in found]
+        why = found[0].note or why
     # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
     if any(offered.values()):
@@ -114,7 +116,7 @@ def answer(
         if len(budgets) > 1:
             title, table = f"best {judge.name} at each budget", winners(offered, judge, each)
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
-        yield from explained(each[0], primary)
+        yield from explained(each[0], why)
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for budget, own in offered.items():
         if not own:
@@ -130,13 +132,14 @@ def answer(
     yield ""
 
 
-def explained(sure: Mapping[str, Standing], primary: str) -> Iterator[str]:
-    """The meaning of ± and *, and the rule by which points are taken."""
+def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
+    """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
+    taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield "±: half the 95% interval; *: statistically tied for best"
         yield "each learner at its single best point within the budget, chosen on validation"
     else:
-        yield f"±: not known, as values per row are kept of {primary} by finished trials alone"
+        yield f"±: not known: {why}"
 
 
 def training(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import LOST, SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import FALLS, LOST, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.statistics.bootstrap import FEW_DRAWS
@@ -262,6 +262,10 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
+        f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
+        "(p <= .001): test rows differ from the others, or validation rows were learned from.": any(
+            FALLS in row.marks for row in board.rows
+        ),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),
@@ -281,6 +285,9 @@ def _saving_lines(board: Board) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
     name = one_line(board.reference)
+    own = next(row for row in board.rows if row.reference)
+    if not own.reached and DIVERGED not in own.marks:
+        return [f"saving: none, as a constant, which costs nothing, has {target(board)}."]
     share = f"its {board.metric} on test as a share of {name}'s"
     if not board.higher_is_better:
         share = f"{name}'s best {board.metric} on test as a share of its"

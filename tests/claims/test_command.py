@@ -121,3 +121,19 @@ def test_what_a_run_left_out_and_what_is_absent_have_different_words(
     ended = bench("claims", "mine.toml", "--data-dir", ".")
     assert "holds: 1, data absent: 1, not measured: 1" in ended.err
     assert "not run" not in ended.out
+
+
+def test_a_run_of_no_suite_shows_a_claim_on_its_data(bench: Run, suite: Path) -> None:
+    """``gbrt`` of two trees and of one, on data of a user's own."""
+    two = """learners = [{ learner = "gbrt", trees = 2 }, { learner = "gbrt", trees = 1 }]"""
+    shown = claim("shown", ">= 0.5", measure="quality-kept", dataset="letters")
+    suite.write_text(
+        suite.read_text() + shown.replace('learners = ["gbrt"]', f"anywhere = true\n{two}")
+    )
+    Path("own.csv").write_text("x,y\n" + "".join(f"{k % 7},{k % 7 > 3}\n" for k in range(90)))
+    words = ("--data", "own.csv", "--learners", "gbrt", "--set", "gbrt.trees=[1,2]")
+    assert bench("run", *words, "--executor", "inline", "-q").status == 0
+    found = row(bench("claims", "mine.toml", "--data-dir", "."), "shown")
+    assert "on another data set" in found
+    assert "there: not converged" in found
+    assert "data absent" in row(bench("claims", "mine.toml", "--data-dir", "."), "away")

@@ -234,7 +234,7 @@ OPTIONS = [
     option(
         "parameter out of range", "svm", "--set gbrt.trees=-1", "--set gbrt.trees=-1", "at least 0",
     ),
-    option("empty grid", "svm", "--set gbrt.trees=[]", "--set gbrt.trees=[]", "at least one"),
+    option("empty grid", "svm", "--set gbrt.trees=[]", "--set 'gbrt.trees=[]'", "at least one"),
     option(
         "--set without a value", "svm", "--set gbrt.trees", "--set gbrt.trees",
         "LEARNER.PARAMETER=VALUE",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core import Examples, Prediction, Prices, Queries, Task, price_list
+from bench_core import Examples, Prediction, Prices, Queries, Splits, Task, price_list
 from helpers.fakes import FakeContext
 
 COST = np.array([1.0, 5.0, 20.0, 50.0])
@@ -35,6 +35,8 @@ def examples(task: Task, n: int = 300, seed: int = 0) -> Examples:
 
 def fit(learner: Any, train: Examples, task: Task, at: Prices | None = None, **context: Any) -> Any:
     how = FakeContext(task, CLASSES[task], **context)
+    facts = at or prices(), task, CLASSES[task], how.feature_names
+    how.splits = Splits(train, train, train, *facts)
     return learner.fit(train, train, at or prices(), how)
 
 

@@ -21,9 +21,7 @@ class FakeContext:
     seed: int = 0
     threads: int = 1
     feature_names: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    offsets: tuple[float, ...] = ()
-    class_names: tuple[str, ...] = ()
+    splits: Any = None
     models: Mapping[BudgetedLearner, Any] = field(default_factory=dict)
     arrays: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     reports: list[tuple[int, int]] = field(default_factory=list)

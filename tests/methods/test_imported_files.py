@@ -352,3 +352,28 @@ def test_thresholds_lie_between_the_cells_that_float32_tells_apart() -> None:
     frame.to_csv("data.csv", index=False)
     scores, _, _ = judged(model, data("data.csv"))
     np.testing.assert_allclose(scores, raw(model, frame[["t"]]), atol=2e-6)
+
+
+def test_our_own_export_is_found_whatever_the_columns_are_called() -> None:
+    from bench_methods.gbrt import GBRT
+
+    from bench_core.serving.export import program_of
+    from bench_core.serving.folder import Folder
+    from bench_core.serving.lightgbm_text import write_lightgbm
+
+    names = ["Temp, max", "50%_a&b", "<b>x</b>", 'a"q\\n', "größe €", "[red]z[/red]", "${x}~^{}#"]
+    frame = table(names)
+    frame["$ at"] = 1_700_000_000 + np.arange(N) * 3
+    frame["y"] = (frame["Temp, max"] > 0) ^ (frame["$ at"] > 1_700_000_600)
+    frame.to_csv("data.csv", index=False)
+    splits = data("data.csv", label="y")
+    model = fit_in_process(GBRT(trees=5), splits, default_metric(splits.task), 0, 1)
+    *_, last = model.predict_path(splits.test.features)
+    program = program_of(model, "gbrt", last.point)
+    about = {"task": "binary"}
+    write_lightgbm(Path("own"), Folder(program, splits.costs, splits.names, about))
+    scores, notes, warnings = judged("own/model.txt", splits)
+    np.testing.assert_allclose(scores, last.scores, atol=1e-12)
+    assert notes[0].startswith("imported: columns matched by name, ")
+    assert "__at-1700000000" in Path("own/model.txt").read_text()
+    assert not warnings

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -291,3 +292,19 @@ def test_unusable_arguments_are_refused(changed: dict[str, Any], message: str) -
 def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Settings(**wrong)
+
+
+@pytest.mark.parametrize("d", [12, 300])  # 300: more features than bins would pay for
+def test_of_what_is_offered_trees_are_those_of_these_columns_alone(d: int) -> None:
+    X, y = rows(d=d)
+    offered, later = np.zeros(d, np.bool_), np.ones(d, np.bool_)
+    offered[[1, 9, 11]] = True
+    limited = trained(X, y, offers=[(4, offered), (6, later)])
+    columns = np.flatnonzero(offered)
+    alone = trained(X[:, columns], y, settings=replace(SMALL, trees=4))
+    end = alone.nodes
+    tested = limited.feature[:end]
+    assert np.array_equal(np.where(tested < 0, -1, np.searchsorted(columns, tested)), alone.feature)
+    assert np.array_equal(limited.value[:end], alone.value)
+    assert limited.trees == 6
+    assert not offered[limited.feature[end:]].all()

@@ -144,16 +144,14 @@ class DataColumn:
             return InputError(f"{self._whole} holds {what}")
         remedy = "correct it, encode the column as numbers, or remove it"
         if _FIGURE.fullmatch(texts[row]):
-            remedy = (
-                "write decimal points instead of commas, nothing between thousands, no signs of "
-                "units"
-            )
+            remedy = "write decimal points instead of commas, and no other signs in numbers"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
 def hold_text(columns: Sequence[DataColumn]) -> bool:
-    """Whether the same column of several tables is text, by their types; where they have none,
-    whether most cells that are not empty are no numbers.
+    """Whether the same column of several tables is text, by their types. Where they have none: if
+    half of the cells that are not empty are no numbers, or if there are few different ones and what
+    is no number is there more often than once in each table.
 
     Raises InputError where types contradict each other.
     """
@@ -164,8 +162,10 @@ def hold_text(columns: Sequence[DataColumn]) -> bool:
     if typed or all(column.kind in NUMBERS for column in filled):
         return True in typed
     cells = np.concatenate([column.cells() for column in filled])
-    cells = cells[cells != ""]
-    return bool(_numeric(cells).sum() * 2 < len(cells))
+    cells = cells[(cells != "") & (cells != NONE)]
+    words = different_texts(cells[~_numeric(cells)])
+    few = len({*cells}) <= FEW_TEXTS and min(words.values(), default=0) > len(filled)
+    return words.total() * 2 >= max(len(cells), 1) or few
 
 
 def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
@@ -182,7 +182,10 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     made = [column.cells() for column in columns]
     counts = different_texts(np.concatenate(made))
     rows, first = max(map(len, made)), next(iter(counts), "")
-    figures = sum(n for text, n in counts.items() if _FIGURE.fullmatch(text) or is_number(text))
+    typed = columns[0].written is None
+    figures = sum(
+        n for t, n in counts.items() if _FIGURE.fullmatch(t) and (typed or not is_number(t))
+    )
     if "categorical" not in {column.kind for column in columns} and figures * 2 > counts.total():
         filled = next(k for k, cells in enumerate(made) if (cells != "").any())
         raise columns[filled]._no_numbers(made[filled])

@@ -10,7 +10,7 @@ and over (g, f1):
 
 Equations
     (OPT)           q_step.F0Limit.objective, the price of features in linear_step.GroupPenalty
-    (OPT1)          q_step.KullbackLeibler.q, the bias that keeps P_full in q_step.smallest_bias
+    (OPT1)          q_step.KullbackLeibler.log_odds, the bias for P_full in q_step.smallest_bias
     (OPT2)          linear_step.LinearProblem.given, at the best q .best_q; boosted_step.JointLoss
     (1), (2)        boosted_step.JointLoss.gradients
     Algorithm 1     linear_step.fit_in_turns
@@ -44,10 +44,10 @@ Departures
 - The restart is this project's. adapt-lin orders the features by sqrt(g^2 + f1^2) at ``tradeoff``
   and then, for each number of them, restarts from g = 0 and the logistic f1 with these features
   free. ``restart = false`` is algorithm 1 as printed, evaluated as the released code does: the
-  smallest weights of (g, f1) are set to zero, nothing is fitted again. A restart of adapt-lin
+  smallest weights of (g, f1) are set to zero, nothing is fitted again. A restart
   takes two turns over q and then moves (g, f1) with q as their function, to a lower objective than
-  30 turns reach; a set goes on from the pair of a smaller one where that ends lower. adapt-lstsq,
-  whose q may jump, takes ``iterations`` turns.
+  30 turns reach; a set goes on from the pair of a smaller one where that ends lower. So does
+  adapt-lstsq, though its q may jump.
 - Of more columns than rows (and than 256) only as many take part in the first fit of adapt-lin and
   adapt-lstsq, those whose loss is steepest for their price; others follow in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features

@@ -30,7 +30,6 @@ from bench_methods.adapt.linear_step import (
     GroupPenalty,
     Linear,
     LinearProblem,
-    fit_in_turns,
     fit_jointly,
     fit_priced,
     in_row_space,
@@ -159,7 +158,6 @@ class AdaptLin(LinearAdapt):
 
     name: ClassVar[str] = "adapt-lin"
     distance: ClassVar[GateDistance] = KullbackLeibler()
-    joint: ClassVar[bool] = True  # q is a smooth function of (g, f1)
 
     tradeoff: float = param(
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
@@ -167,7 +165,7 @@ class AdaptLin(LinearAdapt):
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
     supports: int = param(12, "most sets of features tried, each an operating point", least=1)
     restart: bool = param(True, "fit each set anew; no: its features' weights of the one fit")
-    iterations: int = param(30, "most steps over q", least=1)
+    iterations: int = param(30, "most steps over q where features are ordered", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
@@ -196,8 +194,6 @@ class AdaptLin(LinearAdapt):
             starts = [pair.among(own, some) for own, pair in known]
 
             def free(own: Columns) -> Linear:
-                if not self.joint:
-                    return fit_in_turns(problem(own, which), self.iterations).pair
                 return fit_jointly(problem(own, which), starts if own is some else ()).pair
 
             known[:] = [(some, in_row_space(some, free))]
@@ -218,7 +214,6 @@ class AdaptLstsq(AdaptLin):
 
     name: ClassVar[str] = "adapt-lstsq"
     distance: ClassVar[GateDistance] = SquaredLogOdds()
-    joint: ClassVar[bool] = False  # q may jump
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ by L-BFGS in coordinates in which the Hessian is near the identity. The root is 
 Exact zeros come from the choice of feature sets. Columns are centred and scaled by their weighted
 mean and deviation, a missing cell counting as 0.
 
-For D = KL the least of (OPT) over q is known: with a = g + l1 - l0 and b the price of sending,
+With the best q for each pair, and b the price of sending, (OPT) is a function of the pair alone,
 
-    F(g, f1) = max_{b >= 0}  mean[ l1 + log(1 + e^g) - log(1 + e^{a - b}) ] - b P_full
+    F(g, f1) = max_{b >= 0} min_q  mean[ (1 - q) l1 + q l0 + D(q, g) + b q ] - b P_full
 
-(or that mean alone at given prices b), at q = sigma(a - b). So L-BFGS needs no turns
-(``LinearProblem.best_q``).
+(or that mean alone at given prices b), whose derivatives are those at this q. So L-BFGS needs no
+turns (``LinearProblem.best_q``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from bench_models.descent import lbfgs
@@ -30,7 +30,7 @@ from bench_models.logistic import softplus_and_sigmoid
 
 from bench_core import InputError, Prices
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_methods.adapt.q_step import F0Limit, GateDistance, KullbackLeibler, TrainingRows
+from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -40,7 +40,7 @@ FEW = 256  # columns that are always worked on together
 ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
 _JITTER = 1e-12  # of the mean diagonal: rows of which one is a sum of others
 _TOLERANCE = 1e-6  # of the gradient, in scaled coordinates
-_FLAT = 1e-9  # relative change of the objective at which a descent ends
+_FLAT = 1e-8  # relative change of the objective at which a descent ends
 _TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
 _STEPS = 500
 _MEMORY = 20  # with fewer moves rounding errors grow where the objective is nearly flat
@@ -49,6 +49,7 @@ _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 _STEEP = 1e-6  # of the gradient where a step of the path ends
 _INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
+_CLOSE = 1e-6  # of the mean of q in a descent, whose value is off by the square
 _CLEAR = 1e-5  # by which share one of two ends must be lower
 
 T = TypeVar("T")
@@ -188,6 +189,8 @@ class GroupPenalty:
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
         """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
         times two, that is, the factor of g and f in the gradient."""
+        if not len(self.price):
+            return 0.0, np.zeros_like(squares)
         root = np.sqrt(self.needs @ squares + ROUND**2)  # sensor by sensor (s,), smooth at 0
         return float(self.price @ (root - ROUND)), np.asarray(self.needs.T @ (self.price / root))
 
@@ -225,9 +228,7 @@ def descend(
     m, k = start.weights.shape
     # sigma' is at most 1/4
     root = np.linalg.cholesky(columns.gram / 4 + np.diag(price(start.squares)[1] + RIDGE))
-
-    def solved(rows: FloatArray, trans: str) -> FloatArray:
-        return np.asarray(solve_triangular(root, rows.T, lower=True, trans=trans).T)
+    inverse = solve_triangular(root, np.eye(k), lower=True) if k else root
 
     # one vector for all functions: weights, intercept, weights, ...
     def packed(weights: FloatArray, intercepts: FloatArray) -> FloatArray:
@@ -235,12 +236,11 @@ def descend(
 
     def plain(u: FloatArray) -> Linear:
         each = u.reshape(m, k + 1)
-        return Linear(solved(each[:, :k], "T") if k else each[:, :0], _INTERCEPT * each[:, k])
+        return Linear(each[:, :k] @ inverse, _INTERCEPT * each[:, k])
 
     def scaled(u: FloatArray) -> tuple[float, FloatArray]:
         now, by = objective(columns, loss, price, plain(u))
-        weights = solved(by.weights, "N") if k else by.weights
-        return now, packed(weights, _INTERCEPT * by.intercepts)
+        return now, packed(by.weights @ inverse.T, _INTERCEPT * by.intercepts)
 
     begin = packed(start.weights @ root, start.intercepts / _INTERCEPT)
     u, value = lbfgs(scaled, begin, steps=_STEPS, ftol=flat, gtol=steep, memory=_MEMORY)
@@ -297,15 +297,14 @@ class LinearProblem:
         """F of the module. Its derivatives are those at the best q."""
         (g, f1), rows, limit = values, self.rows, self.limit
         loss, slope = softplus_and_sigmoid(-rows.sign * f1)
-        gate, by_gate = softplus_and_sigmoid(g)
-        # l1 - l0 of each row
         excess = loss - rows.loss0
-        charge = limit.charge(KullbackLeibler(), excess, g, rows.share)
-        gain, q = softplus_and_sigmoid(g + excess - charge)
-        by = np.stack([by_gate - q, -(1 - q) * rows.sign * slope])
-        # the Lagrangian of the limit
-        fixed = 0.0 if limit.p_full is None else limit.bias * limit.p_full
-        return rows.mean(loss + gate - gain) - fixed, rows.share * by
+        q = limit.best(self.D, excess, g, rows.share, _CLOSE)
+        gate, by_gate = self.D.gate_loss(q, g)
+        charge: Any = limit.bias if limit.price is None else limit.price
+        value = rows.mean(loss + gate + self.D.rest(q) + q * (charge - excess))
+        value -= 0.0 if limit.p_full is None else limit.bias * limit.p_full
+        by = np.stack([by_gate, -(1 - q) * rows.sign * slope])
+        return value, rows.share * by
 
     def q(self, pair: Linear) -> FloatArray:
         """The step over q."""
@@ -349,8 +348,8 @@ def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
 
 
 def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> LinearFit:
-    """(OPT) for D = KL with q as a function of (g, f1), after two turns of algorithm 1 and from the
-    best of ``starts``: the lower end."""
+    """(OPT) with q as a function of (g, f1), after two turns of algorithm 1 and from the best of
+    ``starts``: the lower end."""
     pair = problem.begin
     if problem.limit.p_full == 0:
         return LinearFit(pair, np.zeros(len(problem.rows.sign)), [])

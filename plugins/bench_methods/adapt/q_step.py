@@ -25,8 +25,8 @@ from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
 _NEVER = 1e-300  # stands for probability 0 in a logarithm
-_BIAS = 1e-15  # how near the bias is to the root: descents amplify what is left
-_NEAR = 0.02  # how far from the last bias the next one may usually be found
+_BIAS = 1e-13  # how near the bias is to the root: descents amplify what is left
+_NEAR = 1e-6  # a move of Newton's method behind which less than that is left
 _DIGITS = 9  # of f0's scores behind the point
 _BLOCK = 8000  # rows of one prediction of f0
 _CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
@@ -103,9 +103,15 @@ def f0_outputs(f0: Any, part: Examples) -> Iterator[Any]:
 class KullbackLeibler:
     """D(q, g), how far the gate is from q, of ADAPT-LIN and ADAPT-GBRT: KL(q || sigma(g))."""
 
-    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """The q of least objective where sending a row costs ``bias``, in closed form."""
-        return sigmoid(g + excess - bias)  # OPT1
+    def log_odds(
+        self, excess: FloatArray, g: FloatArray, bias: FloatArray | float, near: FloatArray
+    ) -> FloatArray:
+        """Of the q of least objective where sending a row costs ``bias``, in closed form."""
+        return g + excess - bias  # OPT1
+
+    def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
+        """Minus the derivative of q by ``price``, its bias less the excess."""
+        return q * (1 - q)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """D per row up to a term of q alone, and its derivative by g: logistic loss on the soft
@@ -113,45 +119,61 @@ class KullbackLeibler:
         value, slope = softplus_and_sigmoid(g)
         return value - q * g, slope - q
 
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """D per row: the gate's loss minus the entropy of q."""
+    def rest(self, q: FloatArray) -> FloatArray:
+        """That term of q, minus its entropy."""
         inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)  # 0 log 0 counts as 0
-        return self.gate_loss(q, g)[0] + q * np.log(inside) + (1 - q) * np.log(outside)
+        return q * np.log(inside) + (1 - q) * np.log(outside)
 
 
 class SquaredLogOdds:
     """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
 
-    def q(self, excess: FloatArray, g: FloatArray, bias: FloatArray | float) -> FloatArray:
-        """sigma(u) with u of least p sigma(u) + (u - g)^2 / 2, p = bias - excess.
+    def log_odds(
+        self, excess: FloatArray, g: FloatArray, bias: FloatArray | float, near: FloatArray
+    ) -> FloatArray:
+        """The u of least p sigma(u) + (u - g)^2 / 2, p = bias - excess; q is sigma(u).
 
         At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
         and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0. Where
-        there may be several minima the best of evenly spaced points decides. Newton's method, kept
-        in a bracket of the minimum, does the rest.
+        there may be several minima the best of evenly spaced points decides. Newton's method from
+        ``near``, kept in a bracket of the minimum, does the rest.
         """
         p = np.broadcast_to(bias - excess, g.shape)  # (n,), of either sign
-        side, size = np.where(p >= 0, 1.0, -1.0), np.abs(p)
+        side, size = np.sign(p), np.abs(p)
         far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
         reach = -side * np.minimum(size / 4, far)
-        u, low, high = g, np.minimum(g, g + reach), np.maximum(g, g + reach)
+        low, high = np.minimum(g, g + reach), np.maximum(g, g + reach)
         if (some := np.flatnonzero(size > _CONVEX)).size:
-            u, width = g.copy(), np.abs(reach[some]) / _PARTS
+            near, width = near.copy(), np.abs(reach[some]) / _PARTS
             grid = g[some] + reach[some] * np.linspace(0, 1, _PARTS + 1)[:, None]
             values = p[some] * sigmoid(grid) + (grid - g[some]) ** 2 / 2
-            u[some] = best = grid[values.argmin(axis=0), np.arange(len(some))]
+            near[some] = best = grid[values.argmin(axis=0), np.arange(len(some))]
             low[some] = np.maximum(low[some], best - width)
             high[some] = np.minimum(high[some], best + width)
+        u = np.clip(near, low, high)
+        on, found = np.arange(len(g)), u.copy()  # rows that have not settled
         for _ in range(60):
             s = sigmoid(u)
-            slope, curve = p * s * (1 - s) + u - g, 1 + p * s * (1 - s) * (1 - 2 * s)
-            low, high = np.where(slope > 0, low, u), np.where(slope > 0, u, high)
-            new = u - slope / np.where(curve > 0.1, curve, np.inf)
-            new = np.where((curve > 0.1) & (low <= new) & (new <= high), new, (low + high) / 2)
-            moved, u = np.abs(new - u), new
-            if np.all(moved <= 1e-6 * np.maximum(1.0, np.abs(u))):  # the next would be its square
+            bend = p * s * (1 - s)
+            slope, curve = bend + u - g, 1 + bend * (1 - 2 * s)
+            new = u - slope / np.maximum(curve, 0.1)
+            out = np.flatnonzero((curve < 0.1) | (new < low) | (new > high))
+            # halfway to the end at which the minimum lies
+            new[out] = (u[out] + np.where(slope[out] > 0, low[out], high[out])) / 2
+            found[on] = new
+            # the next move would be its square
+            moving = np.flatnonzero(np.abs(new - u) > 1e-6 * np.maximum(1.0, np.abs(new)))
+            if not moving.size:
                 break
-        return sigmoid(u)
+            parts: list[Any] = [on, p, g, low, high, slope, u, new]
+            on, p, g, low, high, slope, last, u = (part[moving] for part in parts)
+            low, high = np.where(slope > 0, low, last), np.where(slope > 0, last, high)
+        return found
+
+    def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
+        """Minus the derivative of q by ``price``, its bias less the excess."""
+        s = q * (1 - q)
+        return s**2 / np.maximum(1 + price * s * (1 - 2 * q), 0.1)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
         """D and its derivative by g, the log-odds of q kept within [1e-12, 1 - 1e-12]."""
@@ -159,68 +181,94 @@ class SquaredLogOdds:
         difference = g - (np.log(inside) - np.log(1 - inside))
         return difference**2 / 2, difference
 
-    def value(self, q: FloatArray, g: FloatArray) -> FloatArray:
-        """D per row."""
-        return self.gate_loss(q, g)[0]
+    def rest(self, q: FloatArray) -> FloatArray:
+        """No term of q alone is left out."""
+        return np.zeros_like(q)
 
 
 GateDistance = KullbackLeibler | SquaredLogOdds
 
 
 def smallest_bias(
-    q: Callable[[float], FloatArray], share: FloatArray, p_full: float, near: float = 0.0
+    mean: Callable[[float], tuple[float, float]],
+    p_full: float,
+    near: float = 0.0,
+    close: float = 0.0,
 ) -> float:
-    """The smallest b >= 0 at which the mean of q(b) is at most ``p_full`` > 0, by Brent's method.
+    """The smallest b >= 0 at which the ``mean`` of q is at most ``p_full`` > 0, by Newton's method
+    in a bracket.
 
-    The value returned keeps the constraint. q must fall as b rises. The search begins at ``near``.
+    ``mean`` gives the mean of q at b, which must fall as b rises, and its derivative. The value
+    returned keeps the constraint; with ``close`` it may miss it by that. The search begins at
+    ``near``.
     """
-    from scipy.optimize import brentq
-
-    # brentq asks again at the ends that were found here
-    above = cache(lambda b: float(share @ q(b)) - p_full)
-    step = _NEAR if near else 1.0
-    low, high = max(0.0, near - step), near + step
-    while low > 0 and above(low) <= 0:
-        low, high, step = max(0.0, low - 4 * step), low, 4 * step
-    if low == 0 and above(0.0) <= 0:
-        return 0.0
-    while above(high) > 0:
-        low, high, step = high, high + 4 * step, 4 * step
-    # q may jump, so the mean need not meet the limit exactly
-    bias, step = float(brentq(above, low, high, xtol=_BIAS, rtol=_BIAS)), _BIAS
-    while above(bias) > 0:  # the root that was found may lie on the other side
-        bias, step = bias + step * max(1.0, bias), 2 * step
-    return bias
+    low, high, bias = -1.0, np.inf, near  # below 0: the mean at 0 is not known
+    while high - low > _BIAS * max(1.0, low):  # q may jump over the limit
+        now, slope = mean(bias)
+        if abs(now - p_full) <= close or (bias == 0 and now <= p_full):
+            return bias
+        if now <= p_full:
+            high = bias
+        else:
+            low = bias
+        new = bias + (now - p_full) / max(-slope, _NEVER)
+        if new <= 0 and low < 0:
+            new = 0.0
+        elif not low < new < high or abs(new - bias) > 10 * max(1.0, bias):
+            new = (max(low, 0.0) + high) / 2 if high < np.inf else 2 * bias + 1
+        elif abs(new - bias) <= _NEAR * max(1.0, bias):  # the next move would be its square
+            high = new + _BIAS * max(1.0, new)
+            break
+        bias = new
+    step = _BIAS
+    while mean(high)[0] > p_full:  # rounding
+        high, step = high + step * max(1.0, high), 2 * step
+    return high
 
 
 @dataclass(slots=True, eq=False)
 class F0Limit:
     """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
 
-    ``bias`` is the last one that was found, where the next search begins.
+    ``bias`` is the last one that was found and ``near`` (n,) the log-odds of q: where the next
+    search begins.
     """
 
     p_full: float | None
     price: FloatArray | None = None
     bias: float = 0.0
+    near: FloatArray | None = None
 
-    def charge(
-        self, D: GateDistance, excess: FloatArray, g: FloatArray, share: FloatArray
-    ) -> FloatArray | float:
-        """What sending each row costs at the best q."""
+    def best(
+        self,
+        D: GateDistance,
+        excess: FloatArray,
+        g: FloatArray,
+        share: FloatArray,
+        close: float = 0.0,
+    ) -> FloatArray:
+        """The best q, whose mean may be off by ``close``; ``bias`` then is what sending costs."""
+        near = g if self.near is None else self.near
+
+        @cache
+        def q(bias: float) -> FloatArray:
+            self.near = D.log_odds(excess, g, bias, near)
+            return sigmoid(self.near)
+
+        def mean(bias: float) -> tuple[float, float]:
+            return float(share @ q(bias)), -float(share @ D.fall(q(bias), bias - excess))
+
         if self.p_full is None:
             assert self.price is not None
-            return self.price
-        q = cache(lambda bias: D.q(excess, g, bias))
-        self.bias = smallest_bias(q, share, self.p_full, self.bias)
-        return self.bias
+            return sigmoid(D.log_odds(excess, g, self.price, near))
+        self.bias = smallest_bias(mean, self.p_full, self.bias, close)
+        return q(self.bias)
 
     def q(self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray) -> FloatArray:
         """The step over q. With ``p_full`` 0 no row is sent."""
         if self.p_full == 0:
             return np.zeros(len(g))
-        excess = rows.excess(f1)
-        return D.q(excess, g, self.charge(D, excess, g, rows.share))
+        return self.best(D, rows.excess(f1), g, rows.share)
 
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
@@ -228,7 +276,7 @@ class F0Limit:
         """(OPT) without the price of features; q must come from ``q``, which keeps the limit."""
         loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
         if self.p_full != 0:
-            loss = loss + D.value(q, g)
+            loss = loss + D.gate_loss(q, g)[0] + D.rest(q)
         if self.price is not None:
             loss = loss + self.price * q
         return rows.mean(loss)

@@ -3,7 +3,8 @@
 A candidate brings all features that can be read once its sensors are bought. Its gain is by how
 much a few long steps on the set with it lower the held-out loss of the converged trees without it:
 trees, so that a feature that helps together with bought ones is seen, and several, so that its
-price is set against more than its first split. Where there are many candidates, only those that
+price is set against more than its first split. Two that help only together are seen as a pair, by
+the product of their contrasts. Where there are many candidates, only those that
 promise most are tried: by what they alone explain of the residuals, and by that per price.
 
 Folds are boosted in step on several divisions of the training rows.
@@ -13,16 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_models import held_out_fits
-from bench_models.held_out_fits import Fits, HeldOutFit, Purchases, bought_too, gaining
+from bench_models.held_out_fits import (
+    Fits,
+    HeldOutFit,
+    Purchases,
+    bought_too,
+    gaining,
+    scores_of,
+)
 from bench_models.path_of_models import Subsets, readable, rows_of
 from bench_models.tradeoff import labels_of
 
-from bench_core import Prices, Task
-from bench_core.arrays import BoolArray, IntArray
+from bench_core import Examples, Prices, Task
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_methods.budget_boosting.policies import probabilities
 
 if TYPE_CHECKING:
     from bench_trees import Settings
@@ -31,6 +41,8 @@ Division = tuple[IntArray, IntArray]
 """Numbers of the units (queries, else rows) to fit on, and of those held out."""
 
 CHUNK = 10
+DRIFT = 3.0
+"""Standard errors by which validation rows must be worse for training rows to be another kind."""
 LEAST_FALL = 2e-4
 """Of the constant's loss: a smaller fall is none."""
 
@@ -74,6 +86,31 @@ def converged(
     )
 
 
+def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
+    """True if boosters on all features that begin at these ``folds`` predict validation rows worse
+    than held-out training rows, by more than ``DRIFT`` standard errors of the difference.
+
+    Of classes the log-loss is compared, else the run's metric.
+    """
+    of, context = folds[0].subsets, folds[0].subsets.context
+
+    def judged(scores: FloatArray, rows: Examples) -> FloatArray:
+        if context.task in (Task.BINARY, Task.MULTICLASS):
+            likely = probabilities(scores)[rows.y.astype(np.int64), np.arange(len(rows))]
+            return np.asarray(-np.log(np.maximum(likely, 1e-15)))
+        of_rows = context.metric.values(scores[0], rows.y, rows.queries, rows.multiplicity)
+        return -of_rows.values if context.metric.higher_is_better else of_rows.values
+
+    everything = np.ones(of.prices.features, dtype=bool)
+    fitted = converged(folds, everything, settings, QUICK_TREES, 1)
+    own = np.concatenate([judged(fit.far, fit.held) for fit in fitted])
+    start = HeldOutFit.begin(of, valid, folds[0].far[:, 0]).far
+    far = [judged(start + sum(map(scores_of, fit.parts, repeat(valid))), valid) for fit in fitted]
+    later = np.mean(far, axis=0)
+    error = np.sqrt(own.var() / len(own) + later.var() / len(later))
+    return bool(later.mean() - own.mean() > DRIFT * error)
+
+
 def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Division]:
     """Each of about equal parts held out once, classes evenly; at most ``folds`` parts."""
     count = units(whole)
@@ -96,34 +133,112 @@ PROBE_TREES = (6, 18)
 """Iterations of a probe at most, and trees of all outputs together (two iterations at least)."""
 QUICK_RATE = 0.3
 QUICK_TREES = 60
+PAIRED, PAIRS, PAIR_TREES = 500, 6, 20
+"""Most features among which pairs are looked for, most pairs that are tried, and their trees."""
+SEEN = 20.0
+"""What the product of a pair that is tried must explain, in variances of the residuals."""
+LUCK = 5.0
+"""Nats, or residual variances, that features which tell nothing seldom gain on held-out rows."""
 GROWTH = 0.25
 """Features bought between two sets, as a share of those bought before."""
 
 
-def nested_sets(folds: Fits, settings: Settings) -> list[BoolArray]:
-    """Masks of features (d,), each a part of the next; the last is all."""
+def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[BoolArray]]:
+    """Masks of features (d,), each a part of the next, the last of all; and masks beside them, of
+    what could be bought for less where a purchase makes a set twice as dear."""
     prices = folds[0].subsets.prices
-    quick = replace(settings, learning_rate=max(QUICK_RATE, settings.learning_rate))
+    quick, probe = hastened(settings), probing(settings, folds[0].subsets.loss.outputs)
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
     found = [chosen] if chosen.any() else []
-    now = converged(folds, chosen, quick, QUICK_TREES, 1)
+    beside: list[BoolArray] = []
+    now, looked = converged(folds, chosen, quick, QUICK_TREES, 1), 0
     while not chosen.all():
         left, size = Purchases.of(now, chosen), int(chosen.sum())
         order = promising(left)
         if size >= len(folds[0].subsets.train):  # no gain of one more can be told from luck
-            return found + doubled(prices, chosen, [left.brings[k] for k in order])
+            rest = [left.brings[k] for k in order]
+            return found + doubled(prices, chosen, rest), beside
         # the others wait for a later round
         tried = order[:TRIED]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
-        gain = np.array([_fall(now, features, settings) for features in more]) / left.price[tried]
-        best, count = gaining(tried, gain), max(1, round(GROWTH * size))
+        gain = np.array([_fall(now, features, probe) for features in more])
+        seen, pair = tried[gain > luck(now)], None
+        if len(seen) == 0 and size >= 2 * looked:
+            pair, looked = best_pair(now, chosen, settings), max(size, 1)
+        best, count = gaining(tried, gain / left.price[tried]), max(1, round(GROWTH * size))
         if len(best) == 0:  # nothing is seen to help: on in larger steps
             best, count = order, max(2, size)
         brought = [j for k in best[:count] for j in left.brings[k]]
-        chosen = bought_too(prices, chosen, brought)
+        after = bought_too(prices, chosen, brought) if pair is None else pair
+        if (limit := paid(prices, after)) >= 2 * paid(prices, chosen):
+            beside += cheaper(now, chosen, limit, [left.brings[k] for k in seen], probe, quick)
+        chosen = after
         found.append(chosen)
         now = converged(now, chosen, quick, QUICK_TREES, 1)
-    return found
+    return found, beside
+
+
+def hastened(settings: Settings) -> Settings:
+    """The same with long steps."""
+    return replace(settings, learning_rate=max(QUICK_RATE, settings.learning_rate))
+
+
+def luck(folds: Fits) -> float:
+    """A fall of the summed held-out loss that counts as none."""
+    unit = 2 * abs(folds[0].loss) if folds[0].subsets.loss_name == "squared" else 1.0
+    return LUCK * unit
+
+
+def best_pair(folds: Fits, chosen: BoolArray, settings: Settings) -> BoolArray | None:
+    """``chosen`` (d,) with the two features whose purchase lowers the held-out loss most per price,
+    of those whose product explains most of the residuals; None where none helps."""
+    of, left = folds[0].subsets, np.flatnonzero(~chosen)
+    left = left[np.argsort(-of.explained(folds[0].own)[left], kind="stable")[:PAIRED]]
+    strength = np.triu(of.interactions(folds[0].own, left), 1)
+    deep = replace(settings, trees=PAIR_TREES, learning_rate=PROBE["learning_rate"])
+    best, most = None, 0.0
+    for place in np.argsort(-strength, axis=None, kind="stable")[:PAIRS].tolist():
+        if strength.flat[place] > SEEN:
+            more = bought_too(of.prices, chosen, left[list(divmod(place, len(left)))].tolist())
+            gain = _fall(folds, more, deep)
+            price = paid(of.prices, more) - paid(of.prices, chosen)
+            if gain > luck(folds) and gain > most * price:
+                best, most = more, gain / price
+    return best
+
+
+def paid(prices: Prices, features: BoolArray) -> float:
+    """The price of these features (d,) together."""
+    return float(prices.sensor[prices.bought_for(features)].sum())
+
+
+def cheaper(
+    folds: Fits,
+    before: BoolArray,
+    limit: float,
+    brings: Sequence[Sequence[int]],
+    probe: Settings,
+    quick: Settings,
+) -> list[BoolArray]:
+    """Sets bought one by one on top of ``before``, by gain per price, below the price ``limit``.
+
+    ``brings``: the features of purchases that help; one that no longer does is not tried again.
+    """
+    prices, chosen = folds[0].subsets.prices, before
+    found: list[BoolArray] = []
+    while True:
+        worth = []
+        for own in brings:
+            more = bought_too(prices, chosen, own)
+            price = paid(prices, more) - paid(prices, chosen)
+            gain = _fall(folds, more, probe) if 0 < price < limit - paid(prices, chosen) else 0.0
+            worth += [(gain / price, own, more)] if gain > luck(folds) else []
+        if not worth:
+            return found
+        _, best, chosen = max(worth, key=lambda one: one[0])
+        brings = [own for _, own, _ in worth if own is not best]
+        found.append(chosen)
+        folds = converged(folds, chosen, quick, QUICK_TREES, 1)
 
 
 def doubled(prices: Prices, chosen: BoolArray, brings: Sequence[Sequence[int]]) -> list[BoolArray]:
@@ -145,9 +260,12 @@ def promising(left: Purchases) -> IntArray:
     return np.array(list(dict.fromkeys(orders.ravel().tolist())))
 
 
+def probing(settings: Settings, outputs: int) -> Settings:
+    """A few long steps; K outputs share the trees."""
+    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // outputs))
+    return replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
+
+
 def _fall(folds: Fits, features: BoolArray, settings: Settings) -> float:
-    """By how much a few long steps on these features lower the held-out loss."""
-    # K outputs share the trees of a probe
-    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // folds[0].subsets.loss.outputs))
-    probe = replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
-    return sum(fold.total - fold.more(features, probe).total for fold in folds)
+    """By how much boosting on these features lowers the held-out loss."""
+    return sum(fold.total - fold.more(features, settings).total for fold in folds)

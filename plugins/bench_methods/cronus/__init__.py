@@ -95,7 +95,7 @@ class CronusSingle(OnTrees):
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
     adds_up: ClassVar[bool] = False
 
-    tradeoff: float = param(0.2, TRADEOFF, least=0, search=log(0.003, 1))
+    tradeoff: float = param(0.2, TRADEOFF, least=0, search=log(0.003, 3))
     rho_last: tuple[float, ...] = param(
         (0.003, 0.01), _RHO.format("in the last (here: only) stage"), least=0
     )

@@ -138,6 +138,17 @@ def test_labels_are_those_of_training(bench: Run, done: Ended) -> None:
     )
 
 
+def test_moved_columns_are_read_as_the_file_has_them(bench: Run) -> None:
+    frame = pd.DataFrame({"t": 1_700_000_000 + 3 * np.arange(200), "b": np.arange(200) % 7})
+    frame.assign(label=frame["t"] > 1_700_000_300).to_csv("all.csv", index=False)
+    learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
+    assert bench("run", "-d", "all.csv", *learner).status == 0
+    assert bench("model", "export", "-o", "model").status == 0
+    assert load("model").names == ("t-1700000000", "b")
+    checked = bench("model", "check", "model", "-d", "all.csv").out
+    assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
+
+
 @pytest.mark.parametrize("positive", ["no", "yes"])
 def test_the_positive_class_is_that_of_training(bench: Run, positive: str) -> None:
     """As labels 0 and 1, whatever the order of the words."""

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from bench_core.metrics.frontier import (
     best_under,
-    cheapest_reaching,
     choosable,
     frontier,
+    mixture_reaching,
     share_of,
 )
 
@@ -56,7 +56,8 @@ def test_the_cheapest_that_reaches_a_target_is_found_by_looking_at_all(rows, tar
     sign = 1 if higher else -1
     good = [i for i in range(len(rows)) if sign * quality[i] >= sign * target]
     by_hand = min(good, key=lambda i: (cost[i], -sign * quality[i], i), default=None)
-    assert cheapest_reaching(cost, quality, target, higher) == by_hand
+    found = mixture_reaching(cost, quality, target, higher)
+    assert (found[0] if found else None) == by_hand
 
 
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())
@@ -77,7 +78,7 @@ def test_points_with_nan_are_never_chosen():
     quality = np.array([9, np.nan, 1, 2])
     assert frontier(cost, quality).tolist() == [2, 3]
     assert best_under(cost, quality, 10) == 3
-    assert cheapest_reaching(cost, quality, 1) == 2
+    assert mixture_reaching(cost, quality, 1)[0] == 2
     assert frontier(cost * np.nan, quality).tolist() == []
     assert choosable(cost, cost, quality).tolist() == [2, 3]
 
@@ -86,7 +87,7 @@ def test_no_points_give_nothing():
     none = np.zeros(0)
     assert frontier(none, none).tolist() == []
     assert best_under(none, none, 1) is None
-    assert cheapest_reaching(none, none, 1) is None
+    assert mixture_reaching(none, none, 1) is None
 
 
 def test_a_point_of_infinite_loss_is_worse_than_any_other():

@@ -97,9 +97,10 @@ def heard(**options: Any) -> list[tuple[str, bool]]:
 
 def test_warnings_and_notes_are_told_once_each(suite: Path) -> None:
     lines = heard(suite="toys", seeds=(0, 1))
-    assert [warning for _, warning in lines] == [True, False]
+    assert [warning for _, warning in lines] == [True, False, False]
     assert lines[0][0].startswith("STAND-IN: licensed.txt of toy-licensed is not there")
     assert lines[1][0] == "toy-rank: made of random numbers"
+    assert lines[2][0].startswith("toy-rank: fewer than 500 validation queries")
 
 
 def test_notes_wait_until_the_plan_is_made_and_warnings_do_not(suite: Path) -> None:

@@ -105,12 +105,12 @@ def test_there_are_no_more_settings_than_there_are_values() -> None:
 
 
 def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
-    miser, cegb = (
+    peer, cegb = (
         configurations(REGISTRY.learners[name], {}, {}, 12, REGISTRY, name)
-        for name in ("miser", "cegb")
+        for name in ("lightgbm-cegb", "cegb")
     )
     for name in ("tradeoff", "learning_rate"):
-        assert [getattr(a, name) for a in miser[1:]] == [getattr(b, name) for b in cegb[1:]]
+        assert [getattr(a, name) for a in peer[1:]] == [getattr(b, name) for b in cegb[1:]]
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.learners))

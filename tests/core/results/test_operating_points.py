@@ -297,3 +297,27 @@ def test_points_are_matched_in_whatever_order_the_rows_stand():
     found, plain = (operating_points(one, "ndcg@5").sort_values(order) for one in (mixed, data))
     assert mixed["split"].tolist() != data["split"].tolist()
     pd.testing.assert_frame_equal(found.reset_index(drop=True), plain.reset_index(drop=True))
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "mse"])
+@pytest.mark.parametrize(("quality", "saves"), [(0.936, False), (0.94, False), (0.97, True)])
+def test_no_saving_is_measured_where_the_constant_reaches_the_target(metric, quality, saves):
+    higher = metric == "ndcg@5"  # 99% of .94 is .9306, of .97 .9603
+    points = {"constant": (0, 0.936), "gbrt": (100, quality), "near": (10, quality)}
+    data = frame(
+        *(
+            rows(name, [(1, cost, own if higher else 1 - own, 0.9)], metric=metric)
+            for name, (cost, own) in points.items()
+        )
+    )
+    if not higher and quality == 0.94:  # .0600 / .99 is less than .064
+        saves = True
+    found = savings(data, metric, "gbrt").set_index("learner")
+    assert bool(found.loc["near", "reached"]) is saves
+    assert np.isnan(found.loc["near", "saving"]) != saves
+    assert np.isnan(found.loc["gbrt", "target"]) != saves
+    # what features that are free reach is a saving
+    free = data[data["learner"] != "constant"].assign(
+        total_cost=lambda t: t["total_cost"].where(t["learner"] != "near", 0.0)
+    )
+    assert savings(free, metric, "gbrt").set_index("learner").loc["near", "reached"]

@@ -291,3 +291,18 @@ def test_steps_that_lead_back_are_no_program() -> None:
 def test_prices_are_those_of_the_folder() -> None:
     model = predictor(CASCADE, STUMPS, Prices.additive(np.array([7.0, 0, 0, 0])))
     assert model.predict(lambda names: [-1.0]).spent == 7.0
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_columns_of_a_frame_are_found_by_their_names(frame: str) -> None:
+    made = pytest.importorskip(frame, reason=f"{frame} is not installed").DataFrame
+    model = predictor(CASCADE, STUMPS)
+    X = np.random.default_rng(0).normal(size=(30, len(model.names))).astype(np.float32)
+    columns = dict(zip(model.names, X.T, strict=True))
+    mixed = made({"other": X[:, 0], **{name: columns[name] for name in reversed(model.names)}})
+    by_name, by_place = model.predict_rows(mixed), model.predict_rows(X)
+    assert by_name.scores.tolist() == by_place.scores.tolist()
+    assert by_name.spent.tolist() == by_place.spent.tolist()
+    lacking = made({name: columns[name] for name in model.names[1:]})
+    with pytest.raises(UsageError, match=f"X has no column '{model.names[0]}'"):
+        model.predict_rows(lacking)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core.metrics.frontier import best_under, cheapest_reaching, share_of
+from bench_core.metrics.frontier import best_under, mixture_reaching, share_of
 from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, effort
 from bench_core.statistics.point_selection import (
     as_good,
@@ -117,8 +117,8 @@ def test_choices_are_those_of_the_board(seed: int, higher: bool, budget: float) 
             assert within.point[b] == (0 if expected is None else expected)
         own = quality[b, :3]
         assert target[b] == share_of(float(own.max() if higher else own.min()), 0.9, higher)
-        expected = cheapest_reaching(cost[b], quality[b], target[b], higher)
-        assert kept.point[b] == (-1 if expected is None else expected)
+        expected = mixture_reaching(cost[b], quality[b], target[b], higher)
+        assert kept.point[b] == (-1 if expected is None else expected[0])
 
 
 def test_matched_cost_lies_on_the_line_between_two_points() -> None:

@@ -68,19 +68,30 @@ def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed: int, p_full: float, whi
     some, D = rows(12, seed), DISTANCES[which]
     f1, g = pair_scores(12, seed)
     q = F0Limit(p_full).q(D, some, f1, g)
-    free = D.q(some.excess(f1), g, 0.0)
+    free = expit(D.log_odds(some.excess(f1), g, 0.0, g))
     assert some.mean(q) <= p_full
     if some.mean(free) <= p_full:
-        assert q.tolist() == free.tolist()
+        assert q.tolist() == pytest.approx(free.tolist(), rel=1e-12)
     elif which == 0:  # the squared distance may jump over the limit
         assert some.mean(q) == pytest.approx(p_full, rel=1e-6)
 
 
 def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
-    share = np.full(4, 0.25)
-    assert smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.3) == 0.0
-    bias = smallest_bias(lambda b: np.full(4, 0.3 * np.exp(-b)), share, 0.15)
-    assert bias == pytest.approx(np.log(2), rel=1e-8)
+    def mean(b: float) -> tuple[float, float]:
+        return 0.3 * np.exp(-b), -0.3 * np.exp(-b)
+
+    assert smallest_bias(mean, 0.3) == 0.0
+    for near in (0.0, 0.6, 50.0):
+        bias = smallest_bias(mean, 0.15, near)
+        assert bias == pytest.approx(np.log(2), rel=1e-12)
+        assert mean(bias)[0] <= 0.15
+
+
+def test_a_mean_that_jumps_over_the_limit_has_its_bias_at_the_jump() -> None:
+    for near in (0.0, 1.7, 30.0):
+        bias = smallest_bias(lambda b: (0.4 if b < 1.7 else 0.2, 0.0), 0.3, near)
+        assert bias == pytest.approx(1.7, rel=1e-12)
+        assert bias >= 1.7
 
 
 def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
@@ -99,21 +110,26 @@ def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: 
     def value(u: float) -> float:
         return float((bias - excess) * expit(u) + (u - g) ** 2 / 2)
 
-    q = SquaredLogOdds().q(np.array([excess]), np.array([g]), bias)[0]
+    row = np.array([excess]), np.array([g])
+    u = SquaredLogOdds().log_odds(*row, bias, row[1])[0]
+    far = SquaredLogOdds().log_odds(*row, bias, row[1] + 3)[0]
+    assert far == pytest.approx(u, rel=1e-9)
     reach = abs(bias - excess) / 4 + 1e-3
     grid = np.linspace(g - reach, g + reach, 2001)
     start = min(grid, key=value)
     step = grid[1] - grid[0]
     best = minimize_scalar(value, bounds=(start - step, start + step), method="bounded")
-    assert value(np.log(q) - np.log1p(-q)) <= best.fun + 1e-7
+    assert value(u) <= best.fun + 1e-7
 
 
 def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> None:
     q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
     p = expit(g)
     divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
-    assert KullbackLeibler().value(q, g).tolist() == pytest.approx(divergence.tolist())
-    assert KullbackLeibler().value(np.array([0.0, 1.0]), g) == pytest.approx(
+    D = KullbackLeibler()
+    assert (D.gate_loss(q, g)[0] + D.rest(q)).tolist() == pytest.approx(divergence.tolist())
+    certain = np.array([0.0, 1.0])
+    assert D.gate_loss(certain, g)[0] + D.rest(certain) == pytest.approx(
         [-np.log(1 - p[0]), -np.log(p[1])]
     )
 

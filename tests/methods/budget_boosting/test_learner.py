@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from bench_methods.budget_boosting import BudgetBoosting
-from bench_methods.budget_boosting.selection import divisions
+from bench_methods.budget_boosting.selection import divisions, drifts, fold
+from bench_methods.forward_selection import ForwardSelection
 from bench_models.path_of_models import Subsets
 from bench_trees import Settings
 from helpers.fakes import FakeContext
+from helpers.priced_cases import auc, encoded_by_labels, strong_and_cheap, two_that_help_together
 
 from bench_core import Examples, Prices, Splits, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.execution.predict import predict_split
+from bench_core.metrics.frontier import best_under
 
 QUICK: dict[str, Any] = {"trees": 40, "leaves": 4, "folds": 3}
 
@@ -106,3 +109,54 @@ def test_a_loss_without_a_value_is_judged_by_the_metric() -> None:
     model = fit(BudgetBoosting(**QUICK, loss="lambdarank"), splits)
     path = predict_split(model, splits.test, splits.prices, 0)
     assert len(path.points) > 3
+
+
+def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together() -> None:
+    splits = strong_and_cheap()
+    model = fit(BudgetBoosting(**QUICK), splits)
+    path = predict_split(model, splits.test, splits.prices, 2)
+    below = np.flatnonzero(path.cost.mean(axis=1) < 9)
+    assert max(auc(path.scores[k], splits.test.y) for k in below) > 0.74  # .773 is possible
+    assert [0, 1] in model.facts["sets"]
+
+
+def test_two_features_that_help_only_together_are_found_among_noise() -> None:
+    splits = two_that_help_together()
+    sets = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits).facts["sets"]
+    both = [features for features in sets if {0, 1} <= set(features)]
+    assert len(both[0]) <= 7
+    cost, right = reached(splits, leaves=16)
+    # without the pair .66
+    assert right[cost <= 7].max() > 0.73
+
+
+def test_what_training_rows_alone_tell_is_not_bought() -> None:
+    """Feature 0 loses nothing on training rows, though they be held out, and helps few others."""
+    splits = encoded_by_labels()
+    chosen = []
+    for learner in (BudgetBoosting(**QUICK), ForwardSelection(trees=200)):
+        path = [
+            predict_split(fit(learner, splits), part, splits.prices, 2)
+            for part in (splits.valid, splits.test)
+        ]
+        cost = path[0].cost.mean(axis=1)
+        valid, test = (
+            ((p.scores > 0) == part.y).mean(axis=1)
+            for p, part in zip(path, (splits.valid, splits.test), strict=True)
+        )
+        chosen.append([test[best_under(cost, valid, budget)] for budget in (1, 2, 4, 9)])
+    ours, yardstick = np.array(chosen)
+    assert (ours > yardstick + 0.02).all()
+
+
+@pytest.mark.parametrize("task", Task)
+def test_validation_rows_like_the_training_rows_are_no_drift(task: Task) -> None:
+    found = []
+    for seed in range(8):
+        splits = task_splits(task, 300, seed=seed)
+        context = FakeContext(task, splits.classes, seed=seed)
+        whole = Subsets(BudgetBoosting(), Settings(), splits.train, splits.prices, context)
+        parts = divisions(whole, 3, np.random.default_rng(seed))
+        folds = [fold(whole, part) for part in parts]
+        found.append(drifts(folds, splits.valid, Settings(max_leaves=4)))
+    assert found == [False] * 8

@@ -1,0 +1,67 @@
+"""One-line notes on data that say little, whatever is learned from them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bench_core.data import Examples
+from bench_core.datasets.splitting import U64, hashed
+from bench_core.splits import Splits
+
+FEW_UNITS = 500
+"""The accuracy of fewer validation rows has a standard error of up to 2% and more."""
+
+FEW_OF_A_CLASS = 10
+COPIES = 0.01
+"""Fewer copies, as a part of a split, are not worth a word."""
+BLOCK = 1 << 14
+
+
+def cautions(splits: Splits) -> list[str]:
+    """Notes on the size of the validation split and of classes; the same for all folds, if the
+    data are."""
+    valid, notes = splits.valid, []
+    units, what = len(valid), "rows"
+    if valid.queries is not None:
+        units, what = len(valid.queries), "queries"
+    if units < FEW_UNITS:
+        notes.append(
+            f"fewer than {FEW_UNITS} validation {what}: the choice of points, and savings, are "
+            "uncertain"
+        )
+    if splits.classes:
+        y = np.concatenate([splits.train.y, valid.y, splits.test.y]).astype(np.int64)
+        sizes = np.bincount(y, minlength=splits.classes)
+        few = np.flatnonzero(sizes < FEW_OF_A_CLASS)
+        names = splits.class_names or tuple(map(str, range(splits.classes)))
+        shown = ", ".join(f"{names[k]} has {sizes[k]}" for k in few[:3])
+        if len(few):
+            more = f" and {len(few) - 3} more as few" if len(few) > 3 else ""
+            notes.append(f"classes of fewer than {FEW_OF_A_CLASS} rows: {shown}{more}")
+    return notes
+
+
+def copied_rows(train: Examples, others: Mapping[str, Examples]) -> list[str]:
+    """Notes on splits of which more than ``COPIES`` are rows of training, label included."""
+    import pandas as pd
+
+    known, notes = _hashes(train), []
+    for name, part in others.items():
+        share = float(pd.Series(_hashes(part)).isin(known).mean())
+        if share > COPIES:  # one digit, so that folds say the same
+            notes.append(
+                f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
+                "label included"
+            )
+    return notes
+
+
+def _hashes(examples: Examples) -> U64:
+    """64 bits (n,) for each row: a sum of its cells' bits, each times a factor of its own."""
+    factors = hashed(np.arange(examples.X.shape[1] + 1)) | np.uint64(1)
+    found = np.empty(len(examples), dtype=np.uint64)
+    for start in range(0, len(found), BLOCK):
+        rows = slice(start, start + BLOCK)
+        cells = np.column_stack([examples.X[rows], examples.y[rows].astype(np.float32)]) + 0.0
+        found[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
+    return found

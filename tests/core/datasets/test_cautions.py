@@ -1,0 +1,80 @@
+"""Notes on data that say little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_core.costs.model import SensorPrices
+from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.cautions import cautions, copied_rows
+from bench_core.datasets.user_files import FileData
+from bench_core.splits import Splits
+
+
+def part(rows: int, classes: int = 2, queries: int = 0, seed: int = 0) -> Examples:
+    X = np.random.default_rng(seed).normal(size=(rows, 3)).astype(np.float32)
+    own = Queries.from_sizes(np.full(queries, rows // queries)) if queries else None
+    return Examples(X, np.arange(rows) % classes * 1.0, own)
+
+
+def splits(train: Examples, valid: Examples, test: Examples, task: Task, **more: Any) -> Splits:
+    return Splits(train, valid, test, SensorPrices.additive(np.ones(3)), task, **more).complete()
+
+
+def test_few_validation_rows_or_queries_are_noted() -> None:
+    for rows, note in ((499, True), (500, False)):
+        found = cautions(splits(part(900), part(rows), part(900), Task.BINARY))
+        assert [line[:30] for line in found] == ["fewer than 500 validation rows"] * note
+    ranking = (part(900, 3, 90), part(1000, 3, 100), part(900, 3, 90))
+    [line] = cautions(splits(*ranking, Task.RANKING))
+    assert line.startswith("fewer than 500 validation queries")
+
+
+def test_classes_of_a_handful_of_rows_are_noted_by_name() -> None:
+    train, valid, test = part(900), part(600), part(600)
+    train.y[:2], valid.y[:9], test.y[0] = 2, 3, 4
+    names = ("a", "b", "c", "d", "e")
+    data = splits(train, valid, test, Task.MULTICLASS, classes=5, class_names=names)
+    assert cautions(data) == ["classes of fewer than 10 rows: c has 2, d has 9, e has 1"]
+    valid.y[9] = 3
+    assert cautions(data) == ["classes of fewer than 10 rows: c has 2, e has 1"]
+
+
+def test_copies_of_training_rows_are_counted_with_their_labels() -> None:
+    train, valid, test = part(1000), part(1000, seed=1), part(1000, seed=2)
+    others = {"validation": valid, "test": test}
+    assert copied_rows(train, others) == []
+    test.X[:200], test.y[:200] = train.X[400:600], train.y[400:600]
+    [line] = copied_rows(train, others)
+    assert line == "about 20% of test rows are copies of training rows, label included"
+    test.y[:200] = 1 - test.y[:200]
+    assert copied_rows(train, others) == []
+    # missing cells and both zeros are alike
+    train.X[:50, 1], valid.X[:50] = np.nan, train.X[:50]
+    valid.X[:50, 1] = np.nan
+    train.X[:50, 0], valid.X[:50, 0], valid.y[:50] = 0.0, -0.0, train.y[:50]
+    assert copied_rows(train, others)[0].startswith("about 5% of validation rows")
+
+
+def test_one_cell_makes_another_row() -> None:
+    grid = np.array(np.meshgrid(*[np.arange(12)] * 3)).reshape(3, -1).T.astype(np.float32)
+    rows = Examples(grid, np.zeros(len(grid)))
+    for step in ([1e-6, 0, 0], [0, 0.5, 0], [0.25, -0.25, 0]):
+        moved = Examples(grid + np.float32(step) + np.float32([100, 0, 0]), rows.y)
+        assert copied_rows(rows, {"test": moved}) == []
+    assert copied_rows(rows, {"test": rows}) != []
+
+
+def test_files_are_compared(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{b:.3f},{k % 2}" for k, (a, b) in enumerate(rng.normal(size=(300, 2)))]
+    (tmp_path / "v.csv").write_text("\n".join(["a,b,y", *lines, *lines]) + "\n")
+    source: Any = object()
+    notes = FileData(str(tmp_path / "v.csv")).prepare(source, "quick", 0, 0).notes
+    # a row's other copy is among the 60% of training with chance .6
+    found = [note for note in notes if "are copies of training rows" in note]
+    assert {note.split()[1] for note in found} <= {"50%", "60%", "70%"}
+    assert len(found) == 2
