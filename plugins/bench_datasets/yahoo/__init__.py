@@ -184,6 +184,7 @@ class YahooSim(Judgement):
     title: ClassVar[str] = "Generated stand-in for Yahoo LTR set 1 (519 priced features)"
     stand_in_for: ClassVar[str] = "yahoo"
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
+    version: ClassVar[int] = 2
 
     pattern: Literal["a", "b"] = param("a", "where the informative features lie")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
+from math import erf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,14 +28,17 @@ GOLDEN = 0x9E3779B97F4A7C15
 PRICE_GROUPS = ((1, 123), (5, 31), (20, 191), (50, 125), (100, 16), (150, 32), (200, 1))
 FEATURES = 519
 MAIN, ASPECTS, BLOCKS = 10, 44, 64
+OVERALL = ASPECTS  # the number of what all main aspects say together
 
 # How strongly a feature shows its aspect (of 256), by price group: strong, weak from, weak to.
 FIDELITY = np.array([
-    (110, 24, 72), (125, 28, 84), (150, 30, 96), (170, 32, 104), (190, 40, 120), (215, 40, 128),
-    (225, 0, 0),
+    (80, 24, 72), (90, 28, 84), (110, 30, 96), (125, 32, 104), (150, 40, 120), (170, 40, 128),
+    (170, 0, 0),
 ])  # fmt: skip
-# shapes of values: uniform, heavy, count, level, flag
-SHAPE_OF_256 = np.array([115, 192, 223, 243])
+SHOW_ALL = (0, 0, 0, 0, 0, 2, 1)  # strong features that show OVERALL, by price group
+ALL_SIGNAL = (0, 0, 0, 0, 0, 90, 125)  # how strongly
+# shapes of values, all of them ranks: of every level, of 16, of 8, and flags
+SHAPE_OF_256 = np.array([192, 223, 243])
 CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
 STRONG_CUTS = np.array([0, 0, 0, 1400])
 
@@ -55,17 +59,17 @@ class Pattern:
 PATTERNS = {
     "a": Pattern(
         key=1,
-        strong=(4, 2, 10, 9, 4, 8, 1),
+        strong=(3, 2, 9, 9, 5, 11, 1),
         importance=(0, 9, 3, 6, 1, 4, 7, 2, 5, 8),
         from_end=False,
-        thresholds=(-7950000, 1400000, 11230000, 19450000),
+        thresholds=(-8030000, 1580000, 12190000, 20440000),
     ),
     "b": Pattern(
         key=2,
-        strong=(2, 5, 18, 5, 6, 3, 0),
+        strong=(2, 4, 14, 6, 7, 6, 1),
         importance=(7, 2, 8, 5, 0, 6, 1, 9, 4, 3),
         from_end=True,
-        thresholds=(-7880000, 1340000, 11060000, 19120000),
+        thresholds=(-8030000, 1510000, 12110000, 20300000),
     ),
 }
 
@@ -113,8 +117,10 @@ def features(pattern: Pattern) -> pd.DataFrame:
 
     block = np.where(strong, 3 * (number % MAIN) + number // MAIN % 3, choose(10, BLOCKS))
     aspect = np.where(strong, number % MAIN, aspect_of(block))
+    aspect = np.where(strong & (rank < np.array(SHOW_ALL)[group]), OVERALL, aspect)
     high, low, most = FIDELITY[group].T
     signal = np.where(strong, high, low + choose(11, most - low + 1))
+    signal = np.where(aspect == OVERALL, np.array(ALL_SIGNAL)[group], signal)
     nuisance = np.where(strong, 40 + choose(12, 41), 90 + choose(12, 81))
     second, second_signal = choose(13, MAIN), 6 + choose(14, 17)
     noise = np.sqrt(65536 - signal**2 - second_signal**2 - nuisance**2).astype(np.int64)
@@ -129,9 +135,7 @@ def features(pattern: Pattern) -> pd.DataFrame:
         "nuisance": np.where(of_query, 0, nuisance),
         "noise": np.where(of_query, 160, noise),
         "sign": np.where(np.where(strong, choose(15, 4), choose(15, 2)) == 0, -1, 1),
-        "shape": np.where(
-            strong, choose(16, 2), np.searchsorted(SHAPE_OF_256, choose(16, 256), side="right")
-        ),
+        "shape": np.where(strong, 0, np.searchsorted(SHAPE_OF_256, choose(16, 256), side="right")),
         "cut": np.where(strong, STRONG_CUTS[choose(17, 4)], CUTS[choose(17, 8)]),
     }
     return pd.DataFrame(shown)
@@ -143,12 +147,10 @@ def aspect_of(block: IntArray) -> IntArray:
 
 
 def tables() -> Float32Array:
-    """Value of each of 4096 levels under each shape, (5, 4096), all exact in float32."""
-    level = np.arange(4096, dtype=np.int64)
-    z = level - 2048
-    uniform = 2048 + (z * 2048) // (591 + np.abs(z))
-    heavy = (256 + (level & 255)) << (level >> 8)
-    rows = (uniform / 4096, heavy / 65536, heavy >> 15, level >> 8, level >= 2600)
+    """Value of each of 4096 levels under each shape, (4, 4096): its rank in [0, 1], in 65536ths."""
+    level = np.arange(4096)
+    rank = np.array([round(32768 * (1 + erf((k - 2048) / 591 / 2**0.5))) for k in level]) / 65536
+    rows = (rank, rank[level | 255], rank[level | 511], level >= 2600)
     return np.array(rows, dtype=np.float32)
 
 
@@ -170,13 +172,14 @@ SIZES = np.array([
 QUERY_SHARE = ((0, 256), (128, 222), (160, 200))  # parts of the query and of the document
 ABSENT = (0, 0, 0, 24, 48, 80)  # of 256
 
-MAIN_WEIGHTS = (84, 62, 50, 40, 32, 26, 22, 18, 16, 14)
-MINOR_WEIGHT = 14
+MAIN_WEIGHTS = (60, 54, 49, 44, 40, 36, 33, 30, 27, 24)
+WEIGHTS_SIZE = 131  # the root of their sum of squares
+MINOR_WEIGHT = 22
 TYPE_FACTORS = ((4, 4, 4), (6, 4, 2), (2, 4, 6))  # of 4, by query type and aspect mod 3
 PRODUCTS = ((0, 5, 110), (1, 6, 100), (2, 7, 90))  # by importance: pair and weight
 SATURATED, SATURATED_WEIGHT = 3, 60
 PENALISED, PENALTY_BELOW, PENALTY = 4, -49152, 256 * 24000
-SHIFT_WEIGHT, NOISE_WEIGHT = 90, 145
+SHIFT_WEIGHT, NOISE_WEIGHT = 90, 125
 
 
 def query_sizes(seed: int, split: int, rows: int) -> IntArray:
@@ -198,14 +201,14 @@ def query_sizes(seed: int, split: int, rows: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hidden:
-    """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n), nuisances
-    (64, n) and absences (64, n) by block."""
+    """Hidden quantities of consecutive rows: type and shift (n,), aspects (44, n) and OVERALL,
+    nuisances (64, n) and absences (64, n) by block."""
 
     row: U64  # (n,)
     query: U64  # (n,)
     kind: Int32Array  # (n,) type of the query
     shift: Int32Array  # (n,)
-    aspect: Int32Array  # (44, n)
+    aspect: Int32Array  # (45, n)
     nuisance: Int32Array  # (64, n)
     absent: BoolArray  # (64, n)
 
@@ -215,7 +218,7 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hid
     type_bits = draws(stream(seed, split, 2), query) >> np.uint64(56)
     kind = (type_bits >= 102).astype(np.int32) + (type_bits >= 192)
     shift = bell(draws(stream(seed, split, 3), query))
-    aspect = np.empty((ASPECTS, len(row)), dtype=np.int32)
+    aspect = np.empty((ASPECTS + 1, len(row)), dtype=np.int32)
     for k in range(ASPECTS):
         of_query, of_document = QUERY_SHARE[k % 3]
         part = bell(draws(stream(seed, split, 5), row * np.uint64(64) + np.uint64(k)))
@@ -224,6 +227,8 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hid
             part = bell(draws(stream(seed, split, 4), query * np.uint64(64) + np.uint64(k)))
             aspect[k] += of_query * part
     aspect >>= 8
+    main = aspect[list(pattern.importance)].astype(np.int64)
+    aspect[OVERALL] = np.array(MAIN_WEIGHTS) @ main // WEIGHTS_SIZE
     nuisance = np.empty((BLOCKS, len(row)), dtype=np.int32)
     absent = np.zeros((BLOCKS, len(row)), dtype=bool)
     limits = draws(stream(pattern.key, 18), np.arange(BLOCKS)) % np.uint64(len(ABSENT))

@@ -22,7 +22,7 @@ from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
 from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, with_seeds
 
-ROWS, RESAMPLES = 200, 199
+ROWS = 200
 
 
 class Case(NamedTuple):
@@ -64,13 +64,13 @@ def answers(rng: np.random.Generator, case: Case) -> list[FloatArray]:
 def of_repeats(made: list[FloatArray], same_rows: bool, seed: int) -> Level:
     """As a board does it, with learners in the place of the points of one."""
     ones = np.ones(ROWS)
-    repeats, values = [], []
+    repeats, values, draws = [], [], 199 if len(made) > 1 else 1999
     for k, one in enumerate(made):
         units = Units(one, one, ones, ones)
         split = (0, k) if same_rows else (k, 0)
         repeats.append(Repeat(*split, f"rows {split[0]}", {"all": Candidates(units, units)}))
     for one, own in with_seeds(repeats):
-        values.append(draw(one.candidates["all"], RESAMPLES, seed + own).test_quality.T)
+        values.append(draw(one.candidates["all"], draws, seed + own).test_quality.T)
     return over_repeats(repeats, values)
 
 
@@ -78,10 +78,11 @@ def by_student(made: list[FloatArray]) -> BoolArray:
     """Which learners are worse than the first by paired tests over the repeats' means, with
     Bonferroni-Holm over all pairs."""
     means = np.array([one.mean(axis=1) for one in made])
-    pairs = list(combinations(range(means.shape[1]), 2))
+    first, second = np.triu_indices(means.shape[1], 1)
     with np.errstate(all="ignore"):
-        p = [stats.ttest_rel(means[:, a], means[:, b]).pvalue for a, b in pairs]
-    p = np.nan_to_num(p, nan=1.0)
+        p = stats.ttest_rel(means[:, first], means[:, second]).pvalue
+    # no test where all repeats differ alike, as shares of 200 rows do by chance
+    p[np.ptp(means[:, first] - means[:, second], axis=0) < 1e-9] = 1
     order, rejected = np.argsort(p), np.zeros(len(p), dtype=bool)
     for k, which in enumerate(order):
         if p[which] > 0.05 / (len(p) - k):
@@ -164,7 +165,7 @@ def test_equal_learners_are_seldom_in_several_tiers(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("repeats", [3, 5, 10])
-@pytest.mark.parametrize("effect", [0.0, 0.15, 0.3, 0.6])
+@pytest.mark.parametrize("effect", [0.0, 0.3])
 def test_a_better_learner_is_found_as_often_as_by_students_tests(
     repeats: int, effect: float
 ) -> None:
