@@ -74,7 +74,8 @@ def test_csv_json_and_parquet_hold_the_same_rows(done: Ended, bench: Run, tmp_pa
     rows = list(csv.DictReader(text.splitlines()))
     for split in ("valid", "test"):  # none, one and two columns
         assert [r["point"] for r in rows if r["split"] == split] == [
-            f'{{"columns":{k}}}' for k in range(3)
+            '{"constant":1}',
+            *(f'{{"columns":{k}}}' for k in range(3)),
         ]
     bench("export", "-o", "results.json")
     objects = json.loads((tmp_path / "results.json").read_text())
