@@ -138,6 +138,7 @@ def find_metric(name: str, plugins: Sequence[str]) -> Metric:
 
 @lru_cache(1)  # a worker has many trials of one run
 def metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
+    """The metrics of plugins by name."""
     from bench_core.plugins import load_registry
 
     return load_registry(plugins).metrics
