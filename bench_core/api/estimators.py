@@ -150,7 +150,7 @@ class _Budgeted(BaseEstimator):
         budget = Budget(limit, self.budget_kind)
         chosen = choice_within(budget, mean[None], quality[None], p95, metric.higher_is_better)
         if chosen.point[0] < 0:
-            raise ValueError(f"{metric.name} is not defined on the rows of validation")
+            raise ValueError(f"{metric.name} is not defined on the validation part")
         self.model_, self.learner_, row = points[chosen.point[0]]
         self.metric_, self.position_, self.point_ = metric, row.number, dict(row.point)
         self.cost_, self.quality_ = (float(taken(x[None], chosen)[0]) for x in (cost, quality))

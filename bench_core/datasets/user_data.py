@@ -160,9 +160,10 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
     frames = read_features([part.table for part in given.values()], first.columns)
     labels = _labels([part.label for part in given.values()])
     notes = [*first.notes]
-    for column in [name for name in _numbering(frames) if name not in keep]:
+    numbering = [name for name in _numbering(frames) if name not in keep]
+    for column in numbering:
         what = f"column {column!r} numbers the rows"
-        if not first.named or len(first.columns) == 1:
+        if not first.named or len(numbering) == len(first.columns):  # nothing would be left
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]

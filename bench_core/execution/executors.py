@@ -38,6 +38,7 @@ from bench_core._io.processes import (
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
+from bench_core.execution.fitting import metrics_of
 from bench_core.execution.messages import job_to_json, receive, result_of_wire, send
 from bench_core.execution.trial import perform
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
@@ -85,6 +86,7 @@ class InlineExecutor:
     slots = 1
 
     def __init__(self, on_event: OnEvent) -> None:
+        metrics_of.cache_clear()  # modules are rewritten between two runs of one session
         self._on_event = on_event
 
     def submit(self, job: Job) -> None:

@@ -133,11 +133,12 @@ def find_metric(name: str, plugins: Sequence[str]) -> Metric:
     try:
         return parse_metric(name)
     except UsageError:
-        return parse_metric(name, _metrics_of(tuple(plugins)))
+        return parse_metric(name, metrics_of(tuple(plugins)))
 
 
 @lru_cache(1)  # a worker has many trials of one run
-def _metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
+def metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
+    """The metrics of plugins by name."""
     from bench_core.plugins import load_registry
 
     return load_registry(plugins).metrics

@@ -1,15 +1,17 @@
 """Budgets: what a row may cost, on average, for 95% of rows, or for every row."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, unknown
-from bench_core.metrics.frontier import Choice, Hull, hull, mixed_within
+
+if TYPE_CHECKING:
+    from bench_core.arrays import FloatArray
+    from bench_core.metrics.frontier import Choice, Hull
 
 KINDS = ("mean", "p95", "cap")
 CAP = "cap"
@@ -65,6 +67,10 @@ def choice_within(
     A mean cost is met by a mixture of two points; ``corners``, if given, are the hull of all. The
     cost of 95% of rows is kept by a single point. Points measured under a cap are all within it.
     """
+    import numpy as np  # here, since help needs the kinds alone
+
+    from bench_core.metrics.frontier import hull, mixed_within
+
     if budget is not None and budget.kind == "p95":
         corners = hull(cost, np.where(p95 <= budget.amount, quality, np.nan), higher)
     limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf

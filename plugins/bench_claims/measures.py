@@ -380,8 +380,9 @@ def convergence(results: Results) -> tuple[str, str]:
     helped, unknown = [], []
     judged = range(0 if claim.adverse(higher) else 1, len(claim.labels))
     for place in judged if claim.measure not in TIMES else ():
-        found = []
-        for _, repeat in results.of(place).dropna(subset="valid_quality").groupby([*REPEAT]):
+        found, points = [], results.of(place).dropna(subset="valid_quality")
+        trained = points[~points["point"].astype(str).str.contains(f'"{CONSTANT}"')]
+        for _, repeat in trained.groupby([*REPEAT]):
             best = repeat.loc[repeat["valid_quality"].agg("idxmax" if higher else "idxmin")]
             if _trees(str(best["params"])):
                 fit = repeat[repeat["params"] == best["params"]]

@@ -34,6 +34,7 @@ from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.large_model import Outputs, thresholds, whole_program
 from bench_models.nested_boosters import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
+from bench_models.priced_boosting import CheapStarts
 from bench_models.staged import MOST_POINTS, StagedModel
 from bench_models.staged.exits import check_thresholds
 from bench_models.states import Stored
@@ -201,7 +202,7 @@ class SelectionCascade:
         from bench_trees import Ensemble
 
         base = context.fitted(self.base)
-        if not isinstance(base, PathOfModels):
+        if not isinstance(base, PathOfModels) or isinstance(base, CheapStarts):
             raise UsageError(
                 f"{self.name}: base {self.base.name!r} has no models on sets of features; "
                 "choose forward-selection or greedy-order"

@@ -47,7 +47,11 @@ def test_a_run_from_python_returns_counts_store_and_rows(home: Path) -> None:
     assert result.store == Path("results/bench.db")
     assert result.exit_status == 0
     assert set(result.frame()["learner"]) == {"toy-prefix"}
-    assert result.notes == ("toy-rank: made of random numbers",)
+    assert result.notes == (
+        "toy-rank: made of random numbers",
+        "toy-rank: fewer than 500 validation queries: the choice of points, and savings, are "
+        "uncertain",
+    )
 
 
 def test_learner_objects_and_names_go_together(home: Path) -> None:

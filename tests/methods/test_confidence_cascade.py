@@ -50,7 +50,7 @@ def test_the_unsure_rows_are_answered_by_the_large_model_and_pay_for_both(
     test, prices = splits.test.features, splits.costs
     learner = ConfidenceCascade(base=CHEAP, large=large, prefixes=3, gates=4)
     *_, whole = fit(large, splits).predict_path(test)
-    by_trees = {p.point["trees"]: p for p in fit(CHEAP, splits).predict_path(test)}
+    by_trees = ordinary_prefixes(test, task)
     path = list(fit(learner, splits).predict_path(test))
     prefixes = sorted({int(p.point["trees"]) for p in path[:-1]})
     assert len(prefixes) == 3
@@ -74,7 +74,7 @@ def test_the_unsure_rows_are_answered_by_the_large_model_and_pay_for_both(
 def test_a_gate_sends_the_share_of_the_training_rows_that_its_point_names() -> None:
     splits = SPLITS(Task.BINARY)
     learner = ConfidenceCascade(base=CHEAP, large=GBRT(trees=30), prefixes=2, gates=4)
-    train, alone = splits.train, {p.point["trees"]: p for p in cheap_path()}
+    train, alone = splits.train, ordinary_prefixes(splits.train.features, Task.BINARY)
     *path, _ = fit(learner, splits).predict_path(train.features)
     for now in path:
         sent = now.scores != alone[now.point["trees"]].scores
@@ -84,9 +84,10 @@ def test_a_gate_sends_the_share_of_the_training_rows_that_its_point_names() -> N
     assert largest == pytest.approx([0, 0.2, 0.4, 0.6, 0.8], abs=0.05)
 
 
-def cheap_path() -> Any:
-    splits = SPLITS(Task.BINARY)
-    return fit(CHEAP, splits).predict_path(splits.train.features)
+def ordinary_prefixes(features: Any, task: Task) -> Any:
+    """By trees the points of the chain that a cascade cuts, not those of the cheap start."""
+    path = fit(CHEAP, SPLITS(task)).predict_path(features)
+    return {p.point["trees"]: p for p in path if "cheap" not in p.point}
 
 
 @pytest.mark.parametrize("task", CLASSES, ids=str)

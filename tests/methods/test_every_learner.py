@@ -181,7 +181,7 @@ def test_every_learner_of_the_task_may_be_the_large_model(
 def test_progress_never_falls_and_reaches_its_end(name: str, folder: Path) -> None:
     task = min(LEARNERS[name].tasks)
     splits = ordinary(task)
-    context = FakeContext(task, splits.classes)
+    context = FakeContext(task, splits.classes, splits=splits)
 
     def fitted(learner: Any) -> Any:
         """With what it needs, whose progress does not count."""

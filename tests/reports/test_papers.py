@@ -29,12 +29,21 @@ from bench_core.terminal.wording import times
 
 @pytest.fixture(scope="module")
 def valued() -> ValuedRun:
-    """Two good learners, a bad one, a costly one and a baseline."""
+    """Two good learners, a bad one, a costly one and a baseline; all begin with a free constant."""
     rng, run = np.random.default_rng(0), ValuedRun(baselines=("constant",))
-    run.add("good", *learner_of(rng, [0.7, 0.9], [1, 4], 300))
-    run.add("alike", *learner_of(rng, [0.7, 0.9], [1, 4], 300))
-    run.add("bad", *learner_of(rng, [0.4, 0.5], [1, 4], 300))
-    run.add("gbrt", *learner_of(rng, [0.9], [9], 300))
+    free = np.random.default_rng(1).normal(0.2, 0.2, 300)
+    for name, skill, price in (
+        ("good", [0.7, 0.9], [1, 4]),
+        ("alike", [0.7, 0.9], [1, 4]),
+        ("bad", [0.4, 0.5], [1, 4]),
+        ("gbrt", [0.9], [9]),
+    ):
+        quality, cost = learner_of(rng, skill, price, 300)
+        quality, cost = (
+            [np.vstack([free, q]) for q in quality],
+            [np.vstack([0 * free, c]) for c in cost],
+        )
+        run.add(name, quality, cost)
     run.add("constant", *learner_of(rng, [0.2], [0], 300))
     return run
 
@@ -146,7 +155,9 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     (best,) = [one for one in board["learners"] if one["learner"] == "good"]
     assert [*best["saving_interval"].values()] == pytest.approx([*good.saved.interval])
     assert best["area"]["value"] == pytest.approx(good.area.value)
-    assert math.isclose(bad["curve"][0]["budget"], 1, rel_tol=0.1)
+    free, first, _ = (point["budget"] for point in bad["curve"])
+    assert free == 0
+    assert math.isclose(first, 1, rel_tol=0.1)
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,13 @@ def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
 def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
     lines = lines_of()
     at = lines.index("ndcg@5 within a cost per row of:")
-    # cegb begins at 500, gbrt's best is at 9000: 500 18^(k/4), rounded up
+    # cegb begins at 500, gbrt's best is at 9000: 500 18^(k/4), rounded up; gbrt at 2200 has
+    # 0.7 + 0.093 * 200 / 4000 = 0.70465, a little less in binary
     found = [" ".join(line.split()) for line in lines[at + 1 : at + 5]]
     assert [found[0].removeprefix("data set learner "), *found[1:]] == [
         " ".join(f"<= {b} ± <= {b} tier <= {b}" for b in (500, 1100, 2200, 4400, 9000)),
         "yahoo-sim miser - - - 0.7522 - - 0.7770 - - 0.7978 - - 0.7990 - -",
-        "yahoo-sim gbrt - - - - - - 0.7047 - - 0.7558 - - 0.8000 - -",
+        "yahoo-sim gbrt - - - - - - 0.7046 - - 0.7558 - - 0.8000 - -",
         "yahoo-sim cegb 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - - 0.7800 - -",
     ]
 
@@ -109,7 +110,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
         "row: no intervals, tiers by quality alone."
     ]
     sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, UNKNOWN, 100, 1, (1, 2)))
-    known = replace(board, rows=(sure,), draws=399)
+    known = replace(board, rows=(sure, *board.rows[1:]), draws=399)
     assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
     usual = legend(replace(known, draws=2000))
     assert any(line.startswith("±: half the 95% interval;") for line in usual)

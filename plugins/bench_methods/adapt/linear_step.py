@@ -49,7 +49,8 @@ _DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
 _STEEP = 1e-6  # of the gradient where a step of the path ends
 _INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
-_CLOSE = 1e-6  # of the mean of q in a descent, whose value is off by the square
+_CLOSE = 1e-10  # of the mean of q in a descent, whose value is off by the square
+_END_FLAT, _END_STEEP = 1e-13, 1e-8  # ends of (g, f1) with q: earlier ones depend on rounding
 _CLEAR = 1e-5  # by which share one of two ends must be lower
 
 T = TypeVar("T")
@@ -356,9 +357,10 @@ def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> Linear
     whole = problem.columns, problem.best_q, problem.price
     for _ in range(_TURNS):  # straight at the best q a descent may linger at a saddle near g = 0
         pair = problem.step(pair, problem.q(pair), _ROUGH)
-    pair, now = descend(*whole, pair)
+    pair, now = descend(*whole, pair, flat=_END_FLAT, steep=_END_STEEP)
     if starts:
-        other, lower = descend(*whole, min(starts, key=lambda at: objective(*whole, at)[0]))
+        best = min(starts, key=lambda at: objective(*whole, at)[0])
+        other, lower = descend(*whole, best, flat=_END_FLAT, steep=_END_STEEP)
         if now - lower > _CLEAR * abs(now):  # else rounding would choose between equal ends
             pair, now = other, lower
     return LinearFit(pair, problem.q(pair), [now])

@@ -211,8 +211,8 @@ class Spied:
 
 def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen() -> None:
     y = np.where(SIGNAL > 0, "ill", "well")
-    fitted = BudgetedClassifier(Prefix(), budget=6.5, costs=COSTS).fit(X, y)
-    assert fitted.position_ < 2  # of three points
+    fitted = BudgetedClassifier(Prefix(), budget=21.5, budget_kind="p95", costs=COSTS).fit(X, y)
+    assert fitted.position_ == 1  # of three points, after which columns 0 and 2 are bought
     many = RNG.normal(size=(20_000, 3))
     whole = fitted.decision_function(many), fitted.row_costs(many)
     fitted.model_ = Spied(fitted.model_, [], [])
@@ -221,6 +221,18 @@ def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen() -> None:
     assert fitted.model_.points == 3 * [*range(fitted.position_ + 1)]
     parts = [fitted.row_costs(many[k : k + 500]) for k in range(0, len(many), 500)]
     assert np.array_equal(np.concatenate(parts), whole[1])
+
+
+def test_the_points_of_a_mixture_are_drawn_over_all_blocks() -> None:
+    """Column 2 costs 20 and column 0 costs 1: 6.5 on average buys 2 for 5.5 / 20 of the rows."""
+    y = np.where(SIGNAL > 0, "ill", "well")
+    fitted = BudgetedClassifier(Prefix(), budget=6.5, costs=COSTS).fit(X, y)
+    block = fitted.row_costs(np.zeros((8000, 3)))
+    paid = fitted.row_costs(np.zeros((16_000, 3)))  # two blocks
+    assert {*paid} == {1.0, 21.0}
+    assert (paid == 21).mean() == pytest.approx(5.5 / 20, abs=4 * 0.45 / 16_000**0.5)
+    assert np.array_equal(paid[:8000], block)  # by the place of a row
+    assert not np.array_equal(paid[8000:], block)
 
 
 def test_a_metric_that_the_validation_part_does_not_define_is_named() -> None:

@@ -76,11 +76,17 @@ def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home: Pat
 
 
 def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> None:
-    at = result.at([0.5, 1.0, 30])
-    assert set(at["budget"]) == {0.5, 1.0, 30.0}
-    assert at[at["budget"] == 0.5]["accuracy"].isna().all()
-    affordable = at.dropna(subset=["accuracy"])
-    assert (affordable["cost"] <= affordable["budget"]).all()
+    at = result.at([0, 0.5, 1.0, 30])
+    assert set(at["budget"]) == {0, 0.5, 1.0, 30.0}
+    assert (at["cost"] <= at["budget"]).all()
+    rows = result.frame()
+    constant = rows[(rows["split"] == "test") & (rows["point"] == '{"constant":1}')]["accuracy"]
+    (share,) = {*constant}  # of the most frequent class, for all learners
+    assert (at[at["budget"] == 0]["accuracy"] == share).all()
+    # a column costs at least 1: half of the rows have it
+    own = at.set_index(["learner", "budget"])["accuracy"]
+    for name in ("toy-prefix", "toy-stacked"):
+        assert own[name, 0.5] == pytest.approx((share + own[name, 1.0]) / 2)
 
 
 def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core.Result) -> None:
@@ -89,15 +95,14 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core
     assert best.learner in repr(best)
     bought = best.features.set_index("features")
     assert set(bought.index) == set(COSTS)
-    assert bought.loc["scan", "share"] == 0
+    assert bought.loc["scan", "share"] == pytest.approx((2 - 1) / 20)  # mixed with a point at 1
     assert bought["cost per row"].sum() == pytest.approx(best.cost)
     assert bench_core.best(2).learner == best.learner
     own = result.at(2).set_index("learner").loc[best.learner]
     assert tuple(best.interval) == (own["low"], own["high"])
     assert own["low"] < own["high"]
     assert (best.tier, f"(95%: {own['low']:.4f} to " in repr(best)) == (own["tier"], True)
-    with pytest.raises(UsageError, match=r"nothing is affordable at 0.5 on average: the cheapest"):
-        result.best(0.5)
+    assert result.best(0).cost == 0  # the constant
 
 
 def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:

@@ -27,7 +27,7 @@ def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -
     assert set(capped["cap"]) == {6.0, 12.0}
     assert len(capped[capped["split"] != "train"]) == 3 * 2 * 2  # settings, caps, splits
     plain = frame[frame["cap"].isna() & (frame["split"] != "train")]
-    assert len(plain) == (2 + 3 + 4) * 2  # a path begins with no column
+    assert len(plain) == (3 + 4 + 5) * 2  # a path begins with the constant and with no column
     assert (capped["cost_max"] <= capped["cap"]).all()
     assert set(capped["audit"]) == {"sampled"}  # a plugin's learner, inline
     assert not capped["chosen"].notna().any()
@@ -112,7 +112,8 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
     assert titles[1].startswith("data.csv: no cap of 13 was measured (measured are 11, 20); ")
     assert titles[2].startswith("data.csv: accuracy at 20 for every row, 1 repeat of")
     ended = bench("compare", "toy", "gbrt", "--budget", "9.99", "--budget-kind", "p95")
-    assert "not all can be had at 9.99 for 95% of rows: gbrt cannot" in ended.out
+    assert "data.csv: accuracy at 9.99 for 95% of rows" in ended.out
+    assert "toy and gbrt show no difference" in ended.out  # both constant: a purchase costs 10
 
 
 @pytest.mark.parametrize(

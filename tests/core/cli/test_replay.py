@@ -51,9 +51,9 @@ def test_metrics_stay_and_costs_are_those_of_the_new_file(
     pd.testing.assert_frame_equal(before[[*SAME]], after[[*SAME]])
     # toy buys a (10, now 1), then b (5, now 2)
     toy = [f[(f["learner"] == "toy") & (f["split"] == "test")] for f in (before, after)]
-    assert toy[0]["total_cost"].tolist() == [0, 10, 15]
-    assert toy[1]["total_cost"].tolist() == [0, 1, 3]
-    assert toy[1]["cost_max"].tolist() == toy[1]["cost_p95"].tolist() == [0, 1, 3]
+    assert toy[0]["total_cost"].tolist() == [0, 0, 10, 15]  # the constant, then no column
+    assert toy[1]["total_cost"].tolist() == [0, 0, 1, 3]
+    assert toy[1]["cost_max"].tolist() == toy[1]["cost_p95"].tolist() == [0, 0, 1, 3]
     assert not before["surrogate"].any()
     assert after["surrogate"].all()
     assert sorted((material / "results/bench.fits").glob("??/*")) == states
@@ -185,7 +185,7 @@ def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str])
     assert f", trial {row['trial']}" in bench("log").out
     before = Path("results/bench.db").read_bytes()
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
-    assert (again.status, again.out.split(": ", 1)[1]) == (0, "same bits (6 rows)\n")
+    assert (again.status, again.out.split(": ", 1)[1]) == (0, "same bits (8 rows)\n")
     assert "seed 1" in again.out
     assert Path("results/bench.db").read_bytes() == before
 
@@ -195,7 +195,7 @@ def test_what_differs_is_named_with_the_ingredient(bench: Run, row: dict[str, st
     change("UPDATE trial SET versions = 'python 3.9', code = 'old'")
     again = bench("rerun", row["trial"][:6], "-p", "mine", "--no-progress")
     assert again.status == 1
-    assert ": 3 of its numbers differ (6 rows)" in again.out
+    assert ": 4 of its numbers differ (8 rows)" in again.out
     assert 'test at {"columns":1}: total_cost 10.000000000001 then, 10.0 now' in again.out
     assert f"code: old then, {row['code']} now" in again.out
     assert "versions: python 3.9 then, python 3." in again.out

@@ -146,6 +146,12 @@ def test_a_data_set_of_one_column_keeps_it(tmp_path: Path) -> None:
     assert "column 'day' numbers the rows: leave it out of " in " ".join(splits.notes)
 
 
+def test_columns_that_all_number_the_rows_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("a,b,y\n" + "".join(f"{i},{-i},{i // 3 % 2}\n" for i in range(80)))
+    assert prepared(path).feature_names == ("a", "b")
+
+
 def test_columns_of_a_group_share_a_sensor(tmp_path: Path) -> None:
     path = visits(tmp_path / "v.csv")
     splits = prepared(path, groups=("a*,city:5",))

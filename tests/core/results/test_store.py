@@ -137,7 +137,11 @@ def test_a_run_tells_what_it_was(home: Path) -> None:
     assert info.stand_in
     assert info.datasets[0]["rows"].keys() == {"train", "valid", "test"}
     assert info.request["learners"] == ["toy-prefix", "toy-broken"]
-    assert info.notes == ("toy-rank: made of random numbers",)
+    assert info.notes == (
+        "toy-rank: made of random numbers",
+        "toy-rank: fewer than 500 validation queries: the choice of points, and savings, are "
+        "uncertain",
+    )
 
 
 def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
