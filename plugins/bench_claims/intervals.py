@@ -1,7 +1,7 @@
 """The 95% interval of a claim's figure, by the statistics of boards (``bench_core.statistics``).
 
 Where the store has values per query or row, these are drawn with replacement, the same for all
-contenders, and points are chosen anew on every draw. Other figures (times, purchases), data
+contenders, and points are chosen again in every draw. Other figures (times, purchases), data
 generated for a paper (laid out, not sampled) and runs without stored values vary over repeats
 alone: one repeat has no interval then.
 """
