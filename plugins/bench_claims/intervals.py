@@ -20,10 +20,16 @@ from bench_claims.claims import CURVES, Claim
 from bench_claims.measures import FIGURES, Results
 from bench_core.metrics.frontier import Choice, share_of, taken
 from bench_core.results.budgets import Budget, choice_within
-from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
-from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
+from bench_core.statistics.repeats import (
+    Level,
+    joined,
+    of_units,
+    over_repeats,
+    stored_repeats,
+    with_seeds,
+)
 
 if TYPE_CHECKING:
     from bench_core.arrays import FloatArray

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.board import UNKNOWN
 from bench_core.leaderboard.certainty import all_certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import write_text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import all_certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED, cost, quality, times
 from bench_reports.terminal import marked
@@ -22,8 +22,7 @@ from bench_reports.terminal import marked
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Board, Row
-    from bench_core.leaderboard.standings import Standing
+    from bench_core.leaderboard.board import Board, Row, Standing
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
