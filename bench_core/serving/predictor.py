@@ -396,7 +396,7 @@ def _put(values: Float32Array, found: Any, names: list[str]) -> None:
         )
     if not isinstance(found, np.ndarray):
         try:  # a third of the time of numpy's way
-            return pack_into(f"{len(found)}f", values, 0, *found)
+            return pack_into(f"{len(found)}f", values.data, 0, *found)
         except (error, OverflowError):  # a value is None, or too large
             pass
     values[:] = narrow(found, dimensions=1)
