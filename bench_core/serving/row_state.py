@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
@@ -36,8 +36,9 @@ class Answer:
     stopped: str
 
 
-Rounds = Generator[list[tuple[int, IntArray]], Sequence[Float32Array], list[Answer]]
-"""Yields rows with the numbers of the features that they need next, and is sent their values."""
+Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
+"""Yields rows with the numbers of the features that they need next, and the array for their
+values."""
 
 
 class Rows:
