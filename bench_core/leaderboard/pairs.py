@@ -20,7 +20,6 @@ from bench_core.results.operating_points import Criterion, of_dataset, undefined
 from bench_core.statistics.bootstrap import chosen_units, draw, lacking
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
 from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
-from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,25 +70,16 @@ def pairs_within(
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
+    others = [f"{name} cannot" for name in names if name not in there]
+    if len(there) < 2:
+        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
     # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
     limit = budget.amount if budget.kind == "mean" else math.inf
-    cheapest = {name: _least_cost(found, name) for name in there}
-    affordable = [name for name in there if cheapest[name] <= limit]
-    others = [f"{name} cannot" for name in names if name not in there]
-    others += [f"{n} from {cost(cheapest[n])}" for n in there if n not in affordable]
-    if len(affordable) < 2:
-        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
-    found = _having(every, affordable)
-    return found, _compared(found, affordable, limit, metric, interest), others
+    return found, _compared(found, there, limit, metric, interest), others
 
 
 def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
     return [repeat for repeat in found if repeat.candidates.keys() >= {*names}]
-
-
-def _least_cost(found: Sequence[Repeat], name: str) -> float:
-    valid = [repeat.candidates[name].valid for repeat in found]
-    return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)
 
 
 def _compared(

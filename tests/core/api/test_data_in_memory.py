@@ -213,7 +213,7 @@ def test_a_data_set_may_be_an_instance(home: Path) -> None:
 
 
 def test_what_is_repeated_later_is_a_call_of_python(home: Path) -> None:
-    from bench_reports.budgets import run_command
+    from bench_reports.best import run_command
 
     from bench_core.planning.invocation import command
     from bench_core.plugins import load_registry
