@@ -173,7 +173,7 @@ class _Planner:
         learners: Sequence[ChosenLearner],
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
-        from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
+        from bench_core.datasets.publishers import remedy  # with all that downloads need
 
         label, suite, request = chosen.label, self.suite, self.request
         about, name = dataset_of(chosen.dataset), chosen.replaces or chosen.dataset.name
