@@ -14,9 +14,8 @@ from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions
-from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.data_folder import DataFolder, fetched
 from bench_core.datasets.pricing import under_groups, with_costs
-from bench_core.datasets.remote import fetched
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
