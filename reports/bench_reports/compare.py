@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.completion import names_of
+from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, count, notices, quality
-from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
+from bench_reports.best import deliver_parts, named_datasets, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def command(
 
 def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     """A table for each data set and budget, its sentences as comments below it."""
-    from bench_reports.papers import latex_table
+    from bench_reports.exports import latex_table
 
     how = (
         "a - b is the difference on test. p is two-sided, from a paired bootstrap that repeats the "
