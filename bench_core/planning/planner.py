@@ -19,7 +19,7 @@ from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.remote import fetched
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
-from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
 from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
 from bench_core.planning.plan import (
     DatasetUse,

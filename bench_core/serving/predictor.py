@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired
-from bench_core.costs.model import CostModel, pays_by_row
+from bench_core.costs.model import Acquired, CostModel, pays_by_row
 from bench_core.data import Queries
 from bench_core.errors import UsageError, one_line
 from bench_core.metrics.frontier import drawn

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired, words
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving.program import END, REJECT, Program
 
