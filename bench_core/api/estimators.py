@@ -228,7 +228,7 @@ class _Budgeted(BaseEstimator):
     def _cells(self, X: FloatArray) -> Float32Array:
         """Cells as float32, less the ``offsets_`` that keep the values of a column apart."""
         with np.errstate(over="ignore"):
-            cells = (X - self.offsets_).astype(np.float32)
+            cells: Float32Array = (X - self.offsets_).astype(np.float32)
         if np.isinf(cells).any():
             raise ValueError("X holds a value too large for float32; scale its column")
         return cells

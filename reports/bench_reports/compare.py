@@ -195,11 +195,11 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
         yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
     # a difference in quality is easier to judge as a difference in cost
-    (paid, other), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
-    if math.isnan(other):
+    (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
+    if math.isnan(asked):
         yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     elif paid == 0:
-        price = f"at a cost of {cost(other)}" if other else "for nothing"
+        price = f"at a cost of {cost(asked)}" if asked else "for nothing"
         yield f"  {pair.b} has the quality of {pair.a} {price}; {pair.a} costs nothing"
     else:
         most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"
