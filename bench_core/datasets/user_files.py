@@ -188,7 +188,7 @@ def _is_table(path: Path) -> bool:
     if suffixes and suffixes[-1] in (*TABLES, *SVMLIGHT):
         return suffixes[-1] in TABLES
     beginning = read_beginning(path, 1 << 20)
-    first = next((t for t in beginning.splitlines() if t.strip()), b"")
+    first = next((t for t in beginning.splitlines() if t.partition(b"#")[0].strip()), b"")
     cells = first.partition(b"#")[0].split()
     if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
         return False

@@ -35,10 +35,16 @@ from bench_claims.measures import (
 from bench_core.metrics.frontier import Choice, share_of, taken
 from bench_core.results.budgets import Budget, choice_within
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
-from bench_core.statistics.repeats import over_repeats, stored_repeats, with_seeds
+from bench_core.statistics.repeats import (
+    Level,
+    joined,
+    of_units,
+    over_repeats,
+    stored_repeats,
+    with_seeds,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

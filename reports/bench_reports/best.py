@@ -109,7 +109,7 @@ def answer(
     winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.bought_sensors import chosen_within, purchases
-    from bench_core.leaderboard.standings import standings
+    from bench_core.leaderboard.certainty import standings
     from bench_core.results.store import Store
 
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.completion import names_of
+from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, count, notices, quality

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.board import SHARE, UNKNOWN
 from bench_core.leaderboard.certainty import all_certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
@@ -27,8 +27,7 @@ from bench_reports.terminal import marked
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Board, Row
-    from bench_core.leaderboard.standings import Standing
+    from bench_core.leaderboard.board import Board, Row, Standing
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 

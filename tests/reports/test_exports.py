@@ -22,7 +22,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.certainty import all_certified, certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.terminal.wording import times
 
