@@ -239,7 +239,7 @@ class Result(RunResult):
         found = offers(own, metric, within)
         if not found:
             if within.kind == "cap":
-                raise UsageError(f"{within.words} was not measured: use run(..., caps=...)")
+                raise UsageError(f"{within.words}: measure it with run(..., caps=...)")
             raise UsageError(f"{name}: no learner has a result")
         top = found[0]  # offers are sorted by validation
         setting = top.pick.settings[0]

@@ -39,7 +39,8 @@ class Pair:
     b: str
     quality: tuple[float, float]
     difference: Difference  # a - b
-    cost_ratio: float  # what b pays for the quality of a, over what a pays
+    cost: tuple[float, float]  # of a, and of b for the quality of a: NaN where it never has it
+    cost_ratio: float  # of the second to the first
     cost_interval: Interval
     parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
 
@@ -105,7 +106,8 @@ def _compared(
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
         parts = dict(_parts(found, names[a], names[b], budget, higher))
-        price = float(ratio[0]), Interval(*map(float, edges))
+        paid = float(cost[a][0]), float(cost[b][0])
+        price = paid, float(ratio[0]), Interval(*map(float, edges))
         result.append(Pair(names[a], names[b], quality, one, *price, parts))
     return result
 

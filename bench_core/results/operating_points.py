@@ -284,7 +284,6 @@ def savings(
     """
     sign = 1 if higher else -1
     constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
-    constant = constant | (points["learner"] == "constant").to_numpy(dtype=bool)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)

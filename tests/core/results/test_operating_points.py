@@ -332,7 +332,12 @@ def test_no_saving_is_measured_where_the_constant_reaches_the_target(metric, qua
     points = {"constant": (0, 0.936), "gbrt": (100, quality), "near": (10, quality)}
     data = frame(
         *(
-            rows(name, [(1, cost, own if higher else 1 - own, 0.9)], metric=metric)
+            rows(
+                name,
+                [(1, cost, own if higher else 1 - own, 0.9)],
+                metric=metric,
+                point='{"constant": 1}' if name == "constant" else '{"trees": 1}',
+            )
             for name, (cost, own) in points.items()
         )
     )
