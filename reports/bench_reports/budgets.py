@@ -16,8 +16,7 @@ from bench_core.planning.invocation import (
     toml_literal,
     words,
 )
-from bench_core.planning.option import options_of
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, options_of
 from bench_core.terminal.tables import Table, console, plain_lines, show, write_text, written
 from bench_core.terminal.wording import cost
 
