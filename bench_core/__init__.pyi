@@ -33,8 +33,8 @@ from .data import Features as Features
 from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
-from .datasets.publishers.download import Download as Download
-from .datasets.publishers.fetch import Facts as Facts
+from .datasets.publishers import Download as Download
+from .datasets.publishers import Facts as Facts
 from .errors import BenchError as BenchError
 from .errors import InputError as InputError
 from .errors import UsageError as UsageError

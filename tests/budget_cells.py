@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from helpers.ranking_sample import DATA, documents
+from helpers.real_cases import DATA, documents
 
 from bench_core import Examples, Queries, Splits, Task, UsageError
 from bench_core.conformance.tasks import fit

@@ -137,9 +137,10 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     values = {**given, **rows}
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
-    refused, whole = ["data", "suite", "label", "query", "unwritten"], isinstance(X, Splits)
+    refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
     about = ["task", "positive", "drop", "keep", "groups", "cv", "share"]
     refused += [*rows, *about] if whole else []
+    refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):
             raise UsageError(f"{field} means nothing beside {'Splits' if whole else 'X'}")
@@ -160,7 +161,7 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
     for fold in range(folds):
         how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
-        how |= {name: given.get(name, "") for name in ("task", "positive")}
+        how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten")}
         yield under_groups(array_splits(X, **rows, **how), groups)
 
 

@@ -8,6 +8,7 @@ cap is enforced instead (``execution.caps``): each row follows the path while it
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -22,10 +23,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bench_core.api.arguments import costs_of
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import with_costs
+from bench_core.datasets.readers.tables import float32_offset
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE
@@ -161,7 +163,8 @@ class _Budgeted(BaseEstimator):
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float32, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        X = self._cells(X)
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
@@ -213,9 +216,22 @@ class _Budgeted(BaseEstimator):
         return Examples(rows[order], y[order], groups)
 
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
-        how = {"dtype": np.float32, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
-        checked: tuple[Any, Any] = validate_data(self, X, y, **how, **more)
-        return checked
+        how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
+        X, y = validate_data(self, X, y, **how, **more)
+        if more.get("reset", True):
+            found = [float32_offset(column) for column in X.T]
+            self.offsets_ = np.array([offset or 0.0 for offset in found])
+            if (lost := [j for j, offset in enumerate(found) if offset == 0]) != []:
+                warnings.warn(f"float32 merges values of the columns {lost} of X", stacklevel=3)
+        return self._cells(X), y
+
+    def _cells(self, X: FloatArray) -> Float32Array:
+        """Cells as float32, less the ``offsets_`` that keep the values of a column apart."""
+        with np.errstate(over="ignore"):
+            cells: Float32Array = (X - self.offsets_).astype(np.float32)
+        if np.isinf(cells).any():
+            raise ValueError("X holds a value too large for float32; scale its column")
+        return cells
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
@@ -240,7 +256,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
 
     After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
     ``position_`` on the path (behind its points under a cap), ``cost_`` (of the kind of the budget)
-    and ``quality_`` on the validation part, ``classes_``.
+    and ``quality_`` on the validation part, ``classes_``. Learners see float32: ``offsets_`` (d,)
+    are subtracted first, so that values such as times in seconds stay apart.
     """
 
     def fit(

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, least_cost, offers, primary_metric
-from bench_core.leaderboard.board import SHARE, UNKNOWN, Board
+from bench_core.leaderboard.assembly import boards, offers, primary_metric
+from bench_core.leaderboard.board import SHARE, UNKNOWN, Board, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, purchases
-from bench_core.leaderboard.certainty import certified
+from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
-from bench_core.leaderboard.standings import Standing, standings
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
@@ -239,11 +238,9 @@ class Result(RunResult):
         metric = primary_metric(self.info, name)
         found = offers(own, metric, within)
         if not found:
-            least = cost(least_cost(own, metric, within.kind))
-            why = f"the cheapest operating point costs {least}"
             if within.kind == "cap":
-                why = "measure it with run(..., caps=...)"
-            raise UsageError(f"nothing is affordable at {within.words}: {why}")
+                raise UsageError(f"{within.words}: measure it with run(..., caps=...)")
+            raise UsageError(f"{name}: no learner has a result")
         top = found[0]  # offers are sorted by validation
         setting = top.pick.settings[0]
         (standing,) = self._standings(name, None if math.isinf(within.amount) else within)

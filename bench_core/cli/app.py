@@ -46,11 +46,11 @@ SECTIONS = {
 # The module of each verb, which defines ``VERB_command``.
 BUILT_IN = {
     **dict.fromkeys(("plan", "work", "merge"), "jobs"),
-    **dict.fromkeys(("audit", "rerun", "reprice"), "replay"),
+    **dict.fromkeys(("run", "report", "audit", "rerun", "reprice"), "run"),
     **dict.fromkeys(("export", "log", "remove"), "store"),
     **dict.fromkeys(("list", "show"), "catalog"),
     **dict.fromkeys(("new", "check"), "authoring"),
-    **{verb: verb for verb in ("run", "report", "data", "model")},
+    **{verb: verb for verb in ("data", "model")},
 }
 
 

@@ -126,7 +126,7 @@ def _tasks(thing: Any) -> str:
 
 def _files(registry: Registry, name: str, source: DataFolder) -> str:
     """A word for whether its files are there."""
-    from bench_core.datasets.publishers.fetch import is_there
+    from bench_core.datasets.publishers import is_there
 
     about = registry.about_dataset(name)
     if about.stand_in_for:
@@ -309,7 +309,7 @@ def _default(p: Parameter) -> str:
 def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     """A data set's files, where to put them, and how to get those that are missing."""
     from bench_core.datasets.data_folder import DataFolder
-    from bench_core.datasets.publishers.fetch import is_there
+    from bench_core.datasets.publishers import is_there
 
     cls, about = registry.dataset(name), registry.about_dataset(name)
     lines = [f"  {about.title}", f"  task: {about.task}", f"  folds: {about.folds}"]

@@ -41,7 +41,7 @@ def fetch_command(
     A transfer that is cut begins again when the same command is given again. Where one data set
     fails the others are fetched; the exit status is then 2.
     """
-    from bench_core.datasets.publishers.fetch import fetch_dataset, is_there
+    from bench_core.datasets.publishers import fetch_dataset, is_there
     from bench_core.terminal.progress import counting
 
     def fetch(dataset: Any) -> None:
@@ -65,7 +65,7 @@ def fetch_command(
 @options.few_options
 def import_command(name: str, path: Path, data_dir: str, plugins: Sequence[str]) -> None:
     """Copy the files of data set NAME from PATH (folder, file or archive) and verify them."""
-    from bench_core.datasets.publishers.fetch import import_dataset
+    from bench_core.datasets.publishers import import_dataset
 
     folder = DataFolder(data_dir)
     [dataset] = _chosen(options.registry(plugins, data_dir), (name,))
@@ -89,7 +89,7 @@ def verify_command(
     status is then 2.
     """
     from bench_core.datasets.cache import check_prepared, prepared_entries
-    from bench_core.datasets.publishers.fetch import is_there, verify_dataset
+    from bench_core.datasets.publishers import is_there, verify_dataset
     from bench_core.datasets.user_datasets import FILE
 
     # of all data sets those that are there, of named ones each

@@ -283,9 +283,10 @@ def _rows_of(
     given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
     part = read_parts({"test": given}, keep=given.columns)["test"]
     frame = part.frame.select_dtypes("number")
-    for name, (column, offset) in model.about.get("moved", {}).items():
-        if column in frame:
-            frame[name] = frame[column] - offset
+    moved = model.about.get("moved", {}).items()
+    # from the columns as they were: one may have the name of another's feature
+    made = {name: frame[own] - offset for name, (own, offset) in moved if own in frame}
+    frame = frame.assign(**made)
     if part.numbered:
         names = [*model.names][: frame.shape[1]]
         frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)

@@ -1,4 +1,5 @@
-"""``bench run``: the main job, from data to leaderboard; its options are those of ``plan`` too."""
+"""``bench run``, from data to leaderboard, ``report`` on it, and the verbs that do the work of a
+stored run again: ``audit``, ``reprice`` and ``rerun``."""
 
 from __future__ import annotations
 
@@ -12,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import write_report
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
+from bench_core.terminal.tables import check_output, write_text
 from bench_core.terminal.wording import counted, duration, notices
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
     from bench_core.execution.events import Event, OnEvent
     from bench_core.plugins import Registry
+    from bench_core.results.budgets import Budget
+    from bench_core.results.records import RunInfo
 
+CURVES = "curves"  # the report that --plot writes
+DIFFERS = 1
+_SHOWN = 5  # of the numbers that differ
 GO_ON = "; the same command goes on from there"
 
 # all options of a run but those of every verb
@@ -165,3 +171,170 @@ def failures(result: RunResult) -> list[str]:
     # a refused trial may be among the failures already
     named = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]
+
+
+@click.command("report")
+@options.run_argument
+@options.budget_options()
+@options.output_option
+@click.option(
+    "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
+)
+@click.option("--methods", is_flag=True, help="Show a paragraph on how the run was carried out.")
+@options.store_option
+@options.common_options
+def report_command(
+    run: str,
+    budgets: Sequence[Budget],
+    output: Path | None,
+    plot: Path | None,
+    methods: bool,
+    store: Path,
+    plugins: Sequence[str],
+) -> int:
+    """Show the leaderboard of RUN, or write it as a page, tables for papers, or a figure.
+
+    RUN is 'last', its number, its name or the beginning of it.
+
+    Examples:
+      bench report                      the last run, on the terminal
+      bench report -o board.html        one self-contained page with the cost-quality curves
+      bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
+      bench report --budget 10,20,40    what learners reach at these costs
+      bench report --plot curve.pdf     or .svg, .png: the curves as a figure
+      bench report --methods            a paragraph on how the run was carried out
+      bench report | grep miser         without a terminal: one row a line, never cut
+
+    Points are selected on validation, figures are from test. Costs are means per row, in the unit
+    of the data set's prices. The suffix of FILE chooses the format; plugins may add formats.
+    """
+    from bench_core.leaderboard.reports import finished, paragraph, report_for
+    from bench_core.plugins import load_registry
+
+    registry = load_registry(plugins)
+    figures = registry.reports[CURVES].suffixes if CURVES in registry.reports else ()
+    if plot is not None and plot.suffix.lower() not in figures:
+        raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
+    files: list[Path | None] = [one for one in (output, plot) if one is not None]
+    for file in files:  # all are refused before one is written
+        report_for(registry, file)
+    if methods:
+        click.echo(paragraph(*finished(store, run)))
+    for file in files or ([] if methods else [None]):
+        write_report(registry, store, run, file, budgets)
+        if file is not None and str(file) != "-":
+            options.note(f"wrote {file}")
+    return 0
+
+
+def write_report(
+    registry: Registry,
+    store: Path,
+    run: str,
+    output: Path | None,
+    budgets: Sequence[Budget] = (),
+) -> RunInfo:
+    """Write a report as the options of the running verb ask; with --debug a section that fails
+    ends the command."""
+    from bench_core.leaderboard import reports
+
+    def warn(line: str) -> None:
+        if options.flag("debug"):
+            raise  # the exception of the section
+        options.complain(line)
+
+    verbose = options.flag("verbose")
+    return reports.write_report(
+        registry, store, run, output, verbose=verbose, budgets=budgets, warn=warn
+    )
+
+
+@click.command("audit")
+@options.stored_run_options
+def audit_command(run: str, output: Path | None, **given: Any) -> int:
+    """Check RUN's costs: all its trials, every query, every operating point.
+
+    Examples:
+      bench audit                 the last run
+      bench audit 3 --workers 2
+
+    A trial is verified where each purchase is made from what was bought before it. The model is
+    asked again on demand, or cells that it did not buy are replaced; its answers must stay the
+    same. A learner that fails leaves the ranking, and the exit status is then 1.
+    """
+    from bench_core.api.orchestration import audited
+
+    check_output(output)
+    with doing_again("", run, **given) as (asked, show):
+        result = audited(run, asked, show)
+    replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
+    # a declared trial is listed among the failures, with the reason
+    declared = sum(status == "declared" for _, status, _ in result.failures)
+    verdict = {"verified": replayed - refused - declared, "declared": declared}
+    verdict |= {"failed the audit": refused}
+    verdict["could not be audited"] = sum(result.counts.values()) - replayed
+    last = f"run {result.run}: {counted(verdict) or 'there is nothing to audit'}"
+    write_text(output or Path("-"), "\n".join([*failures(result), last]) + "\n")
+    return result.exit_status
+
+
+@click.command("reprice")
+@options.request_option(
+    "costs", required=True, type=str, help="A cost file, or the name of a cost model."
+)
+@options.names_option("-d", "--data", help="The run's data sets to bill; default: all of them.")
+@options.request_option("caps", help="Costs that no row may exceed, in the unit of the new costs.")
+@options.stored_run_options
+def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **given: Any) -> int:
+    """Bill RUN again under other costs, without training, and show the leaderboard.
+
+    Examples:
+      bench reprice --costs mine.csv                the last run
+      bench reprice 3 --costs per-query.json -o board.html
+
+    The stored models answer again and are audited; metrics stay as they are, costs are new.
+    Learners trained on the old costs: run again with --costs to see what they do with the new ones.
+    """
+    from bench_core.api.orchestration import registry_of, repriced
+    from bench_core.leaderboard.reports import report_for
+
+    with doing_again(GO_ON, run, **given) as (asked, show):
+        registry = registry_of(asked)
+        report_for(registry, output)  # refused before any work
+        result = repriced(run, data, asked, registry, show)
+    return show_result(registry, result, output)
+
+
+@click.command("rerun")
+@click.argument("trial")
+@options.data_dir_option
+@options.no_progress_option
+@options.store_option
+@options.common_options
+def rerun_command(trial: str, **given: Any) -> int:
+    """Do TRIAL again: the same bits, or what differs and which ingredient changed.
+
+    Examples:
+      bench rerun 3f9a1c            the trial whose name begins so
+      bench rerun 3f9a1c -p mine    one of a learner of the current folder
+
+    TRIAL is what 'bench export' and 'bench log' show as trial, or its beginning. The trial and the
+    fits under it are done from nothing in a store of their own. Exit status 1 where a number
+    differs.
+    """
+    from bench_core.api.orchestration import rerun
+
+    asked = request(**given)
+    with following() as show:
+        found = rerun(trial, asked, show)
+    word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
+    click.echo(f"{found.title}: {word} ({found.rows} rows)")
+    for line in found.changed[:_SHOWN]:
+        click.echo(f"  {line}")
+    if found.ingredients:
+        click.echo("not as they were:" if found.same else "what made it, not as it was:")
+    for line in found.ingredients:
+        click.echo(f"  {line}")
+    if not (found.same or found.ingredients):
+        click.echo("nothing that is recorded differs: the learner itself is not repeatable")
+    return 0 if found.same else DIFFERS

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.completion import runs_named
 from bench_core.errors import UsageError, no_formula, one_line
 from bench_core.terminal.tables import write_bytes, write_text
 from bench_core.terminal.wording import count, duration
@@ -158,7 +157,7 @@ def attempt_lines(attempt: Attempt) -> list[str]:
 
 
 @click.command("remove")
-@click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=runs_named)
+@click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=options.runs_named)
 @click.option("--fits", is_flag=True, help="Remove fitted models and keep results.")
 @click.option("--cache", is_flag=True, help="Remove prepared data of all data sets.")
 @click.option("-n", "--dry-run", is_flag=True, help="Remove nothing, and show what would go.")

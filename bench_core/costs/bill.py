@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired, words
-from bench_core.costs.model import CostModel, Counts, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, Counts, SensorPrices, words
 from bench_core.data import Queries
 from bench_core.errors import UsageError
 

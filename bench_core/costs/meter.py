@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.acquired import Acquired, words
+from bench_core.costs.model import Acquired, words
 
 
 class Meter:

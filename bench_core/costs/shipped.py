@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from bench_core.costs.acquired import Acquired
-from bench_core.costs.model import CostModel, Counts, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, Counts, SensorPrices
 from bench_core.data import Examples, Queries
 
 

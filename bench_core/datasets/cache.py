@@ -21,7 +21,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +35,7 @@ from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Frames, Queries, Task
+from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json, to_json
 from bench_core.errors import InputError, charging
@@ -105,7 +106,7 @@ def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Spli
         wrong = labels_fault(task or made.task, made)
     if wrong:
         raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
-    return cast(Splits, made)
+    return cast(Splits, replace(made, notes=(*made.notes, *copied_rows(made))))
 
 
 @contextmanager

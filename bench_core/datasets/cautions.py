@@ -1,7 +1,5 @@
 """One-line notes on data that say little, whatever is learned from them."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from bench_core.data import Examples
@@ -41,12 +39,12 @@ def cautions(splits: Splits) -> list[str]:
     return notes
 
 
-def copied_rows(train: Examples, others: Mapping[str, Examples]) -> list[str]:
+def copied_rows(splits: Splits) -> list[str]:
     """Notes on splits of which more than ``COPIES`` are rows of training, label included."""
     import pandas as pd
 
-    known, notes = _hashes(train), []
-    for name, part in others.items():
+    known, notes = _hashes(splits.train), []
+    for name, part in (("validation", splits.valid), ("test", splits.test)):
         share = float(pd.Series(_hashes(part)).isin(known).mean())
         if share > COPIES:  # one digit, so that folds say the same
             notes.append(

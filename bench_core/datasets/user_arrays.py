@@ -66,6 +66,7 @@ def array_splits(
     turn: float = 0.0,
     keep: Sequence[str] = (),
     positive: str = "",
+    unwritten: str = "",
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
@@ -74,10 +75,11 @@ def array_splits(
     (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
     names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
     ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
-    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``. Raises InputError, in one line, for
-    what cannot be used.
+    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``. Cells that a sparse matrix does not
+    store are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number. Raises InputError, in
+    one line, for what cannot be used.
     """
-    given = {"train": _part("X", "y", X, y, queries, split, drop, keep)}
+    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, keep)}
     for name, more in (("valid", valid), ("test", test)):
         if more is None:
             continue
@@ -87,6 +89,7 @@ def array_splits(
             kind = type(more).__name__
             raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
         own, labels, ids = (*more, None)[:3]
+        own = _dense(own, unwritten)
         given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
     column = split if isinstance(split, str) else "split"
     return splits_of(given, str(task), column, shares, turn, keep, positive)
@@ -137,6 +140,18 @@ def _part(
     return TablePart(table, table.names, labels, *columns, named=named)
 
 
+def _dense(X: Any, unwritten: str) -> Any:
+    """A sparse matrix as an array, anything else as it is."""
+    if not hasattr(X, "toarray"):
+        return X
+    cells = X.toarray()
+    if unwritten == "missing":
+        stored = np.zeros(X.shape, dtype=bool)
+        stored[X.tocoo().row, X.tocoo().col] = True
+        cells = np.where(stored, cells, np.nan)
+    return cells
+
+
 def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     """X as a data frame, and whether its columns have names of their own."""
     import pandas as pd
@@ -146,8 +161,7 @@ def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     X = _filled(X)
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
-    for convert in ("to_pandas", "toarray"):  # of polars and of scipy's sparse matrices
-        X = getattr(X, convert)() if hasattr(X, convert) else X
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
     try:
         X = pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
@@ -176,7 +190,7 @@ def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
     """One value for each of ``n`` rows."""
     import pandas as pd
 
-    values = values.index() if isinstance(values, Queries) else _filled(values)
+    values = values.index() if isinstance(values, Queries) else _filled(_dense(values, ""))
     values = values.to_pandas() if hasattr(values, "to_pandas") else values
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
         kind = type(values).__name__

@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
-from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
@@ -249,7 +248,6 @@ def splits_of(
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
-    notes += copied_rows(train, {"validation": valid, "test": test})
     column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
     prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
     if origins:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from bench_core._io.text import is_url, read_beginning
+from bench_core.datasets.data_folder import fetched, is_there, name_of_url
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
-from bench_core.datasets.remote import fetched, is_there, name_of_url
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
@@ -188,7 +188,7 @@ def _is_table(path: Path) -> bool:
     if suffixes and suffixes[-1] in (*TABLES, *SVMLIGHT):
         return suffixes[-1] in TABLES
     beginning = read_beginning(path, 1 << 20)
-    first = next((t for t in beginning.splitlines() if t.strip()), b"")
+    first = next((t for t in beginning.splitlines() if t.partition(b"#")[0].strip()), b"")
     cells = first.partition(b"#")[0].split()
     if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
         return False

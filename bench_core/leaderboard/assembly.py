@@ -305,14 +305,6 @@ def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> li
     )
 
 
-def least_cost(frame: pd.DataFrame, metric: Criterion, kind: str = "mean") -> float:
-    """The validation cost of the cheapest point of any learner, on average or for 95% of rows;
-    NaN without any."""
-    points = selection.operating_points(frame, metric.name)
-    cost = points["valid_p95" if kind == "p95" else "valid_cost"]
-    return float(cost.min()) if len(points) else math.nan
-
-
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """A note where seeds repeat the training, but on the same rows."""
     seeds = {use["seed"] for use in uses}

@@ -20,7 +20,6 @@ from bench_core.results.operating_points import Criterion, of_dataset, undefined
 from bench_core.statistics.bootstrap import chosen_units, draw, lacking
 from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
 from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
-from bench_core.terminal.wording import cost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,8 @@ class Pair:
     b: str
     quality: tuple[float, float]
     difference: Difference  # a - b
-    cost_ratio: float  # what b pays for the quality of a, over what a pays
+    cost: tuple[float, float]  # of a, and of b for the quality of a: NaN where it never has it
+    cost_ratio: float  # of the second to the first
     cost_interval: Interval
     parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
 
@@ -71,25 +71,16 @@ def pairs_within(
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
+    others = [f"{name} cannot" for name in names if name not in there]
+    if len(there) < 2:
+        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
     # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
     limit = budget.amount if budget.kind == "mean" else math.inf
-    cheapest = {name: _least_cost(found, name) for name in there}
-    affordable = [name for name in there if cheapest[name] <= limit]
-    others = [f"{name} cannot" for name in names if name not in there]
-    others += [f"{n} from {cost(cheapest[n])}" for n in there if n not in affordable]
-    if len(affordable) < 2:
-        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
-    found = _having(every, affordable)
-    return found, _compared(found, affordable, limit, metric, interest), others
+    return found, _compared(found, there, limit, metric, interest), others
 
 
 def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
     return [repeat for repeat in found if repeat.candidates.keys() >= {*names}]
-
-
-def _least_cost(found: Sequence[Repeat], name: str) -> float:
-    valid = [repeat.candidates[name].valid for repeat in found]
-    return max(float((one.cost @ one.rows).min() / one.rows.sum()) for one in valid)
 
 
 def _compared(
@@ -115,7 +106,8 @@ def _compared(
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
         parts = dict(_parts(found, names[a], names[b], budget, higher))
-        price = float(ratio[0]), Interval(*map(float, edges))
+        paid = float(cost[a][0]), float(cost[b][0])
+        price = paid, float(ratio[0]), Interval(*map(float, edges))
         result.append(Pair(names[a], names[b], quality, one, *price, parts))
     return result
 

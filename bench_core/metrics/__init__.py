@@ -7,7 +7,6 @@ Importing this package loads neither numba nor scipy.
 """
 
 from bench_core.metrics.built_in import Labels
-from bench_core.metrics.catalogue import default_metric, families, parse_metric
-from bench_core.metrics.evaluation import evaluate
+from bench_core.metrics.evaluation import default_metric, evaluate, families, parse_metric
 
 __all__ = ["Labels", "default_metric", "evaluate", "families", "parse_metric"]

@@ -7,7 +7,6 @@ rebuilds the metric.
 """
 
 import dataclasses
-import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -16,14 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Queries, Task
-from bench_core.errors import InputError, UsageError, unknown
+from bench_core.errors import InputError
 from bench_core.protocols import MetricValues
 
 T = TypeVar("T")
 Number = TypeVar("Number", bound=np.generic)
-_SPELLING = re.compile(
-    r"(?P<family>[A-Za-z_][A-Za-z0-9_]*)(?:@(?P<k>[^()\s]+))?(?:\((?P<options>[^()]*)\))?"
-)
 
 
 class Labels:
@@ -178,39 +174,3 @@ def number(default: float, doc: str) -> Any:
         return value
 
     return dataclasses.field(default=default, metadata={"doc": doc, "read": read})
-
-
-def build(text: str, families: dict[str, type[Any]]) -> Any:
-    """The metric that ``text`` spells, out of ``families``; UsageError in one line if none."""
-    match = _SPELLING.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(
-            f"metric {text!r}: write it as name, name@k or name@k(option=value), such as ndcg@5"
-        )
-    family, k, listed = match.groups()
-    if family not in families:
-        raise UsageError(unknown("metric", family, families))
-    metric, arguments = families[family], dict[str, Any]()
-    options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options
-    has_cut_off = options.pop("k", None) is not None
-    if k is None and metric.needs_cut_off:
-        raise UsageError(f"metric {text!r} needs a cut-off, such as {family}@5")
-    if k is not None:
-        if not has_cut_off:
-            raise UsageError(f"metric {text!r}: {family} has no cut-off, leave out @{k}")
-        if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
-            raise UsageError(f"metric {text!r}: the cut-off {k!r} must be a whole number from 1 up")
-        arguments["k"] = int(k)
-    for part in listed.split(",") if listed else ():
-        key, _, value = map(str.strip, part.partition("="))
-        if not value or key not in options or key in arguments:
-            known = ", ".join(sorted(options)) or "none"
-            raise UsageError(
-                f"metric {text!r}: write {part.strip()!r} as option=value, each option "
-                f"once; known: {known}"
-            )
-        try:
-            arguments[key] = options[key].metadata["read"](value)
-        except ValueError as error:
-            raise UsageError(f"metric {text!r}: {key}={value} {error}") from None
-    return metric(**arguments)

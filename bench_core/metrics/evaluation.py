@@ -1,16 +1,86 @@
-"""Many metrics of one set of scores, with one sort for all."""
+"""Metrics by their spelling, and many metrics of one set of scores with one sort for all."""
 
-from collections.abc import Callable, Iterable
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.costs.acquired import Acquired
-from bench_core.data import Queries
-from bench_core.errors import UsageError, charging
+from bench_core.costs.model import Acquired
+from bench_core.data import Queries, Task
+from bench_core.errors import UsageError, charging, unknown
+from bench_core.metrics import ranking, rows
 from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
 from bench_core.protocols import Metric, MetricValues
+
+_SPELLING = re.compile(
+    r"(?P<family>[A-Za-z_][A-Za-z0-9_]*)(?:@(?P<k>[^()\s]+))?(?:\((?P<options>[^()]*)\))?"
+)
+USUAL = {
+    Task.RANKING: ("ndcg@5", "precision@5"),
+    Task.REGRESSION: ("mse",),
+    Task.BINARY: ("accuracy", "auc"),
+    Task.MULTICLASS: ("accuracy",),
+}
+"""Measured where neither a request nor a suite names metrics; the first is the primary one."""
+
+
+def families() -> dict[str, type[Any]]:
+    """Metric classes by family name (``"ndcg"``)."""
+    return {c.family: c for c in (*ranking.METRICS, *rows.METRICS)}
+
+
+def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType({})) -> Metric:
+    """The metric of that spelling: one of ``registered``, or a built-in one at any cut-off.
+
+    ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
+    unknown family or option, a cut-off that is missing, superfluous or not a whole number > 0.
+    """
+    if name in registered:
+        return registered[name]
+    match = _SPELLING.fullmatch(name.strip())
+    if match is None:
+        raise UsageError(
+            f"metric {name!r}: write it as name, name@k or name@k(option=value), such as ndcg@5"
+        )
+    family, k, listed = match.groups()
+    known_families = families()
+    if family not in known_families:
+        raise UsageError(unknown("metric", family, known_families))
+    metric, arguments = known_families[family], dict[str, Any]()
+    options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options
+    has_cut_off = options.pop("k", None) is not None
+    if k is None and metric.needs_cut_off:
+        raise UsageError(f"metric {name!r} needs a cut-off, such as {family}@5")
+    if k is not None:
+        if not has_cut_off:
+            raise UsageError(f"metric {name!r}: {family} has no cut-off, leave out @{k}")
+        if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
+            raise UsageError(f"metric {name!r}: the cut-off {k!r} must be a whole number from 1 up")
+        arguments["k"] = int(k)
+    for part in listed.split(",") if listed else ():
+        key, _, value = map(str.strip, part.partition("="))
+        if not value or key not in options or key in arguments:
+            known = ", ".join(sorted(options)) or "none"
+            raise UsageError(
+                f"metric {name!r}: write {part.strip()!r} as option=value, each option "
+                f"once; known: {known}"
+            )
+        try:
+            arguments[key] = options[key].metadata["read"](value)
+        except ValueError as error:
+            raise UsageError(f"metric {name!r}: {key}={value} {error}") from None
+    made: Metric = metric(**arguments)
+    return made
+
+
+def default_metric(task: Task) -> Metric:
+    """The primary metric where none is named: ndcg@5, mse or accuracy."""
+    return parse_metric(USUAL[Task(task)][0])
 
 
 def evaluate(
@@ -22,11 +92,11 @@ def evaluate(
     for all operating points: it keeps ideal orders, class sizes and the like.
     """
     metrics = list(metrics)
-    ranking = [m for m in metrics if isinstance(m, RankingMetric)]
+    by_rank = [m for m in metrics if isinstance(m, RankingMetric)]
     ranked = None
-    if ranking and labels.queries is not None:
-        checked = checked_scores(scores, len(labels), ranking[0].name)
-        ranked = rank(checked, labels, max(m.depth(labels) for m in ranking))
+    if by_rank and labels.queries is not None:
+        checked = checked_scores(scores, len(labels), by_rank[0].name)
+        ranked = rank(checked, labels, max(m.depth(labels) for m in by_rank))
     return {metric.name: _judge(metric, scores, labels, ranked) for metric in metrics}
 
 
@@ -52,8 +122,8 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     from bench_core.costs.meter import Meter
 
     Meter(np.ones(2), np.ones(1)).cost(Acquired.nothing(2))
-    ranking = [m for m in metrics if isinstance(m, RankingMetric)]
-    if not ranking:
+    by_rank = [m for m in metrics if isinstance(m, RankingMetric)]
+    if not by_rank:
         return
     from bench_core.metrics import kernels
 
@@ -61,4 +131,4 @@ def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
     rank(labels.y, labels, 1)
     if kernels.rank.stats.cache_misses:
         say("compiling the ranking metrics, once per machine, a few seconds")
-    evaluate(ranking, np.array([0.0, 0.0, 1.0]), labels)
+    evaluate(by_rank, np.array([0.0, 0.0, 1.0]), labels)

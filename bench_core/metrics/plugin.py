@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bench_core.hookspecs import hookimpl
-from bench_core.metrics.catalogue import families, parse_metric
+from bench_core.metrics.evaluation import families, parse_metric
 from bench_core.protocols import Metric
 
 CUT_OFFS = (5, 10)

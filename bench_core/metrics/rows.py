@@ -108,20 +108,28 @@ class Auc(_OfClasses):
         return "it holds one class" if y.min() == y.max() else ""
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        """For each row of class c the share of rows of other classes that score lower on c,
-        weighted so that the mean is the area (binary: negatives have weight 0)."""
-        values = np.zeros(len(scores))
-        if scores.ndim == 1:
-            positive = number == 1
-            values[positive] = _share_below(scores, positive, labels)
-            judged = positive & bool(np.any(~positive))
-            return MetricValues(values, np.where(judged, labels.weights, 0.0))
-        weights = _equal_classes(number, labels)
-        present = np.unique(number)
-        for c in present:  # log-odds order rows as the probability does, unsaturated
-            odds = scores[:, c] - _log_sum(np.delete(scores, c, axis=1))
-            values[number == c] = _share_below(odds, number == c, labels)
-        return MetricValues(values, weights if len(present) > 1 else np.zeros(len(scores)))
+        """The area and each row's influence on it (binary: DeLong et al., Biometrics 1988).
+
+        The weighted mean is the area, and over drawn rows it varies as the area does, for rows of
+        every class; single values may leave 0 to 1.
+        """
+        copies, present = labels.weights, np.unique(number)
+        if len(present) < 2:
+            return MetricValues(np.zeros(len(scores)), np.zeros(len(scores)))
+        size, judged = np.bincount(number, copies), present[2 - scores.ndim :]
+        area, shift = 0.0, np.zeros(len(scores))
+        for c in judged:
+            odds = scores
+            if scores.ndim == 2:  # log-odds order rows as the probability does, unsaturated
+                odds = scores[:, c] - _log_sum(np.delete(scores, c, axis=1))
+            inside, share = number == c, np.empty(len(scores))
+            share[inside] = _share_below(odds, inside, labels)
+            share[~inside] = _share_below(-odds, ~inside, labels)
+            own = np.average(share[inside], weights=copies[inside])
+            area += own / len(judged)
+            shift += (share - own) * np.where(inside, 1.0, size[number] / (copies.sum() - size[c]))
+        weights = _equal_classes(number, labels) * (copies.sum() / len(present))
+        return MetricValues(area + shift * (len(present) / len(judged)), weights)
 
 
 METRICS = (Accuracy, BalancedAccuracy, LogLoss, Auc, MeanSquaredError)

@@ -23,7 +23,7 @@ from bench_core.parameters import as_json, is_learner, parameters
 from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 
-SCORING = 13
+SCORING = 14
 """Rises when scoring, metering or the audit would give other rows for the same model."""
 
 

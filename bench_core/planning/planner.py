@@ -14,12 +14,11 @@ from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions
-from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.data_folder import DataFolder, fetched
 from bench_core.datasets.pricing import under_groups, with_costs
-from bench_core.datasets.remote import fetched
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
-from bench_core.metrics.catalogue import USUAL, default_metric, parse_metric
+from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
 from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
 from bench_core.planning.plan import (
     DatasetUse,
@@ -174,7 +173,7 @@ class _Planner:
         learners: Sequence[ChosenLearner],
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
-        from bench_core.datasets.publishers.fetch import remedy  # with all that downloads need
+        from bench_core.datasets.publishers import remedy  # with all that downloads need
 
         label, suite, request = chosen.label, self.suite, self.request
         about, name = dataset_of(chosen.dataset), chosen.replaces or chosen.dataset.name

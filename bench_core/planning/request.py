@@ -331,8 +331,8 @@ class RunRequest:
     )
     unwritten: str = declared(
         "",
-        "Cells that an SVMlight file does not write: zero (the default) or missing, as XGBoost "
-        "reads them.",
+        "Cells that an SVMlight file or a sparse matrix does not write: zero (the default) or "
+        "missing, as XGBoost reads them.",
         choice("zero", "missing"),
     )
     learners: tuple[Any, ...] = declared(

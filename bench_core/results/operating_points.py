@@ -182,6 +182,11 @@ def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
     others = {f"cheaper_{name}": points[name].to_numpy()[chosen.cheaper] for name in _SETTING}
     for name in found.columns.intersection([*_FIGURES, *_COSTS, "total_cost", "valid_p95"]):
         found[name] = mixed_values(points, chosen, name)
+    if "marks" in points:  # of both models
+        every = points["marks"].fillna("").astype(str).to_numpy(dtype=object)
+        other = np.where(chosen.part > 0, every[chosen.cheaper], "")
+        both = every[chosen.point] + ", " + other
+        found["marks"] = [", ".join(dict.fromkeys(filter(None, b.split(", ")))) for b in both]
     return found.assign(part=chosen.part, **others)
 
 
@@ -279,7 +284,6 @@ def savings(
     """
     sign = 1 if higher else -1
     constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
-    constant = constant | (points["learner"] == "constant").to_numpy(dtype=bool)
     sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)

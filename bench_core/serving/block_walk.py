@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.costs.acquired import Acquired
-from bench_core.costs.model import CostModel
+from bench_core.costs.model import Acquired, CostModel
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import VECTOR, Program, Step, segments
 from bench_core.serving.row_state import Rows

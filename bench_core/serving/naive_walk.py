@@ -1,8 +1,7 @@
 """The naive walk: rows through a program one tree after the other, in plain Python and numpy.
 
 It serves every program, and is what the compiled walks are compared with. Its generators yield
-what rows need next and are sent the values, so that the same code serves a function, a coroutine
-and an array.
+what rows need next, so that the same code serves a function, a coroutine and an array.
 """
 
 from __future__ import annotations
@@ -117,11 +116,15 @@ class NaiveWalk:
         """All ways to their ends; in each round all that need something ask."""
         waiting = [(i, way, need) for i, way in ways if (need := next(way, None)) is not None]
         while waiting:
-            values = yield [(i, np.array(need, dtype=np.int64)) for i, _, need in waiting]
+            asks = [
+                (i, np.array(need, dtype=np.int64), np.empty(len(need), np.float32))
+                for i, _, need in waiting
+            ]
+            yield asks
             going = []
-            for (i, way, asked), found in zip(waiting, values, strict=True):
+            for (i, way, asked), (_, _, values) in zip(waiting, asks, strict=True):
                 row = self._cells[i]
-                for f, value in zip(asked, found.tolist(), strict=True):
+                for f, value in zip(asked, values.tolist(), strict=True):
                     row[f] = value
                 if (need := next(way, None)) is not None:
                     going.append((i, way, need))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.acquired import Acquired, words
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving.program import END, REJECT, Program
 
@@ -37,8 +36,9 @@ class Answer:
     stopped: str
 
 
-Rounds = Generator[list[tuple[int, IntArray]], Sequence[Float32Array], list[Answer]]
-"""Yields rows with the numbers of the features that they need next, and is sent their values."""
+Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
+"""Yields rows with the numbers of the features that they need next, and the array for their
+values."""
 
 
 class Rows:

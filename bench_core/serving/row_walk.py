@@ -119,7 +119,7 @@ class State(NamedTuple):
     keys: Any  # int32 (2 f + 1,), the last for leaves
     have: Any  # uint8 (f,): whether the value is there
     need: Any  # uint8 (f + 1,): whether a tree or a column has come to it
-    asked: Any  # int32 (f + 1,): features whose values are to come, or are needed
+    asked: Any  # int64 (f + 1,): features whose values are to come, or are needed
     given: Any  # float32 (f,): their values
     at: Any  # int32 (u,): nodes
     place: Any  # int64 (PLACES,)
@@ -277,21 +277,21 @@ class RowWalk:
         """So many rows; in each round all that are not at their ends ask."""
         ways = [self.way() for _ in range(count)]
         found: list[Any] = [None] * count
-        values: Any = [None] * count
         here: Sequence[int] = range(count)
         while here:
             asks = []
-            for i, value in zip(here, values, strict=True):
+            for i in here:
                 try:
-                    asks.append((i, ways[i].send(value)))
+                    asks.append((i, *next(ways[i])))
                 except StopIteration as end:
                     found[i] = end.value
-            here = [i for i, _ in asks]
-            values = (yield asks) if asks else []
+            if asks:
+                yield asks
+            here = [i for i, _, _ in asks]
         return found
 
-    def way(self) -> Generator[IntArray, Float32Array, Answer]:
-        """One row: yields numbers of features and is sent their values."""
+    def way(self) -> Generator[tuple[IntArray, Float32Array], None, Answer]:
+        """One row: yields numbers of features and the array for their values."""
         try:
             room = self._rooms.pop()
         except IndexError:
@@ -300,15 +300,15 @@ class RowWalk:
         parts: list[IntArray] = []
         bought = Purchases(self.needs)
         while (count := next(counts)) > 0:
-            numbers = self.features[row.asked[:count]]
+            numbers = self.features.take(row.asked[:count])
             if self.price is None:  # features share sensors, or need several
                 numbers = np.array(bought.buy(numbers.tolist()), dtype=np.int64)
                 row.asked[: len(numbers)] = np.searchsorted(self.features, numbers)
             parts.append(numbers)
-            row.given[: len(numbers)] = yield numbers
+            yield numbers, row.given[: len(numbers)]
             row.place[ASKED] = len(numbers)
         asked = np.concatenate([np.zeros(0, np.int64), *parts])
-        price = bought.price if self.price is None else self.price[asked].sum()
+        price = bought.price if self.price is None else self.price.take(asked).sum()
         walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
         how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
         score = self._score(row.scores[1], how, step)
@@ -322,7 +322,7 @@ class RowWalk:
             keys=np.zeros(2 * count + 1, np.int32),
             have=np.empty(count, np.uint8),
             need=np.empty(count + 1, np.uint8),
-            asked=np.empty(count + 1, np.int32),
+            asked=np.empty(count + 1, np.int64),
             given=np.empty(count, np.float32),
             at=np.empty(len(self.packed.uses), np.int32),
             place=np.empty(PLACES, np.int64),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
-from bench_core.statistics.aggregate_draws import Level
+from bench_core.statistics.repeats import Level
 
 LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits

@@ -107,7 +107,7 @@ def _verdicts(
         settle_elsewhere,
     )
     from bench_core.datasets.data_folder import DataFolder
-    from bench_core.datasets.publishers.fetch import is_there
+    from bench_core.datasets.publishers import is_there
 
     if claim.measure == "none":
         return [Verdict(claim, UNMEASURED, how=claim.why)]

@@ -31,7 +31,7 @@ from bench_core import (
     provide_datasets,
 )
 from bench_core.arrays import Float32Array
-from bench_core.datasets.publishers.download import Download
+from bench_core.datasets.publishers import Download
 from bench_core.datasets.readers import read_bytes
 from bench_core.datasets.splitting import drawn
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core import Facts, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.datasets.publishers.download import Download, from_uci
+from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import drawn, in_proportion, take
 

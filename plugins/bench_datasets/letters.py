@@ -12,7 +12,7 @@ import numpy as np
 
 from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import FloatArray
-from bench_core.datasets.publishers.download import Download, from_uci
+from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import take
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.datasets.publishers.download import Download, from_uci
+from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers import read_beginning
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench_core import Examples, Facts, Prices, Source, Splits, Task, param, provide_datasets
-from bench_core.datasets.publishers.download import Download, from_uci
+from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
 from bench_datasets._turney import DRAWING_BLOOD, turney_prices

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.completion import names_of
+from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import MIXED, count, notices, quality
-from bench_reports.budgets import deliver_parts, named_datasets, unaffordable
+from bench_core.terminal.wording import MIXED, cost, count, notices, quality
+from bench_reports.best import deliver_parts, named_datasets, unaffordable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ def command(
 
 def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     """A table for each data set and budget, its sentences as comments below it."""
-    from bench_reports.papers import latex_table
+    from bench_reports.exports import latex_table
 
     how = (
         "a - b is the difference on test. p is two-sided, from a paired bootstrap that repeats the "
@@ -195,13 +195,16 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
         yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
     # a difference in quality is easier to judge as a difference in cost
-    ratio, edges = pair.cost_ratio, pair.cost_interval
-    if math.isfinite(ratio):
+    (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
+    if math.isnan(asked):
+        yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
+    elif paid == 0:
+        price = f"at a cost of {cost(asked)}" if asked else "for nothing"
+        yield f"  {pair.b} has the quality of {pair.a} {price}; {pair.a} costs nothing"
+    else:
         most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"
         within = f"({edges.low:.2f} to {most})"
         yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
-    else:
-        yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     for kind, thirds in pair.parts.items():
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
         yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"

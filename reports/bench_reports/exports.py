@@ -1,30 +1,237 @@
-"""Boards as tables for other programs: CSV with a row for each learner and budget, and JSON."""
+"""Boards for papers and other programs: Markdown, LaTeX tables that need ``booktabs`` alone, CSV
+with a row for each learner and budget, and JSON. The same run gives the same bytes.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import no_formula, one_line
-from bench_core.leaderboard.board import UNKNOWN
+from bench_core.leaderboard.board import SHARE, UNKNOWN
 from bench_core.leaderboard.certainty import all_certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
-from bench_core.terminal.tables import write_text
+from bench_core.terminal.tables import Table, write_text
+from bench_core.terminal.wording import MIXED, cost, quality, times
+from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Board, Row
+    from bench_core.leaderboard.board import Board, Row, Standing
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
+
+# +0.0123, -3 or +1e-05 as a whole cell or between blanks
+_SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
+CHOSEN = f"Points are chosen on validation, {MIXED}; figures are from test."
+
+
+def markdown(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    store: Any = None,
+) -> None:
+    """Write Markdown with tables."""
+    lines = [f"# {md(run.title or run.run)}", ""]
+    for board in all_certified(run, store, frame):
+        lines += [*_markdown_table(board), ""]
+    for section in sections:
+        lines += [md(f"{section.name}: {section.summary}"), ""]
+    lines += ["## Methods", "", md(paragraph(run, frame)), ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _markdown_table(board: Board) -> Iterator[str]:
+    best = board.best()
+    yield f"## {md(title(board))}"
+    yield ""
+    # | miser | **0.7990** [0.78, 0.81] | ... | 3000 | 2.1x [1.5x, 2.6x] |
+    rows = [
+        [
+            f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner),
+            *(_md_cell(one, top) for one, top in zip(found, best, strict=True)),
+            cost(found[-1].cost),
+            *_saving(board, row),
+        ]
+        for row, found in board.lines()
+    ]
+    if rows:
+        titles = columns(board)
+        for cells in (titles, ["---", *("---:" for _ in titles[1:])], *rows):
+            yield f"| {' | '.join(cells)} |"
+    yield ""
+    in_unit = f" ({board.unit})" if board.unit else ""
+    about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
+    how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
+    yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
+    yield from (f"- {md(note)}" for note in board.remarks())
+
+
+def _saving(board: Board, row: Row) -> list[str]:
+    """A cell with the saving and its 95% interval, where some learner has one."""
+    if not board.saves or row.saved is None:
+        return [times(row.saving)] if board.saves else []
+    low, high = map(times, row.saved.interval)
+    return [f"{times(row.saving)} [{low}, {high}]"]
+
+
+def _about_saving(board: Board) -> list[str]:
+    if not board.saves:
+        return []
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
+    return [
+        f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
+        f"the learner pays for it{mean}, with its 95% interval."
+    ]
+
+
+def _md_cell(one: Standing, best: float) -> str:
+    text = quality(one.quality)
+    if one.tier == 1:
+        text = f"**{text}**" if one.quality == best else f"~ {text}"
+    low, high = one.interval
+    return text if math.isnan(low) else f"{text} [{quality(low)}, {quality(high)}]"
+
+
+def md(text: str) -> str:
+    """Text with what Markdown would read in it escaped, in one line."""
+    return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
+
+
+def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
+    """Write LaTeX: a table for each data set, then a paragraph on methods."""
+    lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
+    for board in all_certified(run, store, frame):
+        lines += [*_latex_table(board), ""]
+    lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _latex_table(board: Board) -> Iterator[str]:
+    titles, best = columns(board), board.best()
+    head: list[str] = []
+    body: list[str] = []
+    numbers = len(board.at)
+    if numbers > 1:  # the budgets have a title in common; the last column has no limit
+        over = tex(f"{board.metric} within a cost per row of")
+        rest = " &" * (len(titles) - numbers)
+        head.append(f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}}{rest} \\\\")
+        head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
+    head.append(_tex_row(map(tex, titles)))
+    methods = True  # until the first baseline, above which a rule stands
+    for row, found in board.lines():
+        if row.baseline and methods and body:
+            body.append("    \\midrule")
+        methods = not row.baseline
+        cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
+        saved = map(tex, _saving(board, row))
+        body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
+    # a column of names, the others of figures
+    shape = f"l*{{{len(titles) - 1}}}{{r}}"
+    yield from _booktabs(caption(board), board.dataset, shape, head, body, "4pt")
+
+
+def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
+    """A table of text and signed numbers, as ``booktabs`` sets it."""
+    shape = "".join("lr"[title in table.right] for title in table.titles)
+    head = [_tex_row(map(tex, table.titles))]
+    body = [_tex_row(_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row) for row in table.rows]
+    yield from _booktabs(caption, label, shape, head, body)
+
+
+def _booktabs(
+    caption: str,
+    label: str,
+    shape: str,
+    head: Sequence[str],
+    body: Sequence[str],
+    narrow: str = "",
+) -> Iterator[str]:
+    yield "\\begin{table}"
+    yield "  \\centering\\small" + (f"\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "")
+    yield f"  \\caption{{{tex(caption)}}}"
+    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}"
+    yield f"  \\begin{{tabular}}{{{shape}}}"
+    yield from ("    \\toprule", *head, "    \\midrule", *body, "    \\bottomrule")
+    yield from ("  \\end{tabular}", "\\end{table}")
+
+
+def _tex_row(cells: Iterable[str]) -> str:
+    return f"    {' & '.join(cells)} \\\\"
+
+
+def _tex_cell(one: Standing, best: float) -> str:
+    text = quality(one.quality)
+    if one.tier == 1:  # the best is bold, what ties with it underlined
+        text = f"\\{'textbf' if one.quality == best else 'underline'}{{{text}}}"
+    low, high = one.interval
+    if math.isnan(low):
+        return text
+    return f"{text}$^{{+{quality(high - one.quality)}}}_{{-{quality(one.quality - low)}}}$"
+
+
+def caption(board: Board) -> str:
+    """The data set, metric and budgets in words, and what qualifies the figures."""
+    better = "higher" if board.higher_is_better else "lower"
+    budgets = [at.budget for at in board.at if at.budget is not None]
+    # budgets of one kind are named once
+    means = all(budget.kind == "mean" for budget in budgets)
+    known = ", ".join(str(budget) if means else budget.words for budget in budgets)
+    a = "a mean cost" if means else "a cost"
+    in_unit = f" ({board.unit})" if board.unit else ""
+    within = f" within {a} per row of {known}{in_unit}" if known else ""
+    # a caption has to be read without the text around it
+    parts = [
+        f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
+        "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "
+        f"affordable. {CHOSEN}",
+        *_about_saving(board),
+    ]
+    if any(row.baseline for row in board.rows):
+        parts.append("Below the rule: trivial baselines.")
+    return " ".join([*parts, *(f"{note}." for note in board.remarks())])
+
+
+def title(board: Board) -> str:
+    """The data set, its marks and its facts."""
+    return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
+
+
+def columns(board: Board) -> list[str]:
+    """The titles of a table: learner, budgets, cost, and the saving if there is one."""
+    budgets = [str(at.budget) if at.budget is not None else "any" for at in board.at]
+    return ["learner", *budgets, "cost", *(["saving"] if board.saves else [])]
+
+
+_TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {
+    "\\": "\\textbackslash{}",
+    "^": "\\textasciicircum{}",
+    "~": "\\textasciitilde{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    "±": "$\\pm$",
+    "…": "\\dots{}",
+}
+
+
+def tex(text: str) -> str:
+    """Text with LaTeX's special characters escaped, in one line."""
+    return "".join(_TEX.get(c, c) for c in one_line(text))
+
 
 TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),

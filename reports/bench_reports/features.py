@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
-from bench_reports.budgets import costs_in, named_datasets, unaffordable
+from bench_reports.best import costs_in, named_datasets, unaffordable
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.bought_sensors import Purchase

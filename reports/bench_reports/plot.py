@@ -94,7 +94,7 @@ def _bands(
 ) -> tuple[FloatArray, Bands]:
     """Budgets at which some curve bends, evenly thinned out, and the intervals of the learners that
     are no baselines there."""
-    from bench_core.leaderboard.standings import standings
+    from bench_core.leaderboard.certainty import standings
 
     paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
     # each place costs a bootstrap

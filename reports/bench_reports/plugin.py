@@ -24,13 +24,13 @@ class Format:
 @hookimpl
 def bench_reports() -> Sequence[Report]:
     """One for each format."""
-    from bench_reports import exports, page, papers, plot, terminal
+    from bench_reports import exports, page, plot, terminal
 
     return [
         Format("text", ("", ".txt"), terminal.write),
         Format("html", (".html", ".htm"), page.write),
-        Format("markdown", (".md",), papers.markdown),
-        Format("latex", (".tex",), papers.latex),
+        Format("markdown", (".md",), exports.markdown),
+        Format("latex", (".tex",), exports.latex),
         Format("csv", (".csv",), exports.write_csv),
         Format("json", (".json",), exports.write_json),
         Format("curves", plot.SUFFIXES, plot.write),

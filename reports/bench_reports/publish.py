@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.report import write_report
+from bench_core.cli.run import write_report
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality

@@ -384,7 +384,8 @@ def budget_table(board: Board, width: int) -> Table | None:
         bold |= {
             (i, k + 1) for i, row in enumerate(board.rows) if best and at.get(row.learner) == best
         }
-    return replace(made, title=_about_budgets(board), bold_cells=frozenset(bold))
+    title = f"{board.metric} within a cost per row of:"
+    return replace(made, title=title, bold_cells=frozenset(bold))
 
 
 def plain_tables(board: Board) -> Iterator[Table]:
@@ -392,10 +393,6 @@ def plain_tables(board: Board) -> Iterator[Table]:
     names: Columns = {
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
-    }
-    gaps: Columns = {
-        "to optimum": lambda row: _measure(row, "gap"),
-        "± to optimum": lambda row: _measure(row, "gap", half=True),
     }
     columns: Columns = {
         **names,
@@ -411,11 +408,9 @@ def plain_tables(board: Board) -> Iterator[Table]:
         "saving 95%": _interval,
         "saving 99%": lambda row: _interval(row, wide=True),
         "saving tier": lambda row: str(row.saved.tier) if row.saved else "-",
-        "area": lambda row: _measure(row, "area"),
-        "± area": lambda row: _measure(row, "area", half=True),
-        "regret": lambda row: _measure(row, "regret"),
-        "± regret": lambda row: _measure(row, "regret", half=True),
-        **(gaps if board.optimum else {}),
+        **_measures("area", "area"),
+        **_measures("regret", "regret"),
+        **(_measures("to optimum", "gap") if board.optimum else {}),
         "audit": lambda row: row.audit,
         "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
     }
@@ -425,9 +420,10 @@ def plain_tables(board: Board) -> Iterator[Table]:
         for k in range(len(board.budgets)):
             at, name = _standings(board, k), _within(board, k)
             within[name] = partial(_reached, k)
-            within[f"± {name}"] = partial(_of_standing, half, at)
-            within[f"tier {name}"] = partial(_of_standing, _tier, at)
-        yield replace(_table(within, board.rows), title=_about_budgets(board))
+            within[f"± {name}"] = partial(lambda at, row: half(at.get(row.learner)), at)
+            within[f"tier {name}"] = partial(lambda at, row: _tier(at.get(row.learner)), at)
+        title = f"{board.metric} within a cost per row of:"
+        yield replace(_table(within, board.rows), title=title)
 
 
 def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:
@@ -502,19 +498,9 @@ def _within(board: Board, k: int) -> str:
     return f"<= {budget}" if budget.kind == "mean" else str(budget)
 
 
-def _about_budgets(board: Board) -> str:
-    return f"{board.metric} within a cost per row of:"
-
-
 def _reached(k: int, row: Row) -> str:
     pick = row.within[k] if row.within else None
     return quality(pick.quality) if pick else "-"
-
-
-def _of_standing(
-    text: Callable[[Standing | None], str], known: Mapping[str, Standing], row: Row
-) -> str:
-    return text(known.get(row.learner))
 
 
 def _cell(k: int, known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
@@ -593,12 +579,19 @@ def _interval(row: Row, *, wide: bool = False) -> str:
     return "-".join("free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else f"{x:.1f}" for x in ends)
 
 
-def _measure(row: Row, name: str, *, half: bool = False) -> str:
+def _measures(title: str, name: str) -> Columns:
+    """A field of rows that is a measure, and half its interval."""
+
+    def half_of(row: Row) -> str:
+        found = getattr(row, name)
+        return _small((found.interval.high - found.interval.low) / 2) if found else "-"
+
+    return {title: lambda row: _measure(row, name), f"± {title}": half_of}
+
+
+def _measure(row: Row, name: str) -> str:
     found = getattr(row, name)
-    if found is None:
-        return "-"
-    low, high = found.interval
-    return _small((high - low) / 2) if half else quality(found.value)
+    return quality(found.value) if found else "-"
 
 
 def curve_lines(board: Board, width: int) -> list[str]:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from bench_core.results.operating_points import Criterion
 from bench_core.results.records import RunInfo
+from helpers import example
 
 ACCURACY = Criterion("accuracy", True)
 BASE = {"id": "a", "source": "s", "says": "x", "published": "1", "dataset": "letters"}
@@ -34,26 +35,13 @@ def frame(*parts: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def info(*uses: dict[str, Any], **changes: Any) -> RunInfo:
-    fields: dict[str, Any] = {
-        "run": "r", "number": 1, "created_at": "", "updated_at": "", "state": "finished",
-        "suite": "s", "title": "", "paper": "", "profile": "paper", "reference": "full",
-        "accounting": "path",
-        "metrics": ("accuracy", "log_loss"),
-        "higher_is_better": {"accuracy": True, "log_loss": False},
-        "datasets": uses, "planned": 1, "counts": {"ok": 1}, "notes": (), "warnings": (),
-        "extra": {}, "request": {},
-    }  # fmt: skip
-    return RunInfo(**(fields | changes))
+    own: dict[str, Any] = {"run": "r", "suite": "s", "profile": "paper", "reference": "full"}
+    own |= {"metrics": ("accuracy", "log_loss"), "datasets": uses, "counts": {"ok": 1}}
+    own |= {"higher_is_better": {"accuracy": True, "log_loss": False}}
+    return example.info(**(own | {"extra": {}, "request": {}, "absent": ()} | changes))
 
 
 def use(name: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "stand_in": False,
-        "stand_in_for": "",
-        "metrics": ("accuracy",),
-        "notes": (),
-        "size": "paper",
-        "features": 16,
-        "rows": {"train": 12, "valid": 4, "test": 5},
-    } | changes
+    rows = {"train": 12, "valid": 4, "test": 5}
+    own = {"metrics": ("accuracy",), "size": "paper", "features": 16, "rows": rows}
+    return example.use(name, **(own | changes))

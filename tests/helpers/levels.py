@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.statistics.aggregate_draws import Level, of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.statistics.repeats import Level, of_units
 
 
 def level_of(*values: FloatArray, resamples: int = 2000, seed: int = 0) -> Level:

@@ -36,6 +36,11 @@ def test_every_pair_has_a_line_and_a_sentence(done: Path, bench: Run) -> None:
     )
 
 
+def test_two_that_cost_nothing_have_no_ratio_of_costs(done: Path, bench: Run) -> None:
+    ended = bench("compare", "toy", "gbrt", "--budget", "0")
+    assert "  gbrt has the quality of toy for nothing; toy costs nothing\n" in ended.out
+
+
 def test_pairs_are_written_for_a_paper(done: Path, bench: Run) -> None:
     shown = bench("compare", "toy", "gbrt").out.splitlines()[2].split("  ")
     p, adjusted = [cell.strip() for cell in shown if cell.strip()][-3:-1]

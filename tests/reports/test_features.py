@@ -32,10 +32,6 @@ def test_shares_times_prices_are_the_feature_cost_of_the_point(
 ) -> None:
     (done / "bought.csv").unlink(missing_ok=True)
     ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
-    if ended.status == 1:
-        assert "nothing is affordable" in ended.err
-        assert not (done / "bought.csv").exists()
-        return
     assert ended.err == "wrote bought.csv\n"
     bought = pd.read_csv(done / "bought.csv")
     assert bought["features"].tolist() != []

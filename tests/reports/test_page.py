@@ -132,7 +132,7 @@ def test_the_slider_has_round_shares_of_the_references_cost(html: str) -> None:
 
 
 def test_intervals_and_tiers_are_those_of_the_standings(sure: str) -> None:
-    from bench_core.leaderboard.standings import standings
+    from bench_core.leaderboard.certainty import standings
     from bench_core.results.budgets import Budget
 
     run = page_run.run()

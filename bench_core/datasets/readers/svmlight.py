@@ -260,18 +260,14 @@ def _shown(token: bytes) -> str:
 
 def some_queries(examples: Examples, first: int, last: int) -> Examples:
     """The rows of the queries ``first`` to ``last - 1``."""
-    if examples.queries is None:
-        raise ValueError("these examples have no queries")
-    b = examples.queries.boundaries[first : last + 1]
-    rows = slice(int(b[0]), int(b[-1]))
-    m = None if examples.multiplicity is None else examples.multiplicity[rows]
-    return Examples(examples.X[rows], examples.y[rows], Queries(b - b[0]), m)
+    assert examples.queries is not None
+    rows = slice(*examples.queries.boundaries[[first, last]].tolist())
+    return Examples(examples.X[rows], examples.y[rows], examples.queries.select(first, last))
 
 
 def first_queries(examples: Examples, rows: int) -> Examples:
     """The first whole queries that fit into ``rows`` rows, at least one."""
-    if examples.queries is None:
-        raise ValueError("these examples have no queries")
+    assert examples.queries is not None
     fit = np.searchsorted(examples.queries.boundaries, rows, side="right") - 1
     return some_queries(examples, 0, max(1, int(fit)))
 

@@ -1,7 +1,8 @@
-"""Tables: CSV with a header line, Parquet, and the bare number files of older publishers.
+"""Tables: CSV with a header, Parquet, and the bare number files of older publishers.
 
-Missing cells (empty, ``NA``, ``nan``, ``?``) are NaN. Columns of text are refused where numbers are
-wanted. Line numbers count lines as an editor does, provided no quoted cell holds a line break.
+Lines above a header that begin with ``#`` are comments. Missing cells (empty, ``NA``, ``nan``,
+``?``) are NaN. Columns of text are refused where numbers are wanted. Line numbers count lines as an
+editor does, provided no quoted cell holds a line break.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -46,7 +48,8 @@ EXACT = 2**53  # from here on whole numbers are not all float64
 MOST_TEXTS, FEW_TEXTS = 100, 12
 SHOWN = 20  # columns whose fault is in one message
 SAMPLE = 20  # lines by which the separator is found
-_SEPARATOR = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([,;\t])"?\n')
+_SEPARATOR = re.compile(rb'"?sep=([,;\t])"?\n')
+_COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")  # and blank lines
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 # A number as people write it: 1,5 or 1.234,50 or $ 12 or 7%.
 _FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
@@ -328,9 +331,9 @@ def read_table(path: str | Path, format: str = "", text: Collection[str] = ()) -
         return DataTable(path, frame, lambda row: f"{path}, row {row + 1}")
     raw = _unix_lines(path)
     said = _SEPARATOR.match(raw)  # a first line "sep=;" is Excel's
-    raw = raw if said is None else b"\n" + raw[said.end() :]
+    raw = _below_comments(raw if said is None else b"\n" + raw[said.end() :])
     beginning = islice((line for line in BytesIO(raw) if line.strip(b" \t\n")), SAMPLE)
-    lines = [line.decode("utf-8-sig", "replace") for line in beginning]
+    lines = [line.decode("utf-8", "replace") for line in beginning]
     separator = said[1].decode() if said else max(",;\t", key=partial(_fits, lines))
     try:
         names = next(csv.reader(lines[:1], delimiter=separator, strict=True, skipinitialspace=True))
@@ -366,6 +369,17 @@ def read_table(path: str | Path, format: str = "", text: Collection[str] = ()) -
         return np.array(found.iloc[:, 0], dtype=object)
 
     return DataTable(path, frame, _lines_of_rows(path, raw, 1, separator), written)
+
+
+def _below_comments(raw: bytes) -> bytes:
+    """Blank lines in place of those that begin with ``#`` above the header. The last of them is the
+    header itself where a number stands below it."""
+    found = _COMMENTS.match(raw)
+    end = found.end() if found else 0
+    below = raw[end : raw.find(b"\n", end)].decode("utf-8", "replace")
+    if any(map(is_number, re.split("[,;\t]", below))):
+        end = raw.rfind(b"\n", 0, len(raw[:end].rstrip())) + 1
+    return b"\n" * raw.count(b"\n", 0, end) + raw[end:]
 
 
 def _fits(lines: Sequence[str], separator: str) -> tuple[int, int, bool]:
@@ -458,8 +472,9 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _unix_lines(path: Path) -> bytes:
-    """Content with bare carriage returns, as old spreadsheets end lines, replaced."""
-    return read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    """Content without a byte order mark, and with bare carriage returns, as old spreadsheets end
+    lines, replaced."""
+    return read_bytes(path).removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
@@ -491,7 +506,6 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             return pd.read_csv(
                 BytesIO(raw),
                 **{"na_values": MISSING, "index_col": False, **options},
-                encoding="utf-8-sig",
                 keep_default_na=False,
                 skipinitialspace=True,
                 low_memory=False,

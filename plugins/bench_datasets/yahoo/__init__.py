@@ -36,7 +36,7 @@ from bench_core import (
     read_costs,
 )
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.datasets.publishers.download import fetch
+from bench_core.datasets.publishers import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
 from bench_datasets.yahoo.sim import FEATURES, PATTERNS, features, generate
 

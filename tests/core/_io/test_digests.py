@@ -354,7 +354,7 @@ def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: st
 @pytest.mark.parametrize(
     ("ending", "changes"),
     [
-        ("bench_core/datasets/publishers/download.py", set()),
+        ("bench_core/datasets/publishers.py", set()),
         ("bench_core/errors.py", set()),
         ("bench_core/datasets/readers/svmlight.py", {"yahoo", "mine.csv"}),
         ("bench_core/datasets/readers/tables.py", {"yahoo", "letters", "mine.csv"}),

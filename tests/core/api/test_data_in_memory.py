@@ -85,6 +85,16 @@ def test_a_sparse_matrix_is_its_dense_numbers() -> None:
     )
 
 
+def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand() -> None:
+    at = np.repeat(np.arange(N), 2), np.tile([0, 1], N)  # the third column is not stored
+    sparse = csr_array((np.tile([0.0, 2.0], N), at), shape=(N, 3))  # and zeros are
+    for unwritten, gap in (("", 0.0), ("zero", 0.0), ("missing", np.nan)):
+        [data] = request_of({"unwritten": unwritten}, sparse, Y).data
+        [splits] = data.splits
+        for one in (splits.train, splits.valid, splits.test):
+            np.testing.assert_array_equal(one.X, np.tile([0.0, 2.0, gap], (len(one), 1)))
+
+
 def test_rows_of_a_query_are_put_together_and_stay_in_one_split() -> None:
     order = RNG.permutation(N)
     splits = array_splits(X[order], IDS[order] % 3, queries=IDS[order])
@@ -203,7 +213,7 @@ def test_a_data_set_may_be_an_instance(home: Path) -> None:
 
 
 def test_what_is_repeated_later_is_a_call_of_python(home: Path) -> None:
-    from bench_reports.budgets import run_command
+    from bench_reports.best import run_command
 
     from bench_core.planning.invocation import command
     from bench_core.plugins import load_registry
@@ -328,6 +338,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
     "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
+    "unwritten": ((X, Y), {"unwritten": "missing"}, "unwritten means nothing beside X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
     "valid without X": ((), {"valid": (X, Y)}, "valid is given as data without X, the features"),

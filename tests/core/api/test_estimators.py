@@ -49,6 +49,13 @@ def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said() -> No
     assert fitted.cost_ > 20  # without a limit the costly feature is bought
 
 
+def test_times_in_seconds_stay_apart_in_float32() -> None:
+    passed = np.random.default_rng(3).permutation(300)
+    times = (1.7e9 + passed)[:, None]  # float32 has a value every 128 seconds
+    fitted = BudgetedClassifier(**FAST).fit(times[:200], passed[:200] > 110)
+    assert fitted.score(times[200:], passed[200:] > 110) > 0.97
+
+
 def test_a_mean_budget_mixes_two_points_that_are_drawn_by_the_number_of_the_row() -> None:
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(budget=0.4, costs=COSTS, **GRID)

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench_reports.budgets import run_command
+from bench_reports.best import run_command
 
 from bench_core.cli.options import STORE as USUAL
 from bench_core.planning.invocation import command, shell_line

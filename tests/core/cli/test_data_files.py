@@ -99,7 +99,7 @@ def test_wrong_content_is_one_line_and_nothing_lands(
 def test_a_cut_transfer_is_one_line_and_can_be_repeated(
     data: Pairs, offer: Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench_core.datasets.publishers.download.AGAIN", 0)
+    monkeypatch.setattr("bench_core.datasets.publishers.AGAIN", 0)
     offer.cuts = [50]
     ended = data("fetch", "pairs")
     assert ended.status == 2

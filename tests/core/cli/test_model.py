@@ -149,6 +149,23 @@ def test_moved_columns_are_read_as_the_file_has_them(bench: Run) -> None:
     assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
 
 
+def test_a_moved_column_may_have_the_name_of_another_feature(bench: Run) -> None:
+    names, start = ("t", "t-1700000000", "b", "label"), 1_700_000_000
+    rng = np.random.default_rng(0)
+    times = start + rng.integers(0, 600, (200, 2))
+    frame = pd.DataFrame({**dict(zip(names, times.T, strict=False)), "b": np.arange(200) % 7})
+    frame["label"] = (frame["t"] > start + 300) ^ (frame[names[1]] > start + 300)
+    frame.to_csv("all.csv", index=False)
+    learner = ("-l", "gbrt", "--set", "gbrt.trees=30", "--executor", "inline")
+    assert bench("run", "-d", "all.csv", *learner).status == 0
+    assert bench("model", "export", "-o", "model").status == 0
+    assert load("model").names == (names[1], f"{names[1]}-{start}", "b")
+    checked = bench("model", "check", "model", "-d", "all.csv").out
+    accuracy = re.search(r"accuracy +\S+ +(\S+)", checked)
+    assert accuracy, checked
+    assert float(accuracy[1]) > 0.8
+
+
 @pytest.mark.parametrize("positive", ["no", "yes"])
 def test_the_positive_class_is_that_of_training(bench: Run, positive: str) -> None:
     """As labels 0 and 1, whatever the order of the words."""

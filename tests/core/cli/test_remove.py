@@ -111,7 +111,7 @@ def asked_by_a_shell(words: str) -> dict[str, str]:
 
 def test_names_are_offered_without_anything_heavy(shell: Run) -> None:
     code = (
-        "import sys, click; from bench_core.cli.completion import names_of\n"
+        "import sys, click; from bench_core.cli.options import names_of\n"
         "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"
         "assert found == ['miser'], found\n"
         "heavy = {'numba', 'sklearn', 'scipy', 'pandas'} & {*sys.modules}\n"

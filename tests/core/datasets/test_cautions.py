@@ -9,7 +9,9 @@ import numpy as np
 
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, copied_rows
+from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits
 
@@ -45,36 +47,42 @@ def test_classes_of_a_handful_of_rows_are_noted_by_name() -> None:
 
 def test_copies_of_training_rows_are_counted_with_their_labels() -> None:
     train, valid, test = part(1000), part(1000, seed=1), part(1000, seed=2)
-    others = {"validation": valid, "test": test}
-    assert copied_rows(train, others) == []
+    data = splits(train, valid, test, Task.BINARY)
+    assert copied_rows(data) == []
     test.X[:200], test.y[:200] = train.X[400:600], train.y[400:600]
-    [line] = copied_rows(train, others)
+    [line] = copied_rows(data)
     assert line == "about 20% of test rows are copies of training rows, label included"
     test.y[:200] = 1 - test.y[:200]
-    assert copied_rows(train, others) == []
+    assert copied_rows(data) == []
     # missing cells and both zeros are alike
     train.X[:50, 1], valid.X[:50] = np.nan, train.X[:50]
     valid.X[:50, 1] = np.nan
     train.X[:50, 0], valid.X[:50, 0], valid.y[:50] = 0.0, -0.0, train.y[:50]
-    assert copied_rows(train, others)[0].startswith("about 5% of validation rows")
+    assert copied_rows(data)[0].startswith("about 5% of validation rows")
 
 
 def test_one_cell_makes_another_row() -> None:
     grid = np.array(np.meshgrid(*[np.arange(12)] * 3)).reshape(3, -1).T.astype(np.float32)
-    rows = Examples(grid, np.zeros(len(grid)))
+    rows, other = Examples(grid, np.zeros(len(grid))), part(9)
     for step in ([1e-6, 0, 0], [0, 0.5, 0], [0.25, -0.25, 0]):
         moved = Examples(grid + np.float32(step) + np.float32([100, 0, 0]), rows.y)
-        assert copied_rows(rows, {"test": moved}) == []
-    assert copied_rows(rows, {"test": rows}) != []
+        assert copied_rows(splits(rows, other, moved, Task.REGRESSION)) == []
+    assert copied_rows(splits(rows, other, rows, Task.REGRESSION)) != []
 
 
 def test_files_are_compared(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [f"{a:.3f},{b:.3f},{k % 2}" for k, (a, b) in enumerate(rng.normal(size=(300, 2)))]
     (tmp_path / "v.csv").write_text("\n".join(["a,b,y", *lines, *lines]) + "\n")
-    source: Any = object()
-    notes = FileData(str(tmp_path / "v.csv")).prepare(source, "quick", 0, 0).notes
+    notes = prepare(FileData(str(tmp_path / "v.csv")), cache_dir=tmp_path).splits.notes
     # a row's other copy is among the 60% of training with chance .6
     found = [note for note in notes if "are copies of training rows" in note]
     assert {note.split()[1] for note in found} <= {"50%", "60%", "70%"}
     assert len(found) == 2
+
+
+def test_rows_of_any_data_set_are_compared(tmp_path: Path) -> None:
+    train = part(1000)
+    made = splits(train, part(600, seed=1), train, Task.BINARY)
+    notes = prepare(InMemory("own", made), cache_dir=tmp_path).splits.notes
+    assert notes == ("about 100% of test rows are copies of training rows, label included",)

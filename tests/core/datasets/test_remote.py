@@ -16,7 +16,7 @@ from helpers.webserver import running
 
 from bench_core import InputError, api
 from bench_core._io.text import is_url
-from bench_core.datasets import remote
+from bench_core.datasets import data_folder as remote
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent

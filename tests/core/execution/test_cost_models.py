@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import bench_datasets.yahoo
 import numpy as np
@@ -14,8 +13,7 @@ import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import Acquired, CostModel, Examples, InputError, Splits
-from bench_core.contracts import check
+from bench_core import Acquired, InputError, Splits
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
@@ -212,30 +210,13 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
     assert prices == [12, 18]
 
 
-def blocks_of_the_page(*marks: str) -> list[str]:
-    """The indented blocks of docs/cost-files.md that hold these marks."""
+def test_the_model_of_the_page_on_cost_files_works(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs/cost-files.md").read_text()
-    blocks = [dedent(b) for b in re.findall(r"(?:^(?:    .*)?\n)+", page, flags=re.M)]
-    return [next(block for block in blocks if mark in block) for mark in marks]
-
-
-def test_the_models_of_the_page_on_cost_files_work(tmp_path: Path) -> None:
-    table, code = blocks_of_the_page('model = "parallel"', "class VisitFee")
-    (tmp_path / "c.toml").write_text(table)
+    block = re.search(r'^    model = "parallel"\n(?:    .*\n)+', page, flags=re.M)
+    assert block
+    (tmp_path / "c.toml").write_text(dedent(block[0]))
     names = ("age", "clicks_day", "clicks_month", "title_match")
     costs = cost_model(cost_text(tmp_path / "c.toml"), names, None, MODELS)
     acquired = Acquired.pack(np.array([[True, True, True, False], [False, True, False, True]]))
     assert costs.feature_cost(acquired, None).tolist() == [36, 24]
     assert costs.unit == "ms"
-    scope: dict[str, Any] = {}
-    exec(code, scope)
-    (model,) = scope["bench_cost_models"]()
-    check(model, CostModel, "the page gives a class")
-    made = model.from_options(
-        costs.surrogate(Examples(np.zeros((1, 4)), np.zeros(1))), {"fee": 5}, int
-    )
-    again = model.from_state(made.state())
-    assert isinstance(again, CostModel)
-    bought = Acquired.pack(np.array([[True, False, False, True], [False] * 4]))
-    assert again.feature_cost(bought, None).tolist() == [1 + 4 + 5, 0]
-    assert again.evaluation_cost(1, 1, 2).tolist() == [0]

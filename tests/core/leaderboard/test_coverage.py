@@ -22,9 +22,9 @@ from bench_core.arrays import FloatArray
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _edges, _log_savings
 from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
-from bench_core.statistics.aggregate_draws import of_units
 from bench_core.statistics.bootstrap import FEW, FEW_DRAWS, Candidates, Units, draw
 from bench_core.statistics.comparison import better_than, differences, interval
+from bench_core.statistics.repeats import of_units
 
 BOARDS, BUDGET = 2000, 4.0
 COST = np.exp(np.linspace(0, 3, 6))

@@ -14,9 +14,16 @@ from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core import UsageError
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.certainty import all_certified, certified
+from bench_core.leaderboard.certainty import (
+    NO_VALUES,
+    Ranking,
+    Standing,
+    Standings,
+    all_certified,
+    certified,
+    standings,
+)
 from bench_core.leaderboard.pairs import pairs_within
-from bench_core.leaderboard.standings import NO_VALUES, Ranking, Standing, Standings, standings
 from bench_core.results.budgets import Budget
 
 

@@ -50,26 +50,37 @@ def test_being_infinitely_sure_costs_nothing_or_infinity():
 
 def test_auc_counts_ties_half_by_hand():
     found = judge("auc", [3, 1, 1, 0], [1, 1, 0, 0])
-    assert found.values[:2].tolist() == [1, 0.75]  # below 2 of 2; tie with one, above the other
+    # shares of the other class in the right order: 1, .75, .75, 1; the area, and twice what differs
+    assert found.values.tolist() == [1.125, 0.625, 0.625, 1.125]
     assert found.mean == pytest.approx(0.875)
 
 
-auc_rows = st.lists(
-    st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(1, 5)), min_size=2, max_size=12
-)
+def area_by_pairs(odds, y, m, classes):
+    """Mean over classes of the share of pairs (inside, outside) in the right order, ties half."""
+    found = []
+    for c in classes:
+        column, inside = (odds if odds.ndim == 1 else odds[:, c]), y == c
+        gap = column[inside][:, None] - column[~inside]
+        pairs = m[inside][:, None] * m[~inside]
+        found.append((pairs * ((gap > 0) + (gap == 0) / 2)).sum() / pairs.sum())
+    return np.mean(found)
 
 
-@given(auc_rows, st.booleans())
-def test_auc_of_a_positive_row_is_the_share_of_negatives_below_it(rows, with_copies):
-    scores, y, m = (np.array(column, float) for column in zip(*rows, strict=True))
-    m = m if with_copies else np.ones(len(y))
-    found = judge("auc", scores, y, m.astype(int) if with_copies else None)
-    for i in np.flatnonzero((y == 1) & np.any(y == 0)):
-        below = m[(y == 0) & (scores < scores[i])].sum()
-        tied = m[(y == 0) & (scores == scores[i])].sum()
-        assert found.values[i] == (below + tied / 2) / m[y == 0].sum()
-        assert found.weights[i] == m[i]
-    assert not found.weights[y == 0].any()
+@pytest.mark.parametrize("classes", [2, 3])
+def test_auc_moves_with_one_more_copy_of_any_row_as_its_values_say(classes):
+    rng = np.random.default_rng(classes)
+    y, m = rng.permutation([0, 0, 0, 0, 1, 1, 1, *[classes - 1] * 5]), rng.integers(1, 4, 12) * 1000
+    scores = np.round(rng.normal(size=12 if classes == 2 else (12, 3)), 1)
+    odds, judged = scores, [1]
+    if classes == 3:
+        chance = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        odds, judged = np.round(np.log(chance / (1 - chance)), 9), [0, 1, 2]
+    found, before = judge("auc", scores, y, m), area_by_pairs(odds, y, m, judged)
+    assert found.mean == pytest.approx(before, abs=1e-12)
+    share = found.weights / found.weights.sum() / m  # of one copy
+    moved = [area_by_pairs(odds, y, m + row, judged) - before for row in np.eye(12)]
+    assert share * (found.values - before) == pytest.approx(moved, rel=1e-2, abs=1e-9)
+    assert (found.weights > 0).all()  # rows of every class are drawn
 
 
 @pytest.mark.parametrize("y", [[1, 1], [0, 0]])

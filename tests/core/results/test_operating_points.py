@@ -122,6 +122,14 @@ def test_a_mean_budget_is_met_on_validation_by_mixing_two_points_for_all_learner
     assert single[["point", "part"]].to_numpy().tolist() == [['{"trees": 1}', 0.0]]
 
 
+def test_a_mixture_has_the_marks_of_both_models():
+    cheap = rows("cegb", [(1, 10, 0.5, 0.4)], params="{}", marks="diverged, at edge")
+    large = rows("cegb", [(2, 20, 0.7, 0.6)], marks="at edge, late")
+    found = [under_budget(frame(cheap, large), "ndcg@5", budget) for budget in (19.0, 20.0, 10.0)]
+    marks = [one["marks"].tolist() for one in found]
+    assert marks == [["at edge, late, diverged"], ["at edge, late"], ["diverged, at edge"]]
+
+
 def test_a_budget_for_95_percent_of_rows_mixes_nothing():
     data = frame(rows("cegb", [(1, 10, 0.5, 0.4), (2, 20, 0.7, 0.6)]))
     data = data.assign(cost_p95=data["total_cost"])
@@ -324,7 +332,12 @@ def test_no_saving_is_measured_where_the_constant_reaches_the_target(metric, qua
     points = {"constant": (0, 0.936), "gbrt": (100, quality), "near": (10, quality)}
     data = frame(
         *(
-            rows(name, [(1, cost, own if higher else 1 - own, 0.9)], metric=metric)
+            rows(
+                name,
+                [(1, cost, own if higher else 1 - own, 0.9)],
+                metric=metric,
+                point='{"constant": 1}' if name == "constant" else '{"trees": 1}',
+            )
             for name, (cost, own) in points.items()
         )
     )

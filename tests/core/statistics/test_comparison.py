@@ -8,7 +8,6 @@ from helpers.levels import level_of
 from scipy import stats
 
 from bench_core.metrics.frontier import hull, mixed_within, taken
-from bench_core.statistics.aggregate_draws import Level, joined, of_units
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import (
     better_than,
@@ -18,6 +17,7 @@ from bench_core.statistics.comparison import (
     rank_intervals,
     tiers,
 )
+from bench_core.statistics.repeats import Level, joined, of_units
 
 
 def level(values: np.ndarray, seed: int = 0) -> Level:

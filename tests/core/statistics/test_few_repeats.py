@@ -17,10 +17,9 @@ from helpers.levels import level_of
 from scipy import stats
 
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.statistics.aggregate_draws import Level, joined
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
-from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, with_seeds
+from bench_core.statistics.repeats import Level, Repeat, by_unit, joined, over_repeats, with_seeds
 
 ROWS = 200
 

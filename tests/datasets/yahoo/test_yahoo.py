@@ -13,7 +13,7 @@ from helpers.webserver import Offer, serving
 
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.publishers.fetch import home_of, is_there
+from bench_core.datasets.publishers import home_of, is_there
 from bench_core.errors import InputError
 from bench_core.splits import Splits
 

@@ -13,7 +13,7 @@ import pytest
 from bench_methods.cronus import Cronus, CronusInit
 from bench_methods.gbrt import GBRT
 from helpers.fakes import FakeContext
-from helpers.ranking_sample import DATA, needs
+from helpers.real_cases import DATA, needs
 
 from bench_core import Prices, Splits
 from bench_core.datasets.data_folder import DataFolder

@@ -11,8 +11,7 @@ from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
 from helpers.fakes import FakeContext
-from helpers.ranking_sample import documents, needs, precision
-from helpers.real_cases import letters
+from helpers.real_cases import documents, letters, needs, precision
 
 from bench_core import Examples, Prices, Task, price_list
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core.datasets.publishers.download import unpack
+from bench_core.datasets.publishers import unpack
 from bench_core.errors import InputError
 
 

@@ -9,7 +9,7 @@ import pooch
 import pytest
 from helpers.webserver import Offer, serving
 
-from bench_core.datasets.publishers.download import Download, fetch
+from bench_core.datasets.publishers import Download, fetch
 from bench_core.errors import InputError
 
 CONTENT = bytes(range(256)) * 4000

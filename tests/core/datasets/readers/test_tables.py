@@ -157,3 +157,26 @@ def test_numbers_name_columns_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     pd.DataFrame(np.eye(3)).rename(columns=str).to_parquet(path)
     assert read_table(path).names == ("0", "1", "2")
+
+
+ROWS = "0.5,2,0\n1.5,4,1\n"
+COMMENTS = {
+    "# made by hand, 2026\n# twice\na,b,y\n" + ROWS: ("a", 5),
+    "# one word\n\na,b,y\n" + ROWS: ("a", 5),
+    "\ufeff#\na,b,y\n" + ROWS: ("a", 4),
+    "sep=,\n# c\na,b,y\n" + ROWS: ("a", 5),
+    "#a,b,y\n" + ROWS: ("#a", 3),  # numbers below: a header
+    "##fileformat=v4\n#a,b,y\n" + ROWS: ("#a", 4),
+}
+
+
+@pytest.mark.parametrize("text", COMMENTS)
+def test_lines_above_the_header_that_begin_with_a_hash_are_comments(
+    text: str, tmp_path: Path
+) -> None:
+    first, line = COMMENTS[text]
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == (first, "b", "y")
+    np.testing.assert_array_equal(table.numbers("b"), [2, 4])
+    assert table.place(1).endswith(f"line {line}")

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_reports import exports, papers, plot
+from bench_reports import exports, plot
 from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.certainty import all_certified, certified
-from bench_core.leaderboard.methods import paragraph
+from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.terminal.wording import times
 
@@ -74,7 +74,7 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(
     last = {one.learner: one for one in board.at[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
-    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
+    lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
     found = {row[0]: row for row in (cells(x, "&") for x in lines if x.count("&") > 3)}
     for name, one in last.items():
         cell = found[name][-3]
@@ -85,7 +85,7 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(
     low, high = last["good"].interval
     assert float(up) == pytest.approx(high - last["good"].quality, abs=5e-5)
     assert float(down) == pytest.approx(last["good"].quality - low, abs=5e-5)
-    text = written(papers.markdown, valued, tmp_path / "b.md")
+    text = written(exports.markdown, valued, tmp_path / "b.md")
     (line,) = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
     assert cells(line, " | ")[-3].startswith(f"**{last[best].quality:.4f}**")
 
@@ -93,7 +93,7 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(
 def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
     valued: ValuedRun, tmp_path: Path
 ) -> None:
-    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
+    lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
     first = [x.split("&")[0].strip() for x in lines if "&" in x or "rule" in x]
     assert first.index("constant") == len(first) - 2  # before the last rule
     assert first[first.index("constant") - 1] == "\\midrule"
@@ -106,7 +106,7 @@ def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
 
 
 def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path) -> None:
-    latex = written(papers.latex, Hostile(), tmp_path / "b.tex")
+    latex = written(exports.latex, Hostile(), tmp_path / "b.tex")
     assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex
     for line in latex.splitlines():
         inner = re.sub(r"\\[\\{}$&#_%]|\\[a-zA-Z]+", "", line)  # commands and escaped characters
@@ -115,7 +115,7 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path
         assert inner.count("{") == inner.count("}")
     assert "a generated stand-in" in latex
     assert "stand-ins settle nothing" in latex
-    markdown = written(papers.markdown, Hostile(), tmp_path / "b.md")
+    markdown = written(exports.markdown, Hostile(), tmp_path / "b.md")
     assert "\\<img src=x onerror=alert(1)\\>" in markdown
     assert "<img" not in markdown.replace("\\<img", "")
 
@@ -145,7 +145,7 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     assert row["area_low"] < row["area"] < row["area_high"]
     assert row["regret_low"] <= row["regret"] <= row["regret_high"]
     low, high = map(times, good.saved.interval)
-    for write in (papers.markdown, papers.latex):
+    for write in (exports.markdown, exports.latex):
         assert f"{times(good.saving)} [{low}, {high}]" in written(write, valued, tmp_path / "b")
     document = json.loads(written(exports.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
@@ -163,8 +163,8 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
 @pytest.mark.parametrize(
     ("write", "suffix"),
     [
-        (papers.latex, ".tex"),
-        (papers.markdown, ".md"),
+        (exports.latex, ".tex"),
+        (exports.markdown, ".md"),
         (exports.write_csv, ".csv"),
         (exports.write_json, ".json"),
         *((plot.write, suffix) for suffix in plot.SUFFIXES),

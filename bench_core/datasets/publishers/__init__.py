@@ -1,1 +1,0 @@
-"""Fetching, unpacking and verifying the files of publishers."""
