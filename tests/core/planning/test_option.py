@@ -17,8 +17,7 @@ from bench_core.api.arguments import in_python, taking
 from bench_core.cli import options
 from bench_core.errors import option
 from bench_core.planning.invocation import command
-from bench_core.planning.option import declared, options_of, whole
-from bench_core.planning.request import PROFILES, TASKS, RunRequest
+from bench_core.planning.request import PROFILES, TASKS, RunRequest, declared, options_of, whole
 
 
 @dataclass(frozen=True, slots=True)
