@@ -79,9 +79,9 @@ class PricedTrees(BoostedTrees):
         return CheapStarts([replace(cheap, points=points), whole]) if points else whole
 
 
-def first_purchase(trees: Ensemble, prices: Prices) -> float:
+def first_purchase(trees: Ensemble | None, prices: Prices) -> float:
     """What all features of the trees of the first iteration cost, infinite without trees."""
-    if not trees.trees:
+    if trees is None or not trees.trees:
         return np.inf
     tested = trees.feature[: trees.start[len(trees.base)]]
     bought = prices.bought_for(np.isin(np.arange(prices.features), tested))
