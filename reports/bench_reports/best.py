@@ -20,8 +20,7 @@ from bench_core.planning.invocation import (
     toml_literal,
     words,
 )
-from bench_core.planning.option import options_of
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, options_of
 from bench_core.terminal.tables import (
     Table,
     check_text,

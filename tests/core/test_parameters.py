@@ -16,8 +16,7 @@ from bench_core.parameters import (
     resolved,
 )
 from bench_core.planning.request import RunRequest
-from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.settings import parse_setting, with_setting
+from bench_core.planning.resolve_learners import choose_learners, parse_setting, with_setting
 from bench_core.planning.suites import NO_SUITE
 from bench_core.plugins import Registry, load_registry
 

@@ -9,8 +9,7 @@ import pytest
 from bench_core import UsageError
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
-from bench_core.planning.option import options_of
-from bench_core.planning.request import DURATION, MEMORY, RunRequest
+from bench_core.planning.request import DURATION, MEMORY, RunRequest, options_of
 from bench_core.plugins import Registry, load_registry
 
 REGISTRY = load_registry()

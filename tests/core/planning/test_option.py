@@ -13,12 +13,11 @@ from click.testing import CliRunner
 
 import bench_core
 from bench_core import UsageError
-from bench_core.api.arguments import in_python, taking
+from bench_core.api.arguments import RunOptions, in_python, taking
 from bench_core.cli import options
 from bench_core.errors import option
 from bench_core.planning.invocation import command
-from bench_core.planning.option import declared, options_of, whole
-from bench_core.planning.request import PROFILES, TASKS, RunRequest
+from bench_core.planning.request import PROFILES, TASKS, RunRequest, declared, options_of, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> No
     for name, described in options_of(RunRequest).items():
         assert taken[name].default == described.default
         assert f"\n    {name} : default" in str(bench_core.run.__doc__)
+    assert RunOptions.__optional_keys__ == set(options_of(RunRequest))  # for type checkers
     assert list(taken)[:2] == ["X", "y"]
     assert signature(bench_core.plan).parameters == signature(bench_core.run).parameters
     with pytest.raises(TypeError, match="unknown argument 'learner': did you mean learners"):

@@ -13,9 +13,9 @@ from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
+    read_settings,
     varied,
 )
-from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteLearner

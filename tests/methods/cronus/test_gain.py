@@ -22,10 +22,10 @@ from bench_core.plugins import load_registry
 RHO = (0.01,)
 FILES = {"letters": "letter", "forest": "covertype"}
 TREES = {"letters": 100, "forest": 100, "yahoo-sim": 300}
-TRADEOFFS = {
+TRADEOFFS = {  # that leave two stages, since Algorithm 1 changes nothing in a cascade of one
     "letters": (0.03, 0.1, 0.3),
     "forest": (0.03, 0.1, 0.3),
-    "yahoo-sim": (0.15, 0.2, 0.4, 0.8),
+    "yahoo-sim": (0.15, 0.2, 0.3, 0.4),
 }
 
 
@@ -67,7 +67,7 @@ def gains(name: str, seed: int) -> list[tuple[float, float]]:
 @pytest.mark.slow
 def test_on_yahoo_sim_optimising_is_better_at_no_higher_cost() -> None:
     rows = gains("yahoo-sim", 0) + gains("yahoo-sim", 1)
-    assert sum(gain > 0 and share <= 1.0 for gain, share in rows) >= 7
+    assert all(gain > 0 and share <= 1.0 for gain, share in rows)
 
 
 @pytest.mark.slow
