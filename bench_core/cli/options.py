@@ -285,6 +285,13 @@ def note(message: str) -> None:
         complain(message)
 
 
+def warn(message: str) -> None:
+    """As ``complain``, of an exception at hand; with --debug that ends the command."""
+    if flag("debug"):
+        raise
+    complain(message)
+
+
 def complain(message: str) -> None:
     """A line on stderr, above a progress bar if there is one."""
     if sys.stderr is not None:  # closed: print would take stdout
