@@ -28,6 +28,7 @@ from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
+from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, counted, duration, notices, quality
 
@@ -61,7 +62,7 @@ class Best:
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""
         low, high = map(quality, self.interval)
-        sure = "" if math.isnan(self.interval.low) else f" (95%: {low} to {high})"
+        sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         reached = f"{self.metric} {quality(self.quality)}{sure} at a cost of {cost(self.cost)}"
         level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"

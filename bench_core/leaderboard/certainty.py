@@ -34,9 +34,16 @@ from bench_core.leaderboard.board import (
 from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
-from bench_core.statistics import comparison
+from bench_core.statistics import LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import draw, effort, lacking
-from bench_core.statistics.comparison import Interval, better_than, interval, rank_intervals, tiers
+from bench_core.statistics.comparison import (
+    Interval,
+    better_than,
+    interval,
+    rank_intervals,
+    spread_of,
+    tiers,
+)
 from bench_core.statistics.repeats import (
     Level,
     Repeat,
@@ -361,8 +368,8 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     ranks = dict(zip(still, rank_intervals(better), strict=True))
     found = {
         row.learner: Saved(
-            interval=_edges(logs, k, row.saving, comparison.LEVEL),
-            wide=_edges(logs, k, row.saving, 0.99),
+            interval=_edges(logs, k, row.saving, LEVEL),
+            wide=_edges(logs, k, row.saving, WIDE_LEVEL),
             tier=tier.get(k, 0),
             ranks=ranks.get(k, (len(still) + 1, len(keeps))),
             lost=lost[k],
@@ -392,7 +399,7 @@ def _beyond(drawn: Mapping[Hashable, FloatArray], reference: int, higher: bool) 
 
 
 def _edges(logs: Level, learner: int, saving: float, share: float) -> Interval:
-    low, high = np.exp(comparison.spread_of(logs, learner, share))
+    low, high = np.exp(spread_of(logs, learner, share))
     return Interval(float(min(low, saving)), float(max(high, saving)))
 
 

@@ -17,8 +17,9 @@ from bench_core.leaderboard.assembly import primary_metric
 from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, of_dataset, undefined
+from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.bootstrap import draw, lacking
-from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
+from bench_core.statistics.comparison import Difference, Interval, differences
 from bench_core.statistics.repeats import (
     Repeat,
     over_repeats,
@@ -159,5 +160,6 @@ def thirds(gain: FloatArray, by: FloatArray) -> tuple[tuple[float, Interval], ..
 
 def _mean(values: FloatArray) -> tuple[float, Interval]:
     # normal approximation: thirds of a test set are large
-    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
+    mean = float(values.mean())
+    error = NORMAL_QUANTILE * float(values.std(ddof=1)) / len(values) ** 0.5
     return mean, Interval(mean - error, mean + error)

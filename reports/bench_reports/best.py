@@ -21,6 +21,7 @@ from bench_core.planning.invocation import (
     words,
 )
 from bench_core.planning.request import RunRequest, options_of
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     Table,
     check_text,
@@ -129,7 +130,7 @@ def answer(
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
         yield from explained(each[0], why)
         if any(one.over for found in each for one in found.values()):
-            yield "!: above the budget on test by more than its 95% interval"
+            yield f"!: above the budget on test by more than its {CONFIDENCE} interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for budget, own in offered.items():
         if not own:
@@ -149,7 +150,7 @@ def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
     taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield "±: half the 95% interval; *: statistically tied for best"
+        yield f"±: half the {CONFIDENCE} interval; *: statistically tied for best"
         yield f"chosen on validation: {MIXED}"
     else:
         yield f"±: not known: {why}"

@@ -33,6 +33,7 @@ from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
 from bench_core.terminal.wording import cost, count, quality
 
@@ -330,6 +331,7 @@ def page_data(
         "run": one_line(info.run),
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": grid,
+        "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
