@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import bench_core
 from bench_core.api import plan
 from bench_core.errors import InputError
-from bench_core.execution.executors import Worker
+from bench_core.execution.executors import LocalExecutor, Worker
 from bench_core.execution.failures import failure
 from bench_core.execution.fitting import run_fit
 from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
@@ -309,9 +309,6 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
 
 
 def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
-    from bench_core.api import plan
-    from bench_core.execution.executors import LocalExecutor
-
     made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
     executor = LocalExecutor(1, 1, lambda event: None)
     try:
@@ -327,8 +324,6 @@ def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> N
 
 
 def test_threads_are_pinned_in_workers(home: Path) -> None:
-    from bench_core.execution.executors import LocalExecutor
-
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
         executor.submit(Job("fit", replace(FIT, learner={"class": "none:None", "fields": {}})))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import models
+from helpers.toys import Prefix
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from bench_core import (
     Examples,
     Features,
     Frames,
-    InputError,
     MetricValues,
     Prediction,
     Prices,
@@ -34,7 +34,7 @@ from bench_core.api import plan
 from bench_core.execution import predict, trial
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
-from bench_core.execution.fitting import run_fit
+from bench_core.execution.fitting import fit_context, open_splits, run_fit
 from bench_core.execution.predict import blocks, predict_split, readable
 from bench_core.execution.trial import (
     condense,
@@ -316,13 +316,6 @@ def test_a_state_of_python_objects_is_refused(tmp_path: Path, value: Any) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_state_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "m.npz"
-    path.write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
-        load_model(path)
-
-
 def prepared(home: Path, **options: Any) -> Any:
     return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
 
@@ -420,31 +413,10 @@ def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
 
 
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
-    from helpers.toys import Prefix
-
-    from bench_core.execution.fitting import fit_context, open_splits
-
     spec = prepared(home).fits[0]
     context = fit_context(spec, open_splits(spec), lambda done, total: None)
     with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
-
-
-def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    from bench_core._io.large_arrays import shared_arrays
-
-    built = []
-
-    def build() -> dict[str, Any]:
-        built.append(1)
-        return {"codes": np.arange(3)}
-
-    for _ in range(2):
-        arrays = shared_arrays(tmp_path / "shared" / "codes", build)
-        assert arrays["codes"].tolist() == [0, 1, 2]
-    assert len(built) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        arrays["codes"][0] = 5
 
 
 def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

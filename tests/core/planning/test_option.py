@@ -1,24 +1,32 @@
 """One field of a request is an option of the command, an argument of Python, its help, its check
 and its part of the command that repeats a run."""
 
+from __future__ import annotations
+
 import ast
-from dataclasses import dataclass
+import os
+from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import bench_core
 from bench_core import UsageError
+from bench_core.api import plan
 from bench_core.api.arguments import in_python, taking
 from bench_core.cli import options
+from bench_core.cli.app import bench as group
+from bench_core.cli.run import run_command
 from bench_core.errors import option
 from bench_core.planning.invocation import command
 from bench_core.planning.option import declared, options_of, whole
-from bench_core.planning.request import PROFILES, TASKS, RunRequest
+from bench_core.planning.request import DURATION, MEMORY, PROFILES, TASKS, RunRequest, cores_for
+from bench_core.plugins import Registry, load_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +115,139 @@ def test_words_that_stand_for_enumerations_are_these() -> None:
 
     assert set(TASKS) == set(Task)
     assert PROFILES[0] == "quick"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"seeds": (3, 2**32)}, "--seeds: 4294967296 is not a whole number from 0 to 4294967295"),
+        ({"seeds": (-1,)}, "--seeds: -1 is not a whole number"),
+        ({"folds": (-1,)}, "--folds: -1 is not a whole number"),
+        ({"index_base": 2}, "--index-base: 2 is not a whole number from 0 to 1"),
+        ({"index_base": -1}, "--index-base: -1 is not a whole number from 0 to 1"),
+        ({"workers": -1}, "--workers: -1 is not a whole number >= 1"),
+        ({"timeout": -0.5}, "--timeout: -0.5 is not a duration, such as 90s"),
+        ({"memory": float("nan")}, "--memory: nan is not an amount of memory"),
+    ],
+)
+def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        RunRequest(**options)
+    assert str(caught.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("options", "jobs", "workers", "threads"),
+    [
+        ({}, 100, 8, 1),
+        ({}, 3, 3, 2),
+        ({}, 1, 1, 8),
+        ({}, 0, 1, 8),  # everything is finished
+        ({"threads": 3}, 100, 2, 3),
+        ({"threads": 9}, 100, 1, 9),
+        ({"workers": 5}, 100, 5, 1),
+        ({"workers": 5}, 1, 5, 1),
+        ({"workers": 20}, 100, 20, 1),
+        ({"workers": 2, "threads": 7}, 100, 2, 7),
+        ({"executor": "inline"}, 100, 1, 8),
+        ({"executor": "inline", "threads": 2, "workers": 4}, 100, 1, 2),
+    ],
+)
+def test_eight_cores_are_shared_by_workers_and_their_threads(
+    options: dict[str, Any], jobs: int, workers: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = {0: set(range(8))}  # those of the process itself, which has the number 0
+    monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
+    assert cores_for(RunRequest(**options), jobs) == (workers, threads)
+
+
+def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.integers(3)} qid:{q} 1:{rng.normal():.3f} 2:{rng.normal():.3f}"
+        for q in range(40)
+        for _ in range(4)
+    ]
+    (home / "train.svm").write_text("\n".join(rows) + "\n")
+    assert plan(data="train.svm", learners="gbrt").datasets[0].features == 2
+    assert plan(data="train.svm", learners="gbrt", index_base=0).datasets[0].features == 3
+
+
+REGISTRY = load_registry()
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
+    """The request that ``bench run`` hands to the engine."""
+    seen: list[RunRequest] = []
+
+    class StopError(Exception):
+        pass
+
+    def catch(request: RunRequest, registry: Registry, notify: Any) -> None:
+        seen.append(request)
+        raise StopError
+
+    monkeypatch.setattr("bench_core.api.orchestration.carried_out", catch)
+    monkeypatch.setattr("bench_core.api.orchestration.registry_of", lambda request: REGISTRY)
+    with pytest.raises(StopError), group.make_context("bench", ["run", *words]) as context:
+        group.invoke(context)
+    return seen[0]
+
+
+def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got = asked(monkeypatch)
+    assert got == RunRequest(store=got.store)  # the command and the Python interface agree
+    assert {name: value for name, value in asdict(got).items() if value} == {
+        "index_base": 1,
+        "timeout": 86400.0,
+        "audit": "sample",
+        "store": str(Path("results/bench.db")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("-l miser,cegb --learners gbrt -l miser", "learners", ("miser", "cegb", "gbrt")),
+        ("--set a.b=[0.1,1] --set a.c=3", "settings", ("a.b=[0.1,1]", "a.c=3")),
+        ("--seeds 0-2,7 --seeds 1", "seeds", (0, 1, 2, 7)),
+    ],
+)
+def test_lists_are_given_by_comma_range_or_repetition(
+    words: str, field: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert getattr(asked(monkeypatch, *words.split()), field) == value
+
+
+def test_every_field_of_a_request_has_its_option() -> None:
+    assert {option.name for option in run_command.params} >= set(options_of(RunRequest))
+
+
+def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_STORE", "other.db")
+    monkeypatch.setenv("BENCH_DATA", "data")
+    got = asked(monkeypatch)
+    assert (got.store, got.data_dir) == ("other.db", "data")
+
+
+def test_durations_and_amounts_of_memory_have_units() -> None:
+    durations = {"90": 90, "90s": 90, "1.5m": 90, "2 h": 7200, "1D": 86400}
+    assert {text: DURATION.read(text) for text in durations} == durations
+    sizes = {"1024": 1024, "1k": 1024, "1KiB": 1024, "1kB": 1000, "2GB": 2e9, "1.5m": 1.5 * 2**20}
+    assert {text: MEMORY.read(text) for text in sizes} == sizes
+
+
+@pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "1e400", "nan"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="10m"):
+        DURATION.of_text(text)
+
+
+@pytest.mark.parametrize(
+    "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
+)
+def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
+    with pytest.raises(UsageError, match=r"--executor: .* is not local, inline, dask, dask=tcp"):
+        RunRequest(executor=executor)

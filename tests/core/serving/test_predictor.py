@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_core import CostModel, DiscountGroup, Prices, Queries, UsageError, price_list
+from bench_core import CostModel, DiscountGroup, Queries, UsageError, price_list
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import (
     END,
@@ -247,11 +247,6 @@ def test_a_coroutine_fetches_what_documents_need_at_the_same_time() -> None:
     assert (one.score, one.spent) == (21.5, 6.5)
 
 
-def test_too_few_values_are_one_clear_line() -> None:
-    with pytest.raises(UsageError, match=r"returned 2 values for 1 features \(a\)"):
-        predictor(CASCADE, STUMPS).predict(lambda names: [1.0, 2.0])
-
-
 def test_cells_are_compared_as_float32() -> None:
     model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0, threshold=0.1)])
     assert model.predict(lambda names: [0.1]).score == 0.0
@@ -286,11 +281,6 @@ def test_a_tree_is_billed_once_on_a_way() -> None:
 def test_steps_that_lead_back_are_no_program() -> None:
     with pytest.raises(ValueError, match="step 1 cannot lead to step 0"):
         Program(1, [step(then=1), step(then=0)], Trees.none(), np.ones(4))
-
-
-def test_prices_are_those_of_the_folder() -> None:
-    model = predictor(CASCADE, STUMPS, Prices.additive(np.array([7.0, 0, 0, 0])))
-    assert model.predict(lambda names: [-1.0]).spent == 7.0
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
