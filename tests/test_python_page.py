@@ -42,6 +42,8 @@ def test_every_method_of_a_result_is_on_the_page() -> None:
 
 
 SCRIPT = """
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -55,11 +57,22 @@ result: Result = bench_core.run(
 )
 bench_core.run(pd.DataFrame(X), "ill", queries="visit", learners=["cegb", "gbrt"], valid=(X, y))
 bench_core.plan(suite="yahoo", learners="miser", timeout=60)
+bench_core.run(
+    X, y, split=["train", "test"], costs=[1, 2], seeds=0, caps=5, share=(0.1, 0.2), drop="id",
+    metrics=["auc"], settings={"miser.trees": 3}, positive=1, data_dir=Path("data"), memory=2**30
+)
+bench_core.run(data=[Path("a.csv")], costs="c.csv", groups=["a,b:5"], folds=None, store="x.db")
+bench_core.audit("last", store=Path("x.db"), workers=2)
+bench_core.reprice(costs={"x0": 2.0}, data="letters", caps=[1, 2.5], plugins="mine")
 at = result.at([10, "p95 20", Budget(30, "cap")])
 learner: str = result.best(10).learner
 BudgetedClassifier("cegb", budget=5, costs=[1, 2]).fit(X, y).predict(X)
 bench_core.run(X, y, timeout="10m")  # wrong
 bench_core.plan(X, y, learner="cegb")  # wrong
+bench_core.run(X, y, seeds=["0"])  # wrong
+bench_core.run(X, y, learners={"cegb": 10})  # wrong
+bench_core.audit("last", data="letters")  # wrong
+bench_core.reprice(costs="c.csv", caps="5")  # wrong
 result.best(10).quality + "1"  # wrong
 """
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Unpack
 
-from bench_core.api.arguments import in_python, request_of, taking
+from bench_core.api.arguments import (
+    RepriceOptions,
+    RunOptions,
+    WorkOptions,
+    in_python,
+    request_of,
+    taking,
+)
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.errors import UsageError
@@ -24,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from pandas import DataFrame
 
+    from bench_core.api.arguments import Table
     from bench_core.splits import Splits
 
-    Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
-    File: TypeAlias = str | PathLike[str]
+    File = str | PathLike[str]
 
 __all__ = [
     "Best",
@@ -61,7 +68,7 @@ def run(
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Run learners on data and keep the results in the store; the same call again goes on.
 
@@ -104,7 +111,7 @@ def plan(
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
-    **options: Any,
+    **options: Unpack[RunOptions],
 ) -> Plan:
     """The plan that ``run`` would carry out with the same arguments; prepares data, trains nothing.
 
@@ -118,12 +125,10 @@ def plan(
         return planned(asked, registry_of(asked), notify)
 
 
-_DONE_AGAIN = ("store", "workers", "executor", "timeout", "memory", "plugins")
-"""Options of what does the work of a stored run again."""
-
-
-@taking(RunRequest, *_DONE_AGAIN)
-def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any) -> Result:
+@taking(RunRequest, *WorkOptions.__optional_keys__)
+def audit(
+    run: str = "last", *, on_event: OnEvent | None = None, **options: Unpack[WorkOptions]
+) -> Result:
     """Replay every query and every point of a run's finished trials, and keep the verdicts.
 
     A trial whose audit exceeds a limit has failed it.
@@ -135,9 +140,13 @@ def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any)
         return audited(run, request_of(options), on_event or silent)
 
 
-@taking(RunRequest, "data", "caps", *_DONE_AGAIN)
+@taking(RunRequest, *RepriceOptions.__optional_keys__)
 def reprice(
-    run: str = "last", *, costs: Any, on_event: OnEvent | None = None, **options: Any
+    run: str = "last",
+    *,
+    costs: Any,
+    on_event: OnEvent | None = None,
+    **options: Unpack[RepriceOptions],
 ) -> Result:
     """Bill a run again under other costs, from its stored models: nothing is trained.
 

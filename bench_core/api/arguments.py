@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from textwrap import fill, indent
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +26,75 @@ from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_datasets import division
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from pandas import DataFrame
+
+    from bench_core.protocols import BudgetedLearner, Dataset
+
+    Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
+    File: TypeAlias = str | Path
+    Pair: TypeAlias = tuple[Table, ArrayLike] | tuple[Table, ArrayLike, ArrayLike]
+    Names: TypeAlias = str | Iterable[str]
+    Numbers: TypeAlias = float | Iterable[float]
+    Seeds: TypeAlias = int | Iterable[int] | None
+    Learner: TypeAlias = str | BudgetedLearner
+
+
+class WorkOptions(TypedDict, total=False):
+    """Options of how and where work is done; for type checkers, as the classes below."""
+
+    store: File
+    workers: int
+    executor: str
+    timeout: float
+    memory: int
+    plugins: Names
+
+
+class RepriceOptions(WorkOptions, total=False):
+    """Options of ``reprice``."""
+
+    data: File | Dataset | Iterable[File | Dataset]
+    caps: Numbers
+
+
+class RunOptions(RepriceOptions, total=False):
+    """Options of ``run``: the fields of ``RunRequest`` with all types that Python takes."""
+
+    suite: str
+    valid: Pair | DataFrame | File
+    test: Pair | DataFrame | File
+    label: str
+    query: str
+    split: ArrayLike
+    task: str
+    positive: object
+    drop: Names
+    keep: Names
+    groups: Names
+    cv: int
+    share: Numbers
+    unit: str
+    metrics: Names
+    costs: ArrayLike | Mapping[Any, Any] | CostFile | CostModel | Path | None
+    index_base: int
+    unwritten: str
+    learners: Learner | Sequence[Learner] | Mapping[str, Mapping[str, Any]]
+    reference: str
+    profile: str
+    settings: Names | Mapping[str, Any]
+    configs: int
+    seeds: Seeds
+    folds: Seeds
+    threads: int
+    retries: int
+    audit: str
+    fresh: bool
+    strict_data: bool
+    data_dir: File
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _APART = ("split", "valid", "test")

@@ -101,7 +101,8 @@ class RunRequest:
     """The options of a run. All are optional; a request that is made has been checked.
 
     An option is added here, in one field, and used where it matters: the command, Python, their
-    documentation and the command that repeats a run read these declarations.
+    documentation and the command that repeats a run read these declarations. Only type checkers
+    cannot: ``api/arguments.py`` has its type.
     """
 
     suite: str = declared(
