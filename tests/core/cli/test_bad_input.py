@@ -237,16 +237,7 @@ OPTIONS = [
         "unknown parameter", "svm", "--set gbrt.tree=3", "--set gbrt.tree=3", "did you mean trees?",
     ),
     option(
-        "parameter of the wrong type", "svm", "--set gbrt.trees=many", "--set gbrt.trees=many",
-        "whole number",
-    ),
-    option(
         "parameter out of range", "svm", "--set gbrt.trees=-1", "--set gbrt.trees=-1", "at least 0",
-    ),
-    option("empty grid", "svm", "--set gbrt.trees=[]", "--set 'gbrt.trees=[]'", "at least one"),
-    option(
-        "--set without a value", "svm", "--set gbrt.trees", "--set gbrt.trees",
-        "LEARNER.PARAMETER=VALUE",
     ),
     option(
         "--set for a learner not chosen", "svm", "--set miser.trees=3", "--set miser.trees=3",

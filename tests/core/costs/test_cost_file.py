@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 from bench_core.costs.bill import Acquired
 from bench_core.costs.cost_file import CostFile, cost_model, read_costs
-from bench_core.costs.model import (
-    DiscountGroup,
-    SensorPrices,
-    price_list,
-)
+from bench_core.costs.model import DiscountGroup, SensorPrices, price_list
 from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
 from bench_core.data import Examples, Task
 from bench_core.datasets.pricing import from_json, to_json, with_costs

@@ -10,14 +10,7 @@ import pytest
 
 from bench_core.datasets.cache import cache_folder
 from bench_core.datasets.data_folder import DataFolder, data_folder
-from bench_core.datasets.splitting import (
-    cut,
-    cut_by_class,
-    drawn,
-    hashed,
-    in_proportion,
-    shuffled,
-)
+from bench_core.datasets.splitting import cut, cut_by_class, drawn, hashed, in_proportion, shuffled
 from bench_core.errors import InputError
 
 

@@ -28,13 +28,7 @@ from bench_core.execution.messages import receive, result_of_wire, result_to_wir
 from bench_core.execution.runner import run_jobs
 from bench_core.execution.trial import run_trial
 from bench_core.results.differences import differences
-from bench_core.results.records import (
-    MORE_THREADS,
-    FitSpec,
-    Job,
-    Outcome,
-    Status,
-)
+from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
 from bench_core.results.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits on memory, and signals")

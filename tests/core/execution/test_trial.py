@@ -36,19 +36,9 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import fit_context, open_splits, run_fit
 from bench_core.execution.predict import blocks, predict_split, readable
-from bench_core.execution.trial import (
-    condense,
-    points_to_keep,
-    run_trial,
-    score_split,
-)
+from bench_core.execution.trial import condense, points_to_keep, run_trial, score_split
 from bench_core.metrics import parse_metric
-from bench_core.results.store_files import (
-    StateError,
-    costs_path,
-    load_model,
-    save_model,
-)
+from bench_core.results.store_files import StateError, costs_path, load_model, save_model
 
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
 

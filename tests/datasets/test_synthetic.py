@@ -1,4 +1,4 @@
-"""ADAPT's synthetic data: layout, costs, and what the seed redraws."""
+"""Synthetic data of ADAPT and of CSTC: layout, costs, and what the seed redraws."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_datasets.adapt_synthetic import (
-    AdaptSynthetic1,
-    AdaptSynthetic2,
-    border,
-)
+from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2, border
 from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, generate
 from helpers.cstc_cases import synthetic
 
