@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run
 
 from bench_core.results.store import Store
@@ -14,9 +13,7 @@ from bench_core.results.store import Store
 
 @pytest.mark.slow
 def test_the_policy_is_sound_and_learns(
-    bench: Run,  # noqa: F811
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Run, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(root / "docs" / "examples"))

@@ -195,6 +195,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
     return seen[0]
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
