@@ -35,7 +35,7 @@ from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.statistics import comparison
-from bench_core.statistics.bootstrap import draw, effort, lacking
+from bench_core.statistics.bootstrap import DRAWS, draw, effort, lacking
 from bench_core.statistics.comparison import Interval, better_than, interval, rank_intervals, tiers
 from bench_core.statistics.repeats import (
     Level,
@@ -77,7 +77,7 @@ def standings(
     frame: pd.DataFrame,
     budgets: Sequence[Budget | None],
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> tuple[Standings, ...]:
     """The standings on one data set at each of the budgets, from the export rows ``frame``.
 
@@ -282,7 +282,7 @@ def certified(
     board: Board,
     frame: pd.DataFrame,
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> Board:
     """The board with intervals, tiers and areas, its rows in the order of certainty.
 
