@@ -210,7 +210,7 @@ class Result(RunResult):
         self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
     ) -> DataFrame:
         """Each learner within each budget, the best first: quality with its interval,
-        tier and ranks, and cost. Quality is NaN where not every repeat can afford anything."""
+        tier and ranks, and cost. Quality is NaN where not every repeat has a result."""
         asked = as_budgets(budgets, kind)
         rows = [
             {
@@ -327,7 +327,7 @@ class Result(RunResult):
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
-            raise UsageError(f"{name}: {learner or 'nothing'} is not affordable at {within.words}")
+            raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
         bought = purchases(Store(self.store), self.run, chosen)
         return _frame({**one._asdict(), "cost per row": one.price * one.share} for one in bought)
 

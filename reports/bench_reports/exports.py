@@ -75,7 +75,7 @@ def _markdown_table(board: Board) -> Iterator[str]:
     yield ""
     in_unit = f" ({board.unit})" if board.unit else ""
     about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
-    how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
+    how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: no result. "
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
     yield from (f"- {md(note)}" for note in board.remarks())
 
@@ -196,8 +196,8 @@ def caption(board: Board) -> str:
     # a caption has to be read without the text around it
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
-        "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "
-        f"affordable. {CHOSEN}",
+        "underlined: not told apart from it; small: to the ends of the 95% interval; -: no "
+        f"result. {CHOSEN}",
         *_about_saving(board),
     ]
     if any(row.baseline for row in board.rows):

@@ -24,8 +24,17 @@ from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
 from bench_core.errors import option
 from bench_core.planning.invocation import command
-from bench_core.planning.option import declared, options_of, whole
-from bench_core.planning.request import DURATION, MEMORY, PROFILES, TASKS, RunRequest, cores_for
+from bench_core.planning.request import (
+    DURATION,
+    MEMORY,
+    PROFILES,
+    TASKS,
+    RunRequest,
+    cores_for,
+    declared,
+    options_of,
+    whole,
+)
 from bench_core.plugins import Registry, load_registry
 
 

@@ -10,8 +10,12 @@ import pytest
 from bench_core import BudgetedLearner, InputError, Task, UsageError, param
 from bench_core.contracts import check
 from bench_core.planning.request import RunRequest
-from bench_core.planning.resolve_learners import ChosenLearner, choose_learners, varied
-from bench_core.planning.settings import read_settings
+from bench_core.planning.resolve_learners import (
+    ChosenLearner,
+    choose_learners,
+    read_settings,
+    varied,
+)
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteLearner

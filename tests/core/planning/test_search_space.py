@@ -14,9 +14,12 @@ from bench_core import BudgetedLearner, Task, among, inside, linear, log, param
 from bench_core.contracts import learner_of
 from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest
-from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.search_space import configurations, search_ends
-from bench_core.planning.settings import parse_setting
+from bench_core.planning.resolve_learners import (
+    choose_learners,
+    configurations,
+    parse_setting,
+    search_ends,
+)
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import Registry, load_registry
 
