@@ -1,5 +1,5 @@
 """One field of a request is an option of the command, an argument of Python, its help, its check
-and its part of the command that repeats a run."""
+and its part of the command that repeats a run; what is refused, and how many cores are used."""
 
 from __future__ import annotations
 
