@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -10,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import Ended, Run
+from helpers.guide import GUIDE
 
-from bench_core import UsageError, plugins, protocols
+from bench_core import UsageError, hookspecs, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.contracts import check_name, learner_of
 from bench_core.leaderboard.reports import report_for
@@ -493,3 +496,25 @@ def test_a_name_of_this_benchmark_stays_what_it_is(install: Install, bench: Run)
     assert "but learner 'constant' is of this benchmark: write ups:constant" in (
         state_of("ups", bench)
     )
+
+
+@pytest.mark.parametrize("hook", [n for n in vars(hookspecs) if n.startswith("bench_")])
+def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook: str) -> None:
+    doc = inspect.getdoc(getattr(hookspecs, hook))
+    assert doc
+    assert "\n" not in doc
+    assert hook in GUIDE.read_text(encoding="utf-8")
+
+
+def test_every_built_in_plugin_loads(before: Registry) -> None:
+    assert [(p.name, p.error) for p in before.plugins if p.error] == []
+
+
+def test_every_learner_documents_every_parameter(before: Registry) -> None:
+    missing = [
+        f"{name}.{field.name}"
+        for name, learner in before.learners.items()
+        for field in dataclasses.fields(learner)  # type: ignore[arg-type]
+        if not field.metadata.get("doc")
+    ]
+    assert missing == []

@@ -1,4 +1,4 @@
-"""Plain boosting against boosting with scikit-learn's exact trees."""
+"""Plain boosting against scikit-learn's exact trees, also on features up to some cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of several outputs, which one call grows one after the other."""
+"""Trees of several outputs, which one call grows one after the other; what features owe."""
 
 from __future__ import annotations
 

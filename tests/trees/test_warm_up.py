@@ -1,4 +1,4 @@
-"""Each in a fresh interpreter, since kernels and caches are per process."""
+"""Compilation, in fresh interpreters, since kernels and caches are per process; worker threads."""
 
 from __future__ import annotations
 

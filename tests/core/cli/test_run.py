@@ -1,4 +1,4 @@
-"""The main job on a small file and a third party's learner."""
+"""The main job with a third party's learner; ``audit``, ``reprice`` and ``rerun`` of it."""
 
 from __future__ import annotations
 

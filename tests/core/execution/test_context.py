@@ -1,4 +1,4 @@
-"""What ``fit`` gets of the harness, and what it does not."""
+"""What ``fit`` gets of the harness, and what it does not; who reaches which stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which learners a request means, and how their instances are told apart."""
+"""Which learners a request means, and which of their settings are tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks of a search that might have gone on, on frames small enough to check by eye."""
+"""Marks of a search that might have gone on, by eye; budgets as values."""
 
 from __future__ import annotations
 

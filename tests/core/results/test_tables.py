@@ -1,4 +1,4 @@
-"""Fields of records are the columns of tables, of the frame, and what workers send."""
+"""Records as tables and as what workers send, and files of either that were damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder holds comes back as it was; a changed one, or another thing, is refused."""
+"""What a folder holds comes back as it was or is refused; LightGBM reads its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching files from a server that cuts transfers and gives other files."""
+"""Fetching files from a server that cuts transfers; unpacking archives, hostile ones too."""
 
 from __future__ import annotations
 
