@@ -35,7 +35,7 @@ from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.statistics import LEVEL, WIDE_LEVEL
-from bench_core.statistics.bootstrap import draw, effort, lacking
+from bench_core.statistics.bootstrap import DRAWS, draw, effort, lacking
 from bench_core.statistics.comparison import (
     Interval,
     better_than,
@@ -84,7 +84,7 @@ def standings(
     frame: pd.DataFrame,
     budgets: Sequence[Budget | None],
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> tuple[Standings, ...]:
     """The standings on one data set at each of the budgets, from the export rows ``frame``.
 
@@ -289,7 +289,7 @@ def certified(
     board: Board,
     frame: pd.DataFrame,
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> Board:
     """The board with intervals, tiers and areas, its rows in the order of certainty.
 
