@@ -97,7 +97,11 @@ def whole_numbers(most: int) -> Form:
 
 
 def quantity(
-    wanted: str, metavar: str, kind: type[int] | type[float], units: Mapping[str, float]
+    wanted: str,
+    metavar: str,
+    kind: type[int] | type[float],
+    units: Mapping[str, float],
+    least: float = 0,
 ) -> Form:
     """A number with a unit out of a table, such as ``10m`` or ``4GiB``; 0 is no limit."""
 
@@ -107,7 +111,10 @@ def quantity(
             raise ValueError("no number with a unit")
         return kind(float(match[1]) * units[match[2].lower()])
 
-    return Form(wanted, metavar, read, lambda v: isinstance(v, int | float) and 0 <= v < math.inf)
+    def fits(value: Any) -> bool:
+        return isinstance(value, int | float) and (value == 0 or least <= value < math.inf)
+
+    return Form(wanted, metavar, read, fits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +224,10 @@ FILE = replace(TEXT, metavar="FILE")
 COLUMN = replace(TEXT, metavar="COLUMN")
 NUMBERS = whole_numbers(MOST_SEED)
 DURATION = quantity("a duration, such as 90s, 10m or 2h", "TIME", float, _SECONDS)
-MEMORY = quantity("an amount of memory, such as 500MiB or 4GiB", "SIZE", int, _BYTES)
+LEAST_MEMORY = 256 << 20  # with less, libraries do not load, and some never end trying
+MEMORY = quantity(
+    "an amount of memory from 256MiB on, such as 500MiB or 4GiB", "SIZE", int, _BYTES, LEAST_MEMORY
+)
 DATA = replace(NAMES, wanted="a name, file or instance of a data set", fits=_is_dataset)
 LEARNERS = replace(NAMES, fits=lambda _: True)  # checked where they are looked up
 COSTS = Form("a file, a mapping of costs or a cost model", "FILE", fits=_is_costs)

@@ -138,6 +138,7 @@ def test_words_that_stand_for_enumerations_are_these() -> None:
         ({"workers": -1}, "--workers: -1 is not a whole number >= 1"),
         ({"timeout": -0.5}, "--timeout: -0.5 is not a duration, such as 90s"),
         ({"memory": float("nan")}, "--memory: nan is not an amount of memory"),
+        ({"memory": 300}, "--memory: 300 is not an amount of memory from 256MiB on"),
     ],
 )
 def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str) -> None:
