@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.fakes import FakeContext
+from helpers.cli_fixtures import bench, elsewhere, material, shell
 from hypothesis import settings
+
+__all__ = ["bench", "elsewhere", "material", "shell"]
 
 # an example that first compiles a kernel takes seconds, and more on a busy machine
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
@@ -42,16 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkStealingScheduling(config, log)
 
 
-ROOT = Path(__file__).parents[1]
-
-
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's folder."""
-    return ROOT
-
-
-@pytest.fixture
-def make_context() -> type[FakeContext]:
-    """``make_context(Task.BINARY, classes=2)``: a fit context in memory."""
-    return FakeContext
+    return Path(__file__).parents[1]

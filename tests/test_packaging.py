@@ -1,12 +1,16 @@
-"""What a user installs: the wheel, its top-level names, its data, its command."""
+"""What a user installs: the wheel and its command; and a package without one of its plugins."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from helpers import fresh_environment
+
+from bench_core.plugins import OURS, installed
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,3 +57,34 @@ def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel: Path, tmp_path: Pa
     assert ran.returncode == 0, ran.stderr
     for learner in ("gbrt", "miser", "cegb"):
         assert learner in ran.stdout
+
+
+SCRIPT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Deleted(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if f"{name}.".startswith(f"{sys.argv[1]}."):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Deleted())
+from bench_core.plugins import load_registry
+print(*(plugin.module for plugin in load_registry().plugins if plugin.error))
+"""
+MODULES = sorted({point.value for point in installed() if point.dist and point.dist.name == OURS})
+
+
+@pytest.mark.parametrize("module", MODULES[::6])
+def test_without_one_plugin_the_others_load(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, module], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [module]
+
+
+def test_methods_do_not_load_without_the_models_they_share() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "bench_models"], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.split()) > 10

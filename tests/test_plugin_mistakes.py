@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run
 
 SOUND = '''
@@ -293,7 +292,7 @@ def module(folder: Path, text: str) -> None:
     sys.modules.pop("mine", None)
 
 
-def test_the_module_without_a_mistake_is_sound(tmp_path: Path, bench: Run) -> None:  # noqa: F811
+def test_the_module_without_a_mistake_is_sound(tmp_path: Path, bench: Run) -> None:
     module(tmp_path, SOUND)
     ended = bench(*COMMAND, "--costs", "costs.toml")
     assert ended.status == 0, ended.err
@@ -306,9 +305,7 @@ def test_the_module_without_a_mistake_is_sound(tmp_path: Path, bench: Run) -> No
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_a_mistake_is_answered_by_its_name_and_found_by_check_with_what_to_do(
-    mistake: Mistake,
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
+    mistake: Mistake, tmp_path: Path, bench: Run
 ) -> None:
     module(tmp_path, mistake.module)
     ended = bench(*COMMAND, *(("--costs", "costs.toml") if "whole" in mistake.says else ()))

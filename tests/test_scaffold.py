@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run
 from helpers.fresh_environment import Environment, project, wheel
 
@@ -30,7 +29,7 @@ def _forget_modules() -> None:
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "report")) for k in KINDS]
 )
-def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> None:  # noqa: F811
+def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> None:
     made = bench("new", kind, name_of(kind))
     assert made.status == 0, made.err
     module = name_of(kind).replace("-", "_")
@@ -42,7 +41,7 @@ def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> 
         assert command in made.err
 
 
-def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:  # noqa: F811
+def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:
     made = bench("new", "learner", "top-k", "--package")
     files = list(Path("top-k").rglob("*.py"))
     assert sorted(path.name for path in files) == ["test_top_k.py", "top_k.py"]
@@ -57,7 +56,7 @@ def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:  
 
 
 @pytest.mark.slow
-def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:  # noqa: F811
+def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:
     bench("new", "learner", name_of("learner"))
     (line,) = tries("learner", name_of("learner"), "my_learner_here")
     ended = bench(*shlex.split(line)[1:], "--executor", "inline", "--no-progress")
@@ -79,10 +78,7 @@ def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> Non
     ],
 )
 def test_a_bad_name_is_one_line_and_writes_nothing(
-    words: tuple[str, ...],
-    says: str,
-    bench: Run,  # noqa: F811
-    tmp_path: Path,
+    words: tuple[str, ...], says: str, bench: Run, tmp_path: Path
 ) -> None:
     ended = bench("new", *words)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
@@ -90,7 +86,7 @@ def test_a_bad_name_is_one_line_and_writes_nothing(
     assert [path for path in tmp_path.iterdir() if path.name != "cache"] == []
 
 
-def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:
     (tmp_path / "costs.toml").write_text("mine")
     ended = bench("new", "cost-model", "bills")
     assert (ended.status, "costs.toml is there already" in ended.err) == (2, True)

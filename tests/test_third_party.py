@@ -1,14 +1,18 @@
-"""The package of docs/plugins.md, with every kind of plugin, built and installed by pip."""
+"""The package of docs/plugins.md, built and installed by pip; the policy of docs/examples."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers import guide
+from helpers.commands import Run
 from helpers.fresh_environment import Environment, project, wheel
+
+from bench_core.results.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -68,3 +72,19 @@ def test_its_verb_stands_in_the_help_and_runs(bench: Bench) -> None:
     assert "Count the runs of a store." in bench("--help").stdout
     counted = bench("runs")
     assert (counted.returncode, counted.stdout) == (0, "1 runs\n")
+
+
+def test_the_policy_is_sound_and_learns(
+    bench: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(root / "docs" / "examples"))
+    sys.modules.pop("torch_policy", None)
+    checked = bench("check", "-p", "torch_policy", "--set", "torch-policy.steps=30")
+    assert checked.status == 0, checked.out
+    run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress", "-p")
+    ended = bench(*run, "torch_policy", "--learners", "torch-policy,constant", "--audit", "full")
+    assert ended.status == 0, ended.err
+    frame = Store("results/bench.db").frame("last")
+    best = frame[frame["split"] == "test"].groupby("learner")["accuracy"].max()
+    assert best["torch-policy"] > best["constant"] + 0.2

@@ -14,27 +14,33 @@ from typing import Any, NamedTuple
 
 
 @cache
+def processor() -> str:
+    return _value("cpuinfo", "model name") or platform.processor() or "unknown processor"
+
+
+@cache
 def machine() -> str:
     """What timings depend on, without names of people or hosts."""
     import numpy as np
 
-    processor = _value("cpuinfo", "model name") or platform.processor() or "unknown processor"
     return (
-        f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, numpy {np.__version__}"
     )
 
 
 class Place(NamedTuple):
-    """Where an attempt was made: the host's name, which no export holds, and ``machine``."""
+    """Where an attempt was made: the host's name, which no export holds, ``machine`` and its
+    processor."""
 
     host: str
     machine: str
+    cpu: str
 
 
 def this_place() -> Place:
     """The place of this process."""
-    return Place(socket.gethostname(), machine())
+    return Place(socket.gethostname(), machine(), processor())
 
 
 CPU = "cpu"

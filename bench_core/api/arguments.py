@@ -21,8 +21,7 @@ from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
-from bench_core.planning.option import help_of, options_of, short
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, help_of, options_of, short
 from bench_core.planning.resolve_datasets import division
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits

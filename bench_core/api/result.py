@@ -28,6 +28,7 @@ from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget, as_budgets
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
+from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, counted, duration, notices, quality
 
@@ -61,7 +62,7 @@ class Best:
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""
         low, high = map(quality, self.interval)
-        sure = "" if math.isnan(self.interval.low) else f" (95%: {low} to {high})"
+        sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         reached = f"{self.metric} {quality(self.quality)}{sure} at a cost of {cost(self.cost)}"
         level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
@@ -210,7 +211,7 @@ class Result(RunResult):
         self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
     ) -> DataFrame:
         """Each learner within each budget, the best first: quality with its interval,
-        tier and ranks, and cost. Quality is NaN where not every repeat can afford anything."""
+        tier and ranks, and cost. Quality is NaN where not every repeat has a result."""
         asked = as_budgets(budgets, kind)
         rows = [
             {
@@ -327,7 +328,7 @@ class Result(RunResult):
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
-            raise UsageError(f"{name}: {learner or 'nothing'} is not affordable at {within.words}")
+            raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
         bought = purchases(Store(self.store), self.run, chosen)
         return _frame({**one._asdict(), "cost per row": one.price * one.share} for one in bought)
 

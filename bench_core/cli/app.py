@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -121,7 +121,13 @@ class Verbs(click.Group):
         try:
             return with_examples(load_command(plugin_commands()[cmd_name]))
         except UsageError as fault:
-            return _unusable(cmd_name, fault)
+            return click.Command(  # takes any words and says why the verb does not load
+                cmd_name,
+                callback=partial(_fail, fault),
+                short_help="does not load: see 'bench list plugins'",
+                add_help_option=False,
+                context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -139,19 +145,8 @@ class Verbs(click.Group):
                 formatter.write_dl([(v, c.get_short_help_str(200)) for v, c in commands if c])
 
 
-def _unusable(verb: str, fault: UsageError) -> click.Command:
-    """A command in place of one that does not load, which takes any words and says why."""
-
-    def fail() -> None:
-        raise fault
-
-    return click.Command(
-        verb,
-        callback=fail,
-        short_help="does not load: see 'bench list plugins'",
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    )
+def _fail(fault: UsageError) -> NoReturn:
+    raise fault
 
 
 def _sections() -> Iterator[tuple[str, list[str]]]:

@@ -203,9 +203,6 @@ def _cache() -> Table:
     return Table(("entry", "size"), rows, "entry", ("size",))
 
 
-INDENT = " " * 6
-
-
 @click.command("show")
 @click.argument("name")
 @click.option(

@@ -16,8 +16,7 @@ import click
 
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.option import FLAG, NAMES, Form, help_of, options_of
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import FLAG, NAMES, Form, RunRequest, help_of, options_of
 from bench_core.results.budgets import KINDS, Budget, as_budgets
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def _matching(known: Iterable[str], incomplete: str) -> list[str]:
 
 
 class Written(ParamType):
-    """A value as a form of ``planning.option`` reads it."""
+    """A value as a form of ``planning.request`` reads it."""
 
     name = "text"
 
@@ -284,6 +283,13 @@ def note(message: str) -> None:
     """A line on stderr unless the verb is to be quiet; stdout holds the result alone."""
     if not flag("quiet"):
         complain(message)
+
+
+def warn(message: str) -> None:
+    """As ``complain``, of an exception at hand; with --debug that ends the command."""
+    if flag("debug"):
+        raise
+    complain(message)
 
 
 def complain(message: str) -> None:

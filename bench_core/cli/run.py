@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bench_core.execution.events import Event, OnEvent
     from bench_core.plugins import Registry
     from bench_core.results.budgets import Budget
-    from bench_core.results.records import RunInfo
 
 CURVES = "curves"  # the report that --plot writes
 DIFFERS = 1
@@ -145,7 +144,12 @@ def doing_again(
 
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
     """Write the report on a run that was carried out, and what to do next; the exit status."""
-    info = write_report(registry, result.store, result.run, output)
+    from bench_core.leaderboard.reports import write_report
+
+    verbose = options.flag("verbose")
+    info = write_report(
+        registry, result.store, result.run, output, verbose=verbose, warn=options.warn
+    )
     store = options.store_words(result.store)
     # below the board, on stderr
     lines = ["", *notices(info), summary(result)]
@@ -208,7 +212,7 @@ def report_command(
     Points are selected on validation, figures are from test. Costs are means per row, in the unit
     of the data set's prices. The suffix of FILE chooses the format; plugins may add formats.
     """
-    from bench_core.leaderboard.reports import finished, paragraph, report_for
+    from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report
     from bench_core.plugins import load_registry
 
     registry = load_registry(plugins)
@@ -221,32 +225,13 @@ def report_command(
     if methods:
         click.echo(paragraph(*finished(store, run)))
     for file in files or ([] if methods else [None]):
-        write_report(registry, store, run, file, budgets)
+        verbose = options.flag("verbose")
+        write_report(
+            registry, store, run, file, verbose=verbose, budgets=budgets, warn=options.warn
+        )
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
     return 0
-
-
-def write_report(
-    registry: Registry,
-    store: Path,
-    run: str,
-    output: Path | None,
-    budgets: Sequence[Budget] = (),
-) -> RunInfo:
-    """Write a report as the options of the running verb ask; with --debug a section that fails
-    ends the command."""
-    from bench_core.leaderboard import reports
-
-    def warn(line: str) -> None:
-        if options.flag("debug"):
-            raise  # the exception of the section
-        options.complain(line)
-
-    verbose = options.flag("verbose")
-    return reports.write_report(
-        registry, store, run, output, verbose=verbose, budgets=budgets, warn=warn
-    )
 
 
 @click.command("audit")

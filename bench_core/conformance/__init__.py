@@ -37,7 +37,7 @@ from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
 from bench_core.parameters import expand
-from bench_core.planning.settings import parse_setting, with_setting
+from bench_core.planning.resolve_learners import parse_setting, with_setting
 from bench_core.plugins import Registry
 from bench_core.protocols import Source
 

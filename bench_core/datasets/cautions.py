@@ -60,6 +60,6 @@ def _hashes(examples: Examples) -> U64:
     found = np.empty(len(examples), dtype=np.uint64)
     for start in range(0, len(found), BLOCK):
         rows = slice(start, start + BLOCK)
-        cells = np.column_stack([examples.X[rows], examples.y[rows].astype(np.float32)]) + 0.0
+        cells = np.column_stack([examples.X[rows], examples.y[rows]]).astype(np.float32) + 0.0
         found[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
     return found

@@ -24,7 +24,7 @@ from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import DatasetUse, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
-from bench_core.planning.settings import read_settings
+from bench_core.planning.resolve_learners import read_settings
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry
 from bench_core.results.records import Job, Outcome, Status

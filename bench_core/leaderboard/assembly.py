@@ -19,6 +19,7 @@ from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.results.records import AUDITS
 from bench_core.splits import SPLITS
 from bench_core.terminal.wording import count, settings
 
@@ -252,15 +253,12 @@ def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str])
     )
 
 
-_AUDITS = ("declared", "sampled", "verified")
-
-
 def audit_mark(own: pd.DataFrame) -> str:
     """The weakest audit of a learner's trials."""
     audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
     if "failed" in audits:
         return "failed in part"
-    return min(audits, key=lambda a: _AUDITS.index(a) if a in _AUDITS else -1, default="declared")
+    return min(audits, key=AUDITS.index, default="declared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +270,14 @@ class Offer:
     valid_quality: float
     valid_cost: float
     audit: str
-    repeats: int  # that could afford anything, of so many
+    repeats: int  # that have a result, of so many
     of: int
 
 
 def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> list[Offer]:
-    """All learners that can be afforded on one data set, the best on validation first.
+    """All learners within a budget on one data set, the best on validation first.
 
-    Those that only some repeats can afford come last.
+    Those without a result in some repeats come last.
     """
     within = budget_of(budget)
     chosen = selection.points_within(frame, metric.name, metric.higher_is_better, within)

@@ -108,13 +108,13 @@ UNKNOWN = Interval(math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A learner at a budget: means over repeats on test, NaN unless all can afford something."""
+    """A learner at a budget: means over repeats on test, NaN unless all have a result."""
 
     learner: str
     quality: float
     interval: Interval  # of 95%, of the quality
     cost: float
-    tier: int  # 1 leads, 0 can afford nothing
+    tier: int  # 1 leads, 0 has no result
     ranks: tuple[int, int]  # best and worst rank that the data leave it
     over: bool = False  # its mean cost on test is above the budget, with its whole interval
 

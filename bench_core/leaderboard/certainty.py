@@ -34,9 +34,16 @@ from bench_core.leaderboard.board import (
 from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
-from bench_core.statistics import comparison
-from bench_core.statistics.bootstrap import draw, effort, lacking
-from bench_core.statistics.comparison import Interval, better_than, interval, rank_intervals, tiers
+from bench_core.statistics import LEVEL, WIDE_LEVEL
+from bench_core.statistics.bootstrap import DRAWS, draw, effort, lacking
+from bench_core.statistics.comparison import (
+    Interval,
+    better_than,
+    interval,
+    rank_intervals,
+    spread_of,
+    tiers,
+)
 from bench_core.statistics.repeats import (
     Level,
     Repeat,
@@ -77,7 +84,7 @@ def standings(
     frame: pd.DataFrame,
     budgets: Sequence[Budget | None],
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> tuple[Standings, ...]:
     """The standings on one data set at each of the budgets, from the export rows ``frame``.
 
@@ -201,13 +208,13 @@ class Ranking:
         return found
 
     def _chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
-        """By learner quality and cost on test, NaN where not every repeat affords something."""
+        """By learner quality and cost on test, NaN where not every repeat has a result."""
         points = self._points
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
         chosen = selection.choices_within(points, self.higher, budget or math.inf)
         names = points["learner"].astype(str).to_numpy()[chosen.point]
-        # a repeat in which the quality is not defined lacks like one that affords nothing
+        # a repeat in which the quality is not defined has no result
         figures = selection.mixed_figures(points, chosen).groupby(names)
         found = figures.mean().reindex(self._repeats.index)
         lacking = figures["test_quality"].count().reindex(self._repeats.index) != self._repeats
@@ -282,7 +289,7 @@ def certified(
     board: Board,
     frame: pd.DataFrame,
     *,
-    resamples: int = 2000,
+    resamples: int = DRAWS,
 ) -> Board:
     """The board with intervals, tiers and areas, its rows in the order of certainty.
 
@@ -361,8 +368,8 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     ranks = dict(zip(still, rank_intervals(better), strict=True))
     found = {
         row.learner: Saved(
-            interval=_edges(logs, k, row.saving, comparison.LEVEL),
-            wide=_edges(logs, k, row.saving, 0.99),
+            interval=_edges(logs, k, row.saving, LEVEL),
+            wide=_edges(logs, k, row.saving, WIDE_LEVEL),
             tier=tier.get(k, 0),
             ranks=ranks.get(k, (len(still) + 1, len(keeps))),
             lost=lost[k],
@@ -392,7 +399,7 @@ def _beyond(drawn: Mapping[Hashable, FloatArray], reference: int, higher: bool) 
 
 
 def _edges(logs: Level, learner: int, saving: float, share: float) -> Interval:
-    low, high = np.exp(comparison.spread_of(logs, learner, share))
+    low, high = np.exp(spread_of(logs, learner, share))
     return Interval(float(min(low, saving)), float(max(high, saving)))
 
 
@@ -406,8 +413,8 @@ def grid_of(board: Board) -> FloatArray:
 def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     """Rows with ``area``, ``regret`` and ``gap``, over the costs of the grid.
 
-    A learner that cannot afford the least of them has none. The regret is against the learner that
-    is first at each cost, of those with draws if there are any.
+    A learner whose curve begins above the least of them has none. The regret is against the learner
+    that is first at each cost, of those with draws if there are any.
     """
     grid, sign = grid_of(board), 1 if board.higher_is_better else -1
     of = {row.learner: quality_within(row, grid) for row in rows if row.curve}

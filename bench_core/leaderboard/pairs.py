@@ -4,7 +4,7 @@ certainty, and the cost ratio."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -17,9 +17,16 @@ from bench_core.leaderboard.assembly import primary_metric
 from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, of_dataset, undefined
-from bench_core.statistics.bootstrap import chosen_units, draw, lacking
-from bench_core.statistics.comparison import LEVEL, Difference, Interval, differences
-from bench_core.statistics.repeats import Repeat, by_unit, over_repeats, stored_repeats, with_seeds
+from bench_core.statistics import LEVEL, NORMAL_QUANTILE
+from bench_core.statistics.bootstrap import draw, lacking
+from bench_core.statistics.comparison import Difference, Interval, differences
+from bench_core.statistics.repeats import (
+    Repeat,
+    over_repeats,
+    stored_repeats,
+    units_within,
+    with_seeds,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,13 +106,16 @@ def _compared(
         raise UsageError(f"{metric.name} is not defined {where}: no comparison")
     level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
     width = interest * float(np.abs(level.observed).max())
+    units = [units_within(found, name, budget, higher) for name in names]
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
         cost = over_repeats(found, [cost[a][:, kept] for _, cost, _ in drawn]).draws
         ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
-        parts = dict(_parts(found, names[a], names[b], budget, higher))
+        kinds = {"rows of a query": units[a][2], f"cost to {names[a]}": units[a][1]}
+        parts = {kind: thirds(units[a][0] - units[b][0], by) for kind, by in kinds.items()}
+        parts = {kind: own for kind, own in parts.items() if own}
         paid = float(cost[a][0]), float(cost[b][0])
         price = paid, float(ratio[0]), Interval(*map(float, edges))
         result.append(Pair(names[a], names[b], quality, one, *price, parts))
@@ -138,25 +148,18 @@ def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
     return np.where(np.isnan(cost), np.inf, found)
 
 
-def _parts(
-    found: Sequence[Repeat], a: str, b: str, budget: float, higher: bool
-) -> Iterator[tuple[str, tuple[tuple[float, Interval], ...]]]:
-    """The difference in each third of the units, by rows of a query and by what ``a`` paid; nothing
-    where units do not fall into three parts."""
-    (quality, cost, rows), (other, *_) = (
-        by_unit(
-            found, [np.stack(chosen_units(one.candidates[name], budget, higher)) for one in found]
-        )
-        for name in (a, b)
-    )
-    gain = quality - other
-    for kind, by in (("rows of a query", rows), (f"cost to {a}", cost)):
-        low, high = np.quantile(by, [1 / 3, 2 / 3])
-        inside = (by <= low, (by > low) & (by <= high), by > high)
-        if all(part.sum() > 1 for part in inside):
-            yield kind, tuple(_mean(gain[part]) for part in inside)
+def thirds(gain: FloatArray, by: FloatArray) -> tuple[tuple[float, Interval], ...]:
+    """The mean gain (m,) where ``by`` is least, in the middle and most; nothing where units do not
+    fall into three parts."""
+    low, high = np.quantile(by, [1 / 3, 2 / 3])
+    inside = (by <= low, (by > low) & (by <= high), by > high)
+    if any(part.sum() < 2 for part in inside):
+        return ()
+    return tuple(_mean(gain[part]) for part in inside)
 
 
 def _mean(values: FloatArray) -> tuple[float, Interval]:
-    mean, error = float(values.mean()), 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
+    # normal approximation: thirds of a test set are large
+    mean = float(values.mean())
+    error = NORMAL_QUANTILE * float(values.std(ddof=1)) / len(values) ** 0.5
     return mean, Interval(mean - error, mean + error)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_core.leaderboard.board import Board
-from bench_core.statistics.comparison import LEVEL, rank_intervals, tiers
+from bench_core.statistics import LEVEL
+from bench_core.statistics.comparison import rank_intervals, tiers
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from bench_core.planning.invocation import command
 from bench_core.protocols import Section
 from bench_core.results.store import Store
 from bench_core.splits import SPLITS
-from bench_core.statistics.comparison import LEVEL
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import check_output
 from bench_core.terminal.wording import count
 
@@ -153,7 +153,7 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
             f"the learner pays for it."
         )
     yield (
-        f"Intervals ({LEVEL:.0%}) and ties are from a paired bootstrap over queries or rows that "
+        f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "
         "repeats the choice of the point on validation in every resample"
         + (
             ", and from Student's distribution over repeats."

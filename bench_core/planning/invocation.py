@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bench_core.errors import one_line
-from bench_core.planning.option import FLAG, Option, options_of
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import FLAG, Option, RunRequest, options_of
 
 FROM_PYTHON = "(from Python)"
 """Follows the name of data that were given as objects, and stands for such costs."""

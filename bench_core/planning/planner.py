@@ -33,10 +33,11 @@ from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest, cores_f
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
+    check_owners,
     choose_learners,
     default_reference,
+    read_settings,
 )
-from bench_core.planning.settings import check_owners, read_settings
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric, Source

@@ -10,10 +10,9 @@ from bench_core.contracts import dataset_of
 from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
-from bench_core.planning.option import options_of
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest
-from bench_core.planning.settings import Override
+from bench_core.planning.request import RunRequest, options_of
+from bench_core.planning.resolve_learners import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Source

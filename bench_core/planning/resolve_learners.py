@@ -1,20 +1,113 @@
-"""The learners of a request, each with the instances that its grid spans."""
+"""The learners of a request, each with the instances to try: of its grid, or drawn.
 
-from collections.abc import Mapping, Sequence
+``--set LEARNER.PARAMETER=VALUE`` replaces a value of a learner's table, or of a data set's options.
+
+With ``--configs N`` all learners are searched alike. The first setting is the default: what the
+suite's tables give, else the class's defaults. The others take the parameters that declare a
+``search`` from a Sobol sequence without scrambling: it spreads evenly however many are drawn, the
+first ten of twenty are the ten of ten, and every learner's ``tradeoff`` and ``learning_rate`` lie
+at the same places of their ranges. A learner that stands on another (``search=inside()``) takes in
+its k-th setting the k-th setting of that one, so that both have equal room and share their fits;
+several such bases take turns.
+"""
+
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any
 
+import numpy as np
+
+from bench_core.arrays import FloatArray
 from bench_core.contracts import check_name, learner_of, name_of
-from bench_core.errors import BenchError, UsageError, blaming, option
-from bench_core.parameters import as_json, expand, is_learner, parameters, resolved
+from bench_core.errors import BenchError, UsageError, blaming, option, unknown
+from bench_core.parameters import (
+    Parameter,
+    Search,
+    as_json,
+    expand,
+    held,
+    is_grid,
+    is_learner,
+    members,
+    parameters,
+    resolved,
+)
 from bench_core.planning.keys import DescribedLearner
 from bench_core.planning.plan import Notify
 from bench_core.planning.request import RunRequest
-from bench_core.planning.search_space import configurations, search_ends
-from bench_core.planning.settings import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import OURS, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A setting taken apart."""
+
+    owner: str  # a learner or data set
+    path: tuple[str, ...]  # several where the parameter is of a learner inside
+    value: Any
+    text: str
+
+    @property
+    def given(self) -> str:
+        """The setting as its user may have written it, for messages."""
+        return option("set", self.text)
+
+    def applied(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of its owner's table with the value of this setting."""
+        return with_setting(table, self.path, self.value)
+
+
+def parse_setting(text: str) -> Override:
+    """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
+    name, equals, value = text.partition("=")
+    owner, *path = [part.strip() for part in name.split(".")]
+    if not equals or not owner or not path or not all(path):
+        remedy = "write it as LEARNER.PARAMETER=VALUE, as miser.trees=300"
+        raise UsageError(f"{option('set', text)}: {remedy}")
+    try:
+        read = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        read = {}
+    taken = read["value"] if set(read) == {"value"} else value.strip()
+    return Override(owner, tuple(path), taken, text)
+
+
+def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy of a table in which the value at a (nested) path is replaced."""
+    key, *rest = path
+    if not rest:
+        return {**table, key: value}
+    inner = table.get(key, {})
+    if isinstance(inner, str):
+        inner = {"learner": inner}
+    if isinstance(inner, list):  # a grid of learners: the setting holds for each
+        return {**table, key: [with_setting({key: one}, path, value)[key] for one in inner]}
+    if not isinstance(inner, Mapping):
+        raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
+    return {**table, key: with_setting(inner, tuple(rest), value)}
+
+
+def read_settings(request: RunRequest, registry: Registry) -> tuple[Override, ...]:
+    """The settings of a request, their owners spelt as the registry does."""
+    found = map(parse_setting, request.settings)
+    return tuple(Override(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
+
+
+def check_owners(settings: Iterable[Override], names: Collection[str], registry: Registry) -> None:
+    """Refuse a setting for a learner or data set that is not in the run, which has these."""
+    known = {*registry.learners, *registry.datasets, *names}
+    for setting in settings:
+        if setting.owner not in known:
+            what = unknown("learner or data set", setting.owner, known)
+            raise UsageError(f"{setting.given}: {what}")
+        if setting.owner not in names:
+            remedy = f"add it with {option('learners')} or set the parameter that holds it"
+            raise UsageError(f"{setting.given}: {setting.owner!r} is not in this run; {remedy}")
+
 
 ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
@@ -219,3 +312,136 @@ def _flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace(" ", "")
+
+
+SHARED = ("tradeoff", "learning_rate")
+"""Parameters that have dimensions of their own, so that learners which share them try the same."""
+
+
+def configurations(
+    cls: type,
+    table: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    count: int,
+    registry: Registry,
+    where: str,
+) -> tuple[Any, ...]:
+    """``count`` different settings of a learner, fewer where there are no more.
+
+    ``table`` are the suite's values with those of ``--set``, ``fixed`` the latter alone.
+    """
+    return tuple(_Space(cls, table, fixed, registry, where).settings(count))
+
+
+class _Space:
+    """The settings of one learner."""
+
+    def __init__(
+        self,
+        cls: type,
+        table: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+        registry: Registry,
+        where: str,
+    ) -> None:
+        self.cls, self.registry, self.where = cls, registry, where
+        self.start: dict[str, Any] = {**fixed, **table}  # values of the first setting
+        self.searched: dict[str, tuple[Parameter, Search]] = {}
+        self.bases: dict[str, list[Any]] = {}  # by parameter: spaces, or values as they are
+        for p in parameters(cls):
+            value = self.start.get(p.name)
+            if p.search and p.search.inside:
+                self.bases[p.name] = list(self._stands_on(p, fixed.get(p.name, {})))
+            elif p.search and p.name not in fixed:
+                self.searched[p.name] = p, p.search
+                if is_grid(p, value):  # it gives way to the search
+                    del self.start[p.name]
+            elif value and is_grid(p, value):
+                self.searched[p.name] = p, Search(choices=tuple(value))
+                self.start[p.name] = value[0]
+
+    def _stands_on(self, p: Parameter, fixed: Any) -> Iterator[Any]:
+        value = self.start.get(p.name, p.default)
+        each = value if is_grid(p, value) else [value]
+        for one, own in zip(
+            each, fixed if isinstance(fixed, list) else repeat(fixed), strict=False
+        ):
+            if one == "none" or not isinstance(one, str | Mapping):
+                yield one
+                continue
+            cls, table = held(p, one, self.registry, self.where)
+            kept = {**own} if isinstance(own, Mapping) else {}
+            kept.pop("learner", None)
+            yield _Space(cls, table, kept, self.registry, self.where)
+
+    @property
+    def dimensions(self) -> int:
+        """The dimensions next to the ``SHARED`` that it takes with the learners it stands on."""
+        return self._below + sum(name not in SHARED for name in self.searched)
+
+    @property
+    def _below(self) -> int:
+        spaces = (one for one in chain(*self.bases.values()) if isinstance(one, _Space))
+        return max((one.dimensions for one in spaces), default=0)
+
+    def settings(self, count: int) -> list[Any]:
+        """At most ``count`` different instances."""
+        bases = {name: _in_turn(each, count) for name, each in self.bases.items()}
+        others = [name for name in self.searched if name not in SHARED]
+        column = {name: SHARED.index(name) for name in self.searched if name in SHARED}
+        column |= {name: len(SHARED) + self._below + k for k, name in enumerate(others)}
+        found: list[Any] = []
+        for shares in _draws(1 + max(column.values(), default=-1), 16 * count):
+            drawn = {
+                name: search.value(float(shares[column[name]]), float not in members(p.annotation))
+                for name, (p, search) in self.searched.items()
+                if shares is not None
+            }
+            stands_on = {name: each[len(found) % len(each)] for name, each in bases.items()}
+            made = expand(self.cls, self.start | drawn | stands_on, self.registry, self.where)
+            found += [one for one in made if one not in found]
+            if len(found) >= count or not (self.searched or self.bases):
+                break
+        return found[:count]
+
+
+def _in_turn(bases: Sequence[Any], count: int) -> list[Any]:
+    """Settings of several bases: the first of each, the second of each, ..."""
+    each = [one.settings(count) if isinstance(one, _Space) else [one] for one in bases]
+    turns: list[Any] = []
+    for k in range(count):
+        turns += [own[k] for own in each if k < len(own) and own[k] not in turns]
+    return turns[:count]
+
+
+def _draws(dimensions: int, count: int) -> Iterator[FloatArray | None]:
+    """None, for the default setting, then points (dimensions,) of the sequence after its first,
+    which is 0."""
+    yield None
+    if not dimensions:
+        yield from np.zeros((count, 0))
+        return
+    from scipy.stats.qmc import Sobol
+
+    yield from Sobol(dimensions, scramble=False).fast_forward(1).random(count)
+
+
+def search_ends(
+    instances: Sequence[Any], drawn: bool
+) -> dict[str, tuple[float | None, float | None]]:
+    """By varied parameter the values from which on a choice is at the edge of what was tried: the
+    least and the most of a grid, a twentieth of the way from the ends of a range that settings were
+    ``drawn`` from. None where the parameter cannot go further."""
+    found = {}
+    for p in parameters(type(instances[0])):
+        values = [getattr(instance, p.name) for instance in instances]
+        numbers = {v for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
+        if len(numbers) < 2 or (drawn and p.search and p.search.choices):
+            continue
+        low, high = least, most = min(numbers), max(numbers)
+        if drawn and p.search:
+            least, most = p.search.least, p.search.most
+            low, high = p.search.value(0.05), p.search.value(0.95)
+        floor, ceiling = max(p.range.least, p.range.above), min(p.range.most, p.range.below)
+        found[p.name] = None if least <= floor else low, None if most >= ceiling else high
+    return found

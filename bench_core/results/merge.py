@@ -18,13 +18,11 @@ from pathlib import Path
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
 from bench_core.results.differences import TOLERANCE, differences
+from bench_core.results.records import AUDITS
 from bench_core.results.store import Store
 from bench_core.results.store_files import DAMAGE, check_store, models_in, states_folder
 from bench_core.results.tables import OF_TRIAL, add_metrics, names_of, quoted, select
 from bench_core.results.writer import Writer, open_writer
-
-_AUDITS = ("failed", "", "declared", "sampled", "verified")
-"""Verdicts, each weaker than those behind it."""
 
 _BOTH_FINISHED = """
 SELECT a.key, a.title, a.audit, b.audit AS other_audit, b.error AS other_error
@@ -142,7 +140,7 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
                 f"differs from that in {target} under the same key, so one of them was not "
                 "computed by the code that the key names: leave one out"
             )
-        if _AUDITS.index(row["other_audit"]) < _AUDITS.index(row["audit"]):
+        if AUDITS.index(row["other_audit"]) < AUDITS.index(row["audit"]):
             values = [row["other_audit"], row["other_error"], row["key"]]
             db.execute("UPDATE main.trial SET audit = ?, error = ? WHERE key = ?", values)
     # models first: a row must never refer to a file that is not there

@@ -35,6 +35,7 @@ from bench_core.metrics.frontier import (
 )
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP, CONSTANT, Budget, budget_of, choice_within
+from bench_core.results.records import AUDITS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,6 +183,11 @@ def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
     others = {f"cheaper_{name}": points[name].to_numpy()[chosen.cheaper] for name in _SETTING}
     for name in found.columns.intersection([*_FIGURES, *_COSTS, "total_cost", "valid_p95"]):
         found[name] = mixed_values(points, chosen, name)
+    if "audit" in points:  # the weaker of both
+        strength = points["audit"].astype(object).fillna("").map(AUDITS.index).to_numpy()
+        weaker = (chosen.part > 0) & (strength[chosen.cheaper] < strength[chosen.point])
+        audit = points["audit"].iloc[np.where(weaker, chosen.cheaper, chosen.point)]
+        found["audit"] = audit.reset_index(drop=True)
     if "marks" in points:  # of both models
         every = points["marks"].fillna("").astype(str).to_numpy(dtype=object)
         other = np.where(chosen.part > 0, every[chosen.cheaper], "")
@@ -216,7 +222,7 @@ def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, C
     of ``test_quality`` and ``test_cost``.
 
     Budgets are the validation costs of all repeats' points, from the first at which every repeat
-    can afford something; none where the quality of a repeat is not defined on test. Between two of
+    has a point; none where the quality of a repeat is not defined on test. Between two of
     them the curve is a line (without ``mixes`` a step).
     """
     import pandas as pd

@@ -263,6 +263,9 @@ MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
 MORE_THREADS = "more threads than granted"
 """The mark of a trial whose fit or model kept more threads busy than it was to have."""
 
+AUDITS = ("failed", "", "declared", "sampled", "verified")
+"""Verdicts of audits, each weaker than those behind it."""
+
 Kind = Literal["fit", "score", "audit"]
 
 Result = Any

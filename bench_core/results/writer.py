@@ -239,7 +239,7 @@ class Writer:
                 "fit_seconds": fit_seconds,
                 "peak_rss_mb": max(peaks, default=None),
                 "machine": self._here.machine,
-                "cpu": self._here.machine.rsplit(", ", 4)[0],
+                "cpu": self._here.cpu,
                 "versions": ", ".join(filter(None, [self._installed, spec.libraries])),
                 "created_at": now(),
             }

@@ -32,6 +32,9 @@ Values = FloatArray | Float32Array
 BLOCKS, FEW = 512, 128
 """Most blocks that are drawn, and the same with very many settings."""
 
+DRAWS = 2000
+"""Draws of a board, unless there are very many settings."""
+
 LEAST_DRAWS = 100
 """Fewer draws in which a metric is defined make no interval."""
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.repeats import Level
 
-LEVEL = 0.95
 _ROUNDING = 1e-6  # of draws, which are sums in 32 bits
 
 
@@ -80,7 +80,7 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
         edges = np.array([-interest - value, interest - value])
         p = float(2 * _above(level, np.abs(value), *noise))
         equal = -float(np.diff(_above(level, edges, *noise))[0])
-        error = (ends.high - value) / 1.96
+        error = (ends.high - value) / NORMAL_QUANTILE
     else:
         around = value + _widening(level, LEVEL) * (drawn[1:] - drawn[1:].mean())
         fewer = min((around <= 0).sum(), (around >= 0).sum())

@@ -25,7 +25,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.results.budgets import Budget
 from bench_core.results.records import TrialValues
-from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units
+from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, chosen_units
 
 if TYPE_CHECKING:
     from bench_core.results.store import Store
@@ -181,8 +181,10 @@ def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level
     return joined(groups, same_units=False)
 
 
-def by_unit(found: Sequence[Repeat], values: Sequence[FloatArray]) -> FloatArray:
-    """Values (k, m) by unit of all repeats, those on the same rows as their mean."""
+def units_within(found: Sequence[Repeat], learner: str, budget: float, higher: bool) -> FloatArray:
+    """Test quality, cost and rows (3, m) by unit of all repeats, those on the same rows as their
+    mean, at the learner's best mixture of mean cost ``budget``; NaN where it has none."""
+    values = [np.stack(chosen_units(one.candidates[learner], budget, higher)) for one in found]
     means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
     return np.concatenate(means, axis=1)
 

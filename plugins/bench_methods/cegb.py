@@ -31,8 +31,8 @@ code does.
 
 Departures
 - ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
-  trees grows first on the cheapest features, then also on those of twice, four, ... times their
-  price; its prefixes are operating points, too.
+  a quarter of the trees grows first on the cheapest features, then also on those of twice, four,
+  ... times their price, below what the first iteration buys; its prefixes are points, too.
 - Costs are those of sensors: a feature is charged for those of its sensors not paid before.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.

@@ -22,8 +22,8 @@ of them.
 
 Departures
 - ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
-  trees grows first on the cheapest features, then also on those of twice, four, ... times their
-  price; its prefixes are operating points, too.
+  a quarter of the trees grows first on the cheapest features, then also on those of twice, four,
+  ... times their price, below what the first iteration buys; its prefixes are points, too.
 - Eq. 5 is minimised greedily: level by level, nodes from left to right, a node is split iff its
   gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free at
   once for the rest of it, and unsplit nodes are then judged anew (``charge = "tree"``). The

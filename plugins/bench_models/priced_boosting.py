@@ -2,9 +2,10 @@
 
 A price of cost (``tradeoff``) reaches only the convex hull of quality and cost: where a strong
 feature gains most per price, no tradeoff buys cheaper ones alone, and nothing lies below its price.
-So a second chain of trees is boosted under the same price, first on the cheapest features, then
-also on those of up to twice their price, up to four times, and so on. This is an addition of this
-project; the chain of the paper stays as it is.
+So a second chain, of a quarter of the trees, is boosted under the same price: first on the cheapest
+features, then also on those of up to twice their price, up to four times, and so on below the price
+of the first chain's first purchase. This is an addition of this project; the chain of the paper
+stays as it is.
 """
 
 from __future__ import annotations
@@ -60,16 +61,31 @@ class PricedTrees(BoostedTrees):
         how = train, prices, context, settings, penalty, facts
         if not limits:
             return self.boosted(*how)
-        trees = np.linspace(0, settings.trees, len(limits) + 1).round().astype(int).tolist()
-        offers = list(zip(trees[1:], limits, strict=True))
         parts = [share_of(context.progress, k, 2) for k in range(2)]
         whole = self.boosted(*how, progress=parts[0], most=MOST_POINTS - STARTS)
+        first = first_purchase(whole.ensemble, prices)
+        limits = [one for one in limits if prices.feature_price()[one].max() < first]
+        if not limits:
+            return whole
+        trees = max(settings.trees // 4, len(limits))
+        ends = np.linspace(0, trees, len(limits) + 1).round().astype(int).tolist()[1:]
+        how = *how[:3], replace(settings, trees=trees), *how[4:]
+        offers = list(zip(ends, limits, strict=True))
         cheap = self.boosted(*how, offers=offers, progress=parts[1], most=STARTS)
         # the constant is a point of the other chain
         points = [
             replace(p, values={**p.values, "cheap": 1}) for p in cheap.points if p.values["trees"]
         ]
         return CheapStarts([replace(cheap, points=points), whole]) if points else whole
+
+
+def first_purchase(trees: Ensemble | None, prices: Prices) -> float:
+    """What all features of the trees of the first iteration cost, infinite without trees."""
+    if trees is None or not trees.trees:
+        return np.inf
+    tested = trees.feature[: trees.start[len(trees.base)]]
+    bought = prices.bought_for(np.isin(np.arange(prices.features), tested))
+    return float(prices.sensor[bought].sum())
 
 
 def rising(prices: Prices) -> list[BoolArray]:

@@ -20,8 +20,8 @@ from bench_core.planning.invocation import (
     toml_literal,
     words,
 )
-from bench_core.planning.option import options_of
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, options_of
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     Table,
     check_text,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
 
-NOTHING_AFFORDABLE = 1  # exit status
+NO_RESULT = 1  # exit status
 COMMANDS_SHOWN = 3
 
 
@@ -61,10 +61,10 @@ Examples:
   bench best 3 --budget 60 -o best.txt
 
 \b
-The budget is a cost per row in the unit of the data set's prices. What is affordable and what is
+The budget is a cost per row in the unit of the data set's prices. What is within it and what is
 best is decided on validation; the test columns say what to expect. A cap holds for every row: it
-was enforced at prediction, and is there if the run measured it. Exit status 1 if nothing is
-affordable on any data set.""",
+was enforced at prediction, and is there if the run measured it. Exit status 1 if no data set has a
+result.""",
 )
 @options.run_argument
 @options.budget_options(required=True)
@@ -93,7 +93,7 @@ def command(
         own = frame[frame["dataset"] == name]
         parts += answer(info, own, name, metric or "", budgets, plugins, store)
     deliver_parts(parts, output)
-    return 0 if any(isinstance(part, Table) for part in parts) else NOTHING_AFFORDABLE
+    return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
 
 def answer(
@@ -105,8 +105,8 @@ def answer(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[Table | str]:
-    """For one data set: who can be afforded, and how to train the winner; of several budgets the
-    winner at each."""
+    """For one data set: the learners within a budget, and how to train the winner; of several
+    budgets the winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.bought_sensors import chosen_within, purchases
     from bench_core.leaderboard.certainty import standings
@@ -130,11 +130,11 @@ def answer(
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
         yield from explained(each[0], why)
         if any(one.over for found in each for one in found.values()):
-            yield "!: above the budget on test by more than its 95% interval"
+            yield f"!: above the budget on test by more than its {CONFIDENCE} interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for budget, own in offered.items():
         if not own:
-            yield f"{name}: {unaffordable(info, frame, budget, store)}"
+            yield f"{name}: {no_result(info, frame, budget, store)}"
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
         chosen = chosen_within(info, frame, name, top.learner, budgets[0], judge)
@@ -150,7 +150,7 @@ def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
     taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield "±: half the 95% interval; *: statistically tied for best"
+        yield f"±: half the {CONFIDENCE} interval; *: statistically tied for best"
         yield f"chosen on validation: {MIXED}"
     else:
         yield f"±: not known: {why}"
@@ -184,7 +184,7 @@ def training(
 
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
-    """The affordable learners, the best on validation first."""
+    """The learners within a budget, the best on validation first."""
     from bench_reports.terminal import half, starred
 
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
@@ -263,7 +263,7 @@ def deliver_parts(parts: Iterable[Table | str], output: Path | None) -> None:
             screen.out(printable(part), highlight=False)
 
 
-def unaffordable(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
+def no_result(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
     """The reason why no learner has a point within a budget on one data set, and what to do."""
     from bench_core.results.operating_points import caps_of
 

@@ -13,9 +13,10 @@ import click
 from bench_core.cli import options
 from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, unknown
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, cost, count, notices, quality
-from bench_reports.best import deliver_parts, named_datasets, unaffordable
+from bench_reports.best import deliver_parts, named_datasets, no_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
-TITLES = ("a", "b", "a - b", "95% interval", "p", "p adjusted", "alike")
+TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
 
 
 @click.command(
@@ -146,7 +147,7 @@ def _answer(
 
     store = Store(place)
     if budget.kind == "cap" and budget.amount not in caps_of(frame):
-        yield f"{dataset}: {unaffordable(info, frame, budget, place)}"
+        yield f"{dataset}: {no_result(info, frame, budget, place)}"
         return
     # units are queries where there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)

@@ -20,6 +20,7 @@ from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED, cost, quality, times
 from bench_reports.terminal import marked
@@ -75,7 +76,10 @@ def _markdown_table(board: Board) -> Iterator[str]:
     yield ""
     in_unit = f" ({board.unit})" if board.unit else ""
     about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
-    how = "Bold: the best; ~: not told apart from it; brackets: 95% interval; -: not affordable. "
+    how = (
+        f"Bold: the best; ~: not told apart from it; brackets: {CONFIDENCE} interval; "
+        "-: no result. "
+    )
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
     yield from (f"- {md(note)}" for note in board.remarks())
 
@@ -94,7 +98,7 @@ def _about_saving(board: Board) -> list[str]:
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     return [
         f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
-        f"the learner pays for it{mean}, with its 95% interval."
+        f"the learner pays for it{mean}, with its {CONFIDENCE} interval."
     ]
 
 
@@ -196,8 +200,8 @@ def caption(board: Board) -> str:
     # a caption has to be read without the text around it
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
-        "underlined: not told apart from it; small: to the ends of the 95% interval; -: not "
-        f"affordable. {CHOSEN}",
+        f"underlined: not told apart from it; small: to the ends of the {CONFIDENCE} interval; "
+        f"-: no result. {CHOSEN}",
         *_about_saving(board),
     ]
     if any(row.baseline for row in board.rows):
@@ -269,7 +273,6 @@ def _rows(board: Board) -> Iterator[list[str]]:
 
 def _of_the_curve(row: Row) -> Iterator[float]:
     """Saving, area and regret with their intervals, which no single budget has."""
-    # 95% and 99%
     ends = (*row.saved.interval, *row.saved.wide) if row.saved else (*UNKNOWN, *UNKNOWN)
     yield from (row.saving, *ends)
     for one in (row.area, row.regret):

@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.errors import printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
-from bench_reports.best import costs_in, named_datasets, unaffordable
+from bench_reports.best import costs_in, named_datasets, no_result
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.bought_sensors import Purchase
@@ -67,7 +67,7 @@ def command(
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:  # other data sets may still have an answer
-            why = unaffordable(info, own, within, store)
+            why = no_result(info, own, within, store)
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue
         bought = purchases(kept, info.run, chosen)

@@ -20,6 +20,7 @@ from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
 from bench_reports.page_data import ChartView, json_text, page_data
@@ -103,6 +104,7 @@ def page(
             by_area=any(row.area for board in boards for row in board.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
+            level=CONFIDENCE,
             facts=facts(info, frame, registry),
             command=command(info.request),
             data=json_text(data),
@@ -249,7 +251,7 @@ def board_table(
         PageColumn("rank", "rank", ranks),
         PageColumn("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
         PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
-        PageColumn("range", "95% interval", [_interval(sure) for sure in sures], better),
+        PageColumn("range", f"{CONFIDENCE} interval", [_interval(sure) for sure in sures], better),
         PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
         PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
         PageColumn("features", "features", features),
@@ -304,11 +306,11 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     name = one_line(board.reference)
     mean = "the mean of repeats, " if board.repeats > 1 else ""
     lines = {
-        "range": f"rank: what the data leave open (95%{of_few_draws(board)}); shaded: not "
+        "range": f"rank: what the data leave open ({CONFIDENCE}{of_few_draws(board)}); shaded: not "
         "separable from the best.",
         "saving": f"{SHARE:.0%} cost: the least with {target(board)}; "
         f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it "
-        f"({mean}with its 95% interval).",
+        f"({mean}with its {CONFIDENCE} interval).",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
@@ -348,7 +350,7 @@ def _paid(board: Board, row: Row) -> str:
     mean = f" by the mean saving of {board.repeats} repeats" if board.repeats > 1 else ""
     if row.saved and not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
-        sure = f" (95%: {low:.0%} to {high:.0%})"
+        sure = f" ({CONFIDENCE}: {low:.0%} to {high:.0%})"
     return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
 
 

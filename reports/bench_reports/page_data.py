@@ -28,12 +28,13 @@ from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER
+from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.statistics.bootstrap import chosen_units
-from bench_core.statistics.repeats import Repeat, by_unit, in_every, stored_repeats
+from bench_core.statistics import CONFIDENCE
+from bench_core.statistics.repeats import in_every, stored_repeats, units_within
 from bench_core.terminal.wording import cost, count, quality
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ def page_data(
         "run": one_line(info.run),
         "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
         "shares": grid,
+        "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
@@ -456,11 +458,12 @@ def pairwise(
     if len(names) < 2:
         return None
     higher = view.metric.higher_is_better
-    best = {name: _units(found, name, math.inf, higher) for name in names}
+    best = {name: units_within(found, name, math.inf, higher) for name in names}
     quality = [best[name][0] for name in names]
     first = sum(name in top for name in names)
     within = [
-        [_units(found, name, amount, higher)[0] for amount in amounts] for name in names[:first]
+        [units_within(found, name, amount, higher)[0] for amount in amounts]
+        for name in names[:first]
     ]
     # thirds by size and by price: a method may win on large queries or on expensive ones alone
     payer = board.reference if board.reference in names else names[0]
@@ -498,25 +501,9 @@ def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
 
 
-def _units(found: Sequence[Repeat], name: str, budget: float, higher: bool) -> FloatArray:
-    """Test quality, cost and rows by unit of all repeats, those on the same rows as their mean,
-    within a mean budget; NaN where there are none."""
-    parts = [np.stack(chosen_units(one.candidates[name], budget, higher)) for one in found]
-    return by_unit(found, parts)
-
-
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
-    """The mean gain and its 95% error where ``by`` is least, in the middle and most; nothing where
-    units do not fall into three parts."""
-    low, high = np.quantile(by, [1 / 3, 2 / 3])
-    inside = (by <= low, (by > low) & (by <= high), by > high)
-    if any(part.sum() < 2 for part in inside):
-        return []
-    parts = [gain[part] for part in inside]
-    # normal approximation: thirds of a test set are large, and the page shows them as bars
-    errors = [1.96 * part.std(ddof=1) / len(part) ** 0.5 for part in parts]
-    means = [part.mean() for part in parts]
-    return [[round(float(m), 4), round(float(e), 4)] for m, e in zip(means, errors, strict=True)]
+    """Mean gains by thirds, each with its 95% error."""
+    return [[round(m, 4), round(ends.high - m, 4)] for m, ends in thirds(gain, by)]
 
 
 def purchases(

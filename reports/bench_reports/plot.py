@@ -18,6 +18,7 @@ from bench_core.errors import UsageError, one_line
 from bench_core.leaderboard.board import Board, Row
 from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_bytes
 from bench_reports.terminal import marked
 
@@ -139,7 +140,7 @@ def _panel(
     axes.set_ylabel(_safe(f"{board.metric} on test ({better} is better)"))
     axes.set_title(_safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:
-        axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label="95% interval")
+        axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=f"{CONFIDENCE} interval")
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
     below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 6}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import write_report
 from bench_core.errors import InputError, UsageError, one_line
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality
@@ -50,6 +49,8 @@ CSV and JSON. Runs of the site that are not named are taken off it.""",
 @options.few_options
 def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str]) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
+    from bench_core.leaderboard.reports import write_report
+
     # read before anything is written: a folder of something else is refused
     registry = options.registry(plugins)
     before = read_state(folder)
@@ -57,7 +58,8 @@ def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[
     state: dict[str, Figures] = {}
     for info, frame in found:
         for name in FILES.values():
-            write_report(registry, store, info.run, folder / place(info.run) / name)
+            file = folder / place(info.run) / name
+            write_report(registry, store, info.run, file, warn=options.warn)
         state[info.run] = figures(info, frame)
     changed = ["first publication"] if before is None else list(changes(before, state))
     write_text(folder / "index.html", index([info for info, _ in found], state, changed))

@@ -26,6 +26,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
+from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.terminal.tables import (
     GAP,
@@ -272,8 +273,8 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
-        f"{OVER}: mean cost on test above a budget by more than its 95% interval; points are "
-        "chosen by validation costs.": any(row.over for row in board.rows),
+        f"{OVER}: mean cost on test above a budget by more than its {CONFIDENCE} interval; points "
+        "are chosen by validation costs.": any(row.over for row in board.rows),
         f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
         "(p <= .001): test rows differ from the others, or validation rows were learned from.": any(
             FALLS in row.marks for row in board.rows
@@ -327,9 +328,9 @@ def _certainty_lines(board: Board) -> list[str]:
         f"those that keep {PERCENT} by tiers of the saving, ties by the lower end of its interval;"
     )
     return [
-        f"±: half the 95% interval{of_few_draws(board)}; rank: the ranks that the data leave a "
-        "learner; *: statistically tied for best; 95%: interval of the saving, 1.0 where a draw "
-        "misses the quality.",
+        f"±: half the {CONFIDENCE} interval{of_few_draws(board)}; rank: the ranks that the data "
+        f"leave a learner; *: statistically tied for best; {CONFIDENCE}: interval of the saving, "
+        "1.0 where a draw misses the quality.",
         f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}.",
     ]
 
@@ -351,7 +352,7 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
         f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
         "kept": lambda row: _kept(board, row),
         "saving": _saving,
-        "95%": _interval,
+        CONFIDENCE: _interval,
     }
     # a column of dashes says nothing
     said = {
@@ -399,14 +400,16 @@ def plain_tables(board: Board) -> Iterator[Table]:
         "tier": lambda row: _tier(row.standing),
         "rank": lambda row: _ranks(row.standing),
         board.metric: lambda row: quality(row.best.quality),
-        "95% from": lambda row: quality(row.standing.interval.low) if row.standing else "-",
+        f"{CONFIDENCE} from": lambda row: (
+            quality(row.standing.interval.low) if row.standing else "-"
+        ),
         "to": lambda row: quality(row.standing.interval.high) if row.standing else "-",
         "cost": lambda row: cost(row.best.cost),
         f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality) if row.cheap else "-",
         f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
         "saving": lambda row: times(row.saving),
-        "saving 95%": _interval,
-        "saving 99%": lambda row: _interval(row, wide=True),
+        f"saving {CONFIDENCE}": _interval,
+        f"saving {WIDE_LEVEL:.0%}": lambda row: _interval(row, wide=True),
         "saving tier": lambda row: str(row.saved.tier) if row.saved else "-",
         **_measures("area", "area"),
         **_measures("regret", "regret"),

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.toys import Prefix, fits
+from helpers.toys import Prefix
 
 import bench_core
-from bench_core import InputError, UsageError, plugins
+from bench_core import plugins
 from bench_core.api import RunRequest, RunResult, audit, plan, run
 from bench_core.planning.request import cores_for
 from bench_core.results.store import Store
@@ -70,21 +70,6 @@ def test_skipped_trials_are_no_failure_and_a_refused_audit_is() -> None:
     assert RunResult("r", Path(), {"ok": 1}, interrupted=True).exit_status == 130
 
 
-def test_bad_input_leaves_the_store_as_it_was(home: Path) -> None:
-    store = run(**SMALL).store
-    before = {p.name: p.read_bytes() for p in store.parent.glob("bench.db*")}
-    for options in (
-        {"learners": "nobody"},
-        {"settings": "toy-prefix.tradeoff=x"},
-        {"costs": "missing.csv"},
-        {"plugins": "no_such_module"},
-        {"data": "nowhere.csv"},
-    ):
-        with pytest.raises((InputError, UsageError)):
-            run(**{**SMALL, **options})
-    assert {p.name: p.read_bytes() for p in store.parent.glob("bench.db*")} == before
-
-
 def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
     slow = {**SMALL, "settings": ["toy-prefix.tradeoff=[0.1, 1.0]", "toy-prefix.seconds=0.2"]}
     run(**slow)
@@ -108,82 +93,11 @@ def test_a_single_trial_that_is_left_has_all_cores(home: Path) -> None:
     assert plan(**more).workers == 1
 
 
-def test_a_plan_writes_nothing(home: Path) -> None:
-    plan(**SMALL)
-    assert not (home / "results").exists()
-    assert fits(home) == []
-
-
-def test_the_audit_of_a_run_verifies_every_trial(home: Path) -> None:
-    run(**SMALL)
-    assert set(Store().frame()["audit"]) == {"sampled"}
-    seen: list[Any] = []
-    result = audit(plugins=("helpers.toys",), executor="inline", on_event=seen.append)
-    assert result.counts == {"ok": 2}
-    assert result.exit_status == 0
-    assert set(Store().frame()["audit"]) == {"verified"}
-    assert {e.activity for e in seen if e.kind == "finish"} == {"audit"}
-
-
 def test_a_store_that_was_moved_can_be_audited(home: Path) -> None:
     run(**SMALL)
     (home / "results").rename(home / "kept")
     result = audit(store="kept/bench.db", plugins=("helpers.toys",), executor="inline")
     assert (result.counts, result.failures) == ({"ok": 2}, ())
-
-
-def peeker(home: Path, name: str) -> str:
-    """A plugin module whose model adds an unpaid feature to the score of its first point."""
-    (home / f"{name}.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from typing import ClassVar\n"
-        "import numpy as np\n"
-        "import bench_core\n"
-        "from bench_core import Prediction\n"
-        "from helpers.toys import Prefix, PrefixModel\n"
-        "class Model(PrefixModel):\n"
-        "    def predict_path(self, features):\n"
-        "        unpaid = np.nan_to_num(features.X[:, self.order[-1]].astype(float))\n"
-        "        for i, p in enumerate(super().predict_path(features)):\n"
-        "            peek = unpaid if i == 0 else 0\n"
-        "            yield Prediction(p.point, p.scores + peek, p.bills)\n"
-        "@dataclass(frozen=True)\n"
-        "class Peeker(Prefix):\n"
-        f"    name: ClassVar[str] = '{name}'\n"
-        "    def fit(self, *a):\n"
-        "        m = super().fit(*a)\n"
-        "        return Model(m.order, m.weight, m.needs)\n"
-        "@bench_core.hookimpl\n"
-        "def bench_learners():\n"
-        "    return [Peeker]\n"
-    )
-    return name
-
-
-def test_a_peeking_model_is_caught_in_a_run_and_said_so(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(home))
-    name = peeker(home, "peeker_one")
-    result = run(**{**SMALL, "plugins": ("helpers.toys", name), "learners": name, "settings": ()})
-    assert result.exit_status == 1
-    assert len(result.audit_failures) == result.counts["ok"] == 7
-    frame = result.frame()
-    assert set(frame["audit"]) == {"failed"}
-    assert frame["error"].str.contains("its scores change").all()
-
-
-def test_without_an_audit_a_peeking_model_is_only_declared_until_it_is_audited(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(home))
-    name = peeker(home, "peeker_two")
-    options = {**SMALL, "plugins": ("helpers.toys", name), "learners": name, "audit": "off"}
-    result = run(**{**options, "settings": f"{name}.tradeoff=0.5"})
-    assert set(result.frame()["audit"]) == {"declared"}
-    found = audit(plugins=("helpers.toys", name), executor="inline")
-    assert found.exit_status == 1
-    assert set(result.frame()["audit"]) == {"failed"}
 
 
 def svmlight(path: Path, queries: int, seed: int) -> None:
@@ -225,13 +139,6 @@ def test_all_learners_are_planned_for_ones_own_files(home: Path) -> None:
     svmlight(home / "train.svm", 30, 0)
     learners = {trial.learner for trial in plan(data="train.svm", learners="all").trials}
     assert {"gbrt", "miser", "cegb", "cronus", "budget-boosting", "early-exit"} <= learners
-
-
-def test_without_costs_every_feature_costs_1_and_it_says_so(home: Path) -> None:
-    svmlight(home / "train.svm", 40, 0)
-    made = plan(data="train.svm", learners="gbrt")
-    assert made.datasets[0].price_of_everything == 3.0
-    assert any("every feature costs 1" in note for note in made.notes)
 
 
 def test_a_broken_plugin_is_a_warning_and_not_a_crash(

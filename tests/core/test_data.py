@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from bench_core import Examples, Features, Frames, Queries
+from bench_core import Examples, Features, Frames, InputError, Queries, find_class, remember_class
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import one_line
 
 
 def test_features_hold_no_labels_and_no_multiplicity() -> None:
@@ -64,3 +68,47 @@ def test_models_do_not_see_the_frames_that_metrics_see() -> None:
     for wrong in ({"queries": queries, "frames": frames}, {"frames": Frames(np.array([0, 3]))}):
         with pytest.raises(ValueError, match="frames cover"):
             Examples(rows.X, rows.y, **wrong)
+
+
+def test_a_class_is_found_again_by_its_name() -> None:
+    found: Any = find_class("bench_models.path_of_models:PathOfModels")
+    assert found.__name__ == "PathOfModels"
+    assert remember_class(found) == "bench_models.path_of_models:PathOfModels"
+
+
+def test_a_class_that_no_import_finds_is_kept_for_this_process() -> None:
+    class Here:
+        pass
+
+    assert find_class(remember_class(Here)) is Here
+
+
+@pytest.mark.parametrize("spelling", ["not_there:Model", "math:Model", "math:pi"])
+def test_one_that_is_not_there_is_a_line_with_the_remedy(spelling: str) -> None:
+    with pytest.raises(InputError, match=f"{spelling}: .*; install its plugin, or name its module"):
+        find_class(spelling)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("class ±1 – 雪", "class ±1 – 雪"),
+        ("one\n two\tthree\r\n", "one two three"),
+        ("\x1b]0;owned\x07\x1b[2Jyes", r"\x1b]0;owned\x07\x1b[2Jyes"),
+        ("right\u202eleft", r"right\u202eleft"),
+        ("caf\udce9.csv", r"caf\udce9.csv"),
+    ],
+)
+def test_what_could_act_on_a_terminal_is_shown_escaped(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+def test_a_line_is_cut_to_a_length() -> None:
+    assert one_line("abcdef", 4) == "abc…"
+    assert one_line("abcd", 4) == "abcd"
+
+
+def test_a_file_whose_name_is_no_text_has_a_name_that_can_be_written() -> None:
+    data = FileData("some/caf\udce9.csv", test="te\x1bst.csv")
+    assert data.name.encode() == rb"caf\udce9.csv"
+    assert data.title.encode() == rb"caf\udce9.csv, te\x1bst.csv"

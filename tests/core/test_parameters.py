@@ -9,15 +9,9 @@ import pytest
 
 from bench_core import BudgetedLearner, Task, UsageError, param
 from bench_core.class_names import decode, encode
-from bench_core.parameters import (
-    as_json,
-    expand,
-    parameters,
-    resolved,
-)
+from bench_core.parameters import as_json, expand, parameters, resolved
 from bench_core.planning.request import RunRequest
-from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.settings import parse_setting, with_setting
+from bench_core.planning.resolve_learners import choose_learners, parse_setting, with_setting
 from bench_core.planning.suites import NO_SUITE
 from bench_core.plugins import Registry, load_registry
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -9,10 +11,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Ended, Run
+from helpers.guide import GUIDE
 
-from bench_core import UsageError, plugins, protocols
+from bench_core import UsageError, hookspecs, plugins, protocols
 from bench_core.cli.app import plugin_commands
 from bench_core.contracts import check_name, learner_of
 from bench_core.leaderboard.reports import report_for
@@ -134,8 +136,7 @@ def test_an_invalid_plugin_is_a_row_and_everything_else_is_as_without_it(
 
 
 def test_commands_do_the_same_with_all_invalid_plugins_installed(
-    install: Install,
-    bench: Run,  # noqa: F811
+    install: Install, bench: Run
 ) -> None:
     commands = (
         *(("list", kind) for kind in ("learners", "datasets", "metrics", "suites")),
@@ -236,10 +237,7 @@ gives("bench_datasets", Mine)
 """
 
 
-def test_a_data_set_of_name_task_and_prepare_is_complete(
-    install: Install,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_data_set_of_name_task_and_prepare_is_complete(install: Install, bench: Run) -> None:
     install("theirs", PREPARE)
     assert re.search(r"^mine +binary +1 +none needed", bench("list", "datasets").out, re.M)
     shown = bench("show", "mine")
@@ -272,10 +270,7 @@ def command(cats):
 """
 
 
-def test_a_verb_of_a_plugin_stands_in_the_help_and_runs(
-    install: Install,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_verb_of_a_plugin_stands_in_the_help_and_runs(install: Install, bench: Run) -> None:
     install("cats", VERB, "bench.commands", "cats:command")
     shown = bench("--help").out
     assert re.search(r"^Of other plugins:\n +cats +Count the cats\.$", shown, re.M)
@@ -283,10 +278,7 @@ def test_a_verb_of_a_plugin_stands_in_the_help_and_runs(
     assert "did you mean cats" in bench("cat").err
 
 
-def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
-    install: Install,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_verb_that_does_not_load_or_is_taken_is_a_row(install: Install, bench: Run) -> None:
     before = bench("run", "--help").out
     install("cats", "import no_gpu", "bench.commands", "cats:command")
     install("dogs", "command = 3", "bench.commands", "dogs:command")
@@ -312,9 +304,7 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(
 
 
 def test_a_verb_that_does_not_load_leaves_completion_whole(
-    install: Install,
-    bench: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    install: Install, bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install("cats", "import no_gpu", "bench.commands", "cats:command")
     about = {"_BENCH_COMPLETE": "zsh_complete", "COMP_WORDS": "bench ", "COMP_CWORD": "1"}
@@ -330,7 +320,7 @@ def test_a_report_of_a_third_party_does_not_take_the_terminal() -> None:
     assert report_for(Registry(reports={"ours": ours, "theirs": theirs}), None) is ours
 
 
-def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) -> None:  # noqa: F811
+def test_no_verb_of_a_plugin_is_loaded_by_another(install: Install, bench: Run) -> None:
     install("cats", "raise SystemExit(5)", "bench.commands", "cats:command")
     assert bench("run", "--help").status == 0
     assert "cats" not in sys.modules
@@ -440,7 +430,7 @@ bench_learners = provide_learners(Fixed)
 UP, DOWN = LEARNER.format(level=1.0), LEARNER.format(level=-1.0)
 
 
-def state_of(plugin: str, bench: Run) -> str:  # noqa: F811
+def state_of(plugin: str, bench: Run) -> str:
     listed = bench("list", "plugins", "-o", "plugins.csv")
     assert listed.status == 0, listed.err
     rows = Path("plugins.csv").read_text().splitlines()
@@ -453,10 +443,7 @@ def state_of(plugin: str, bench: Run) -> str:  # noqa: F811
     [(INTERFACE - 1, "update theirs"), (INTERFACE + 1, "update budget-bench")],
 )
 def test_a_plugin_of_another_interface_is_a_row_with_the_remedy(
-    made_for: int,
-    remedy: str,
-    install: Install,
-    bench: Run,  # noqa: F811
+    made_for: int, remedy: str, install: Install, bench: Run
 ) -> None:
     install("theirs", f"{UP}\nbench_interface = {made_for}\n")
     assert "fixed" not in load_registry().learners
@@ -465,9 +452,7 @@ def test_a_plugin_of_another_interface_is_a_row_with_the_remedy(
 
 
 def test_a_plugin_that_is_slow_to_import_is_named_with_the_seconds(
-    install: Install,
-    bench: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    install: Install, bench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugins, "SLOW", 0.2)
     install("theirs", f"import time\ntime.sleep(0.25)\n{UP}")
@@ -477,8 +462,7 @@ def test_a_plugin_that_is_slow_to_import_is_named_with_the_seconds(
 
 
 def test_learners_of_one_name_from_two_packages_are_told_apart(
-    install: Install,
-    bench: Run,  # noqa: F811
+    install: Install, bench: Run
 ) -> None:
     install("lows", DOWN)
     install("ups", UP)
@@ -502,10 +486,7 @@ def test_learners_of_one_name_from_two_packages_are_told_apart(
     assert "write lows:fixed or ups:fixed" in bench("check", "fixed").err
 
 
-def test_a_name_of_this_benchmark_stays_what_it_is(
-    install: Install,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_name_of_this_benchmark_stays_what_it_is(install: Install, bench: Run) -> None:
     ours = load_registry().learners["constant"]
     install("ups", UP.replace('"fixed"', '"constant"'))
     registry = load_registry()
@@ -515,3 +496,25 @@ def test_a_name_of_this_benchmark_stays_what_it_is(
     assert "but learner 'constant' is of this benchmark: write ups:constant" in (
         state_of("ups", bench)
     )
+
+
+@pytest.mark.parametrize("hook", [n for n in vars(hookspecs) if n.startswith("bench_")])
+def test_every_hook_has_a_line_of_documentation_and_a_place_in_the_guide(hook: str) -> None:
+    doc = inspect.getdoc(getattr(hookspecs, hook))
+    assert doc
+    assert "\n" not in doc
+    assert hook in GUIDE.read_text(encoding="utf-8")
+
+
+def test_every_built_in_plugin_loads(before: Registry) -> None:
+    assert [(p.name, p.error) for p in before.plugins if p.error] == []
+
+
+def test_every_learner_documents_every_parameter(before: Registry) -> None:
+    missing = [
+        f"{name}.{field.name}"
+        for name, learner in before.learners.items()
+        for field in dataclasses.fields(learner)  # type: ignore[arg-type]
+        if not field.metadata.get("doc")
+    ]
+    assert missing == []

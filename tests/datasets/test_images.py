@@ -16,11 +16,7 @@ import numpy as np
 import pytest
 from bench_datasets import images
 from bench_datasets.images import ImageFolder, Scene15, _image_folder
-from bench_datasets.images._descriptors import (
-    DESCRIPTORS,
-    grey,
-    regions,
-)
+from bench_datasets.images._descriptors import DESCRIPTORS, grey, regions
 from bench_datasets.images._image_folder import decoded, open_album
 from bench_datasets.images._machines import Machines, roots
 from sklearn.svm import SVC

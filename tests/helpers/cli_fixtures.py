@@ -13,9 +13,9 @@ from bench_core.cli import main
 from helpers.commands import BENCH, Ended, Run, write_csv
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test works in a folder of its own, with nothing set outside."""
+    """A folder of its own to work in, with nothing set outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("BENCH_STORE", "BENCH_DATA", "NO_COLOR", "COLUMNS", "_BENCH_COMPLETE"):
@@ -25,7 +25,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str]) -> Run:
+def bench(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """The command in this process."""
 
     def run(*words: str) -> Ended:
@@ -39,7 +39,7 @@ def bench(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Run:
+def shell(elsewhere: Path) -> Run:
     """The installed command in a process of its own."""
 
     def run(*words: str, **environment: str) -> Ended:
@@ -47,7 +47,7 @@ def shell(tmp_path: Path) -> Run:
             [str(BENCH), *words],
             capture_output=True,
             text=True,
-            cwd=tmp_path,
+            cwd=elsewhere,
             env={**os.environ, **environment},
             timeout=120,
         )
@@ -57,11 +57,11 @@ def shell(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def material(tmp_path: Path) -> Iterator[Path]:
+def material(elsewhere: Path) -> Iterator[Path]:
     """A folder with a plugin module, a data file and a cost file."""
     sys.modules.pop("mine", None)  # that of another test
-    shutil.copy(Path(__file__).parent / "toy_plugin.py", tmp_path / "mine.py")
-    write_csv(tmp_path / "data.csv")
-    (tmp_path / "costs.csv").write_text("a,10\nb,5\nc,1\n")
-    yield tmp_path
+    shutil.copy(Path(__file__).parent / "toy_plugin.py", elsewhere / "mine.py")
+    write_csv(elsewhere / "data.csv")
+    (elsewhere / "costs.csv").write_text("a,10\nb,5\nc,1\n")
+    yield elsewhere
     sys.modules.pop("mine", None)

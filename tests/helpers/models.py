@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -46,40 +46,9 @@ def honest(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     return scores, mask
 
 
-def peeks_for_its_scores(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    scores, mask = honest(X, features, point)
-    return scores + (0.001 * np.nan_to_num(X[:, 5]) if point == 2 else 0.0), mask
-
-
-def peeks_to_decide(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    """Looks at column 4, unpaid, to decide whether to buy column 1."""
-    mask = bought(len(X), 0)
-    wants = np.nan_to_num(X[:, 4]) > 0
-    mask[wants, 1] = True
-    return np.nan_to_num(X[:, 0]) + 0 * point, mask
-
-
 def imputes(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     """Reads column 5, unpaid; where it is missing, takes column 0, which it bought, instead."""
     return np.where(np.isnan(X[:, 5]), np.nan_to_num(X[:, 0]), X[:, 5]), bought(len(X), 0)
-
-
-def imputes_to_decide(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    """Buys column 1 by column 5, read in the same way."""
-    value, mask = imputes(X, features, point)
-    mask[value > 0, 1] = True
-    return np.nan_to_num(X[:, 0]), mask
-
-
-def multiplies_by_zero(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    weight = np.zeros(D)
-    weight[0] = 1.0
-    return X @ weight, bought(len(X), 0)
-
-
-def centres_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    scores, mask = honest(X, features, point)
-    return scores - scores.mean(), mask
 
 
 def centres_few_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
@@ -100,44 +69,10 @@ def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     return scores, mask
 
 
-def keys_on_size(X: Any, features: Features, point: int) -> tuple[Any, Any]:
-    scores, mask = honest(X, features, point)
-    return scores + 0.01 * len(X), mask
-
-
 def reads_more_than_it_can_use(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     """Adds up the columns it bought, NaN where one of them is: the last step buys all."""
     upto = point if point < 3 else D
     return X[:, :upto].sum(axis=1), bought(len(X), *range(upto))
-
-
-def _peeked(X: Any) -> Any:
-    return np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 5])
-
-
-@dataclass
-class Annotates:
-    """Peeks at column 5 and notes the score in column 0, which it bought, for the next call."""
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        X = features.X
-        if not bool((X[:, 0] > 1e6).all()):
-            X[:, 0] = 1e7 + 1000 * _peeked(X.astype(np.float64))
-        bill = Bill(Acquired.pack(bought(len(X), 0)))
-        yield Prediction({}, X[:, 0].astype(np.float64), {"path": bill})
-
-
-@dataclass
-class Remembers:
-    """Peeks at column 5 and remembers the score by column 0, which it bought."""
-
-    seen: dict[float, float] = field(default_factory=dict)
-
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
-        paid = np.nan_to_num(features.X[:, 0].astype(np.float64), nan=-7.0)
-        found = zip(paid.tolist(), _peeked(features.X.astype(np.float64)).tolist(), strict=True)
-        scores = np.array([self.seen.setdefault(key, score) for key, score in found])
-        yield Prediction({}, scores, {"path": Bill(Acquired.pack(bought(len(paid), 0)))})
 
 
 @dataclass

@@ -81,6 +81,15 @@ def path(ensemble: Ensemble, tree: int, row: NDArray[np.float32]) -> Path:
     return Path(features, float(ensemble.value[node]))
 
 
+def scores_of(ensemble: Ensemble, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(K, n), by walking every row down every tree in plain Python."""
+    scores = np.repeat(ensemble.base[:, None], len(X), axis=1)
+    for tree in range(ensemble.trees):
+        for i, row in enumerate(X):
+            scores[ensemble.output[tree], i] += path(ensemble, tree, row).value
+    return scores
+
+
 def used_features(trees: Ensemble, tree: int) -> NDArray[np.int32]:
     """The features that one tree tests, rising, each once."""
     tested = trees.feature[trees.start[tree] : trees.start[tree + 1]]

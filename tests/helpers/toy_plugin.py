@@ -73,21 +73,6 @@ class Peeking(Toy):
         return FirstColumns(1, prices.sensors, peek=1)
 
 
-@dataclass(frozen=True)
-class Slow(Toy):
-    """Takes its time."""
-
-    name: ClassVar[str] = "slow"
-
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> FirstColumns:
-        import time
-
-        for done in range(600):
-            context.progress(done, 600)
-            time.sleep(0.1)
-        return FirstColumns(1, prices.sensors)
-
-
 @hookimpl
 def bench_learners() -> Sequence[Any]:
-    return [Toy, Broken, Peeking, Slow]
+    return [Toy, Broken, Peeking]

@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.baselines import (
-    CheapestFirst,
-    Constant,
-    GreedyOrder,
-    RandomOrder,
-)
+from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
 from bench_models.boosting import BoostedTrees
 from bench_models.path_of_models import Subsets
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices

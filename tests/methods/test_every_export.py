@@ -135,7 +135,6 @@ def test_many_rows_at_once_are_served_as_one_by_one(name: str, task: Task, folde
     test = splits.test.features
     *_, last = model.predict_path(test)
     one, many = (Predictor(exported(model, splits, last)) for _ in range(2))
-    many._walked = 10**9
     expected, found = (served.predict_rows(test.X, test.queries) for served in (one, many))
     assert many._block_walk is not None
     assert np.allclose(found.scores, expected.scores, **EXACT)

@@ -1,19 +1,26 @@
-"""An existing model's file under cascades, early exits and pruning, from the command line."""
+"""An existing model's file: alone, and under cascades, early exits and pruning."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.boosted_cases import examples
+from bench_methods.cronus import Cronus
+from bench_methods.imported import ImportedModel
+from bench_models.tree_average import TreeAverage
+from helpers.boosted_cases import COST, examples, fit, path, prices
 
-from bench_core import Examples, Task
+from bench_core import Examples, InputError, Task, UsageError, price_list
 from bench_core.cli import main
+from bench_core.conformance import check_learner, task_splits
+from bench_core.planning.keys import learner_key
+from bench_core.results.store import Store
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
@@ -117,3 +124,245 @@ def test_a_run_stands_on_the_file_and_every_bill_is_verified(
     for whole in (pruned[tradeoff == 0], by_name.get("early-exit", by_name["imported"])):
         for column in (metric, "feature_cost"):
             assert whole.iloc[-1][column] == own[column]
+
+
+catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+
+NAMES = ("age", "blood pressure", "scan", "biopsy")
+
+
+def boosted(train: Examples, objective: str, trees: int = 12, **more: Any) -> Any:
+    names = more.pop("names", "auto")
+    data = lightgbm.Dataset(train.X, train.y, feature_name=names)
+    usual = {"verbosity": -1, "num_threads": 1, "num_leaves": 6, "objective": objective}
+    return lightgbm.train({**usual, **more}, data, trees)
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    """A LightGBM classifier of two classes."""
+    boosted(examples(Task.BINARY), "binary").save_model(tmp_path / "model.txt")
+    return tmp_path / "model.txt"
+
+
+def saved(booster: Any, path_to: Path) -> ImportedModel:
+    booster.save_model(str(path_to))
+    return ImportedModel(file=str(path_to))
+
+
+def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path: Path) -> None:
+    train = examples(Task.BINARY)
+    booster = boosted(train, "binary")
+    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
+    assert [dict(p.point) for p in found] == [{"trees": t} for t in range(1, 13)]
+    for t, prediction in enumerate(found, start=1):
+        own = booster.predict(train.X, raw_score=True, num_iteration=t)
+        assert np.allclose(prediction.scores, own, rtol=0, atol=1e-12)
+
+
+def features_on_ways(tree: Any, row: np.ndarray) -> set[int]:
+    """The features that LightGBM's own dump of a tree tests on a row's way."""
+    node, met = tree["tree_structure"], set()
+    while "split_feature" in node:
+        x = row[node["split_feature"]]
+        met.add(int(node["split_feature"]))
+        left = node["default_left"] if np.isnan(x) else x <= node["threshold"]
+        node = node["left_child"] if left else node["right_child"]
+    return met
+
+
+def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    booster = boosted(train, "regression", 3)
+    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
+    trees = booster.dump_model()["tree_info"]
+    for t, prediction in enumerate(found, start=1):
+        cost = prediction.bills["path"].feature_cost(prices(), 300)
+        for i in range(0, 300, 7):
+            met = set().union(*(features_on_ways(tree, train.X[i]) for tree in trees[:t]))
+            assert cost[i] == COST[sorted(met)].sum()
+    assert len(set(cost)) > 1
+
+
+@pytest.mark.parametrize("boosting", ["rf", "gbdt"])
+def test_averaged_and_logarithmic_models_predict_in_label_units(
+    tmp_path: Path, boosting: str
+) -> None:
+    train = replace(examples(Task.REGRESSION), y=np.exp(examples(Task.REGRESSION).y / 2))
+    bags = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
+    how = bags if boosting == "rf" else {}
+    booster = boosted(train, "poisson" if boosting == "gbdt" else "regression", **how)
+    model = fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION)
+    assert isinstance(model, TreeAverage)
+    found = path(model, train)
+    assert np.allclose(found[-1].scores, booster.predict(train.X), rtol=1e-9)
+    half = booster.predict(train.X, num_iteration=6)
+    assert np.allclose(found[5].scores, half, rtol=1e-9)
+
+
+@pytest.mark.parametrize("task", [Task.BINARY, Task.REGRESSION, Task.RANKING])
+def test_every_promise_of_a_learner_is_kept(tmp_path: Path, task: Task) -> None:
+    splits = task_splits(task)
+    objective = "binary" if task is Task.BINARY else "regression"
+    booster = boosted(splits.train, objective, names=list(splits.feature_names))
+    check_learner(saved(booster, tmp_path / "m.txt"), [task])
+
+
+def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    booster = boosted(train, "regression", names=list(NAMES))
+    learner = saved(booster, tmp_path / "m.txt")
+    order = [3, 1, 0, 2]
+    shuffled = Examples(np.ascontiguousarray(train.X[:, order]), train.y)
+    names = tuple(NAMES[j] for j in order)
+    model = fit(learner, shuffled, Task.REGRESSION, feature_names=names)
+    own = booster.predict(train.X, raw_score=True)
+    assert np.allclose(path(model, shuffled)[-1].scores, own, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("names", [(), tuple(f"sensor{j}" for j in range(4))])
+def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple[str, ...]) -> None:
+    """LightGBM's Column_0 is no name."""
+    train = examples(Task.BINARY)
+    learner = ImportedModel(file=str(model_file))
+    model = fit(learner, train, Task.BINARY, feature_names=names)
+    assert path(model, train)[-1].scores.shape == (300,)
+
+
+@pytest.mark.parametrize(
+    ("objective", "more", "task", "names", "message"),
+    [
+        ("binary", {}, Task.REGRESSION, (), "a binary model cannot do a regression task"),
+        ("binary", {}, Task.MULTICLASS, (), "a binary model cannot do a multiclass task"),
+        (
+            "multiclass",
+            {"num_class": 5},
+            Task.MULTICLASS,
+            (),
+            "the model has 5 outputs, the multiclass task wants 3",
+        ),
+        (
+            "regression",
+            {"names": list(NAMES)},
+            Task.REGRESSION,
+            (*NAMES[:3], "smear"),
+            r"m\.txt: the model's feature 'biopsy' is not in",
+        ),
+    ],
+)
+def test_a_model_that_does_not_fit_the_data_is_one_line(
+    tmp_path: Path, objective: str, more: Any, task: Task, names: tuple[str, ...], message: str
+) -> None:
+    trained_on = Task.BINARY if objective == "binary" else task
+    learner = saved(boosted(examples(trained_on), objective, **more), tmp_path / "m.txt")
+    with pytest.raises(InputError, match=message):
+        fit(learner, examples(task), task, feature_names=names)
+
+
+def test_another_number_of_features_is_one_line(model_file: Path) -> None:
+    train = Examples(np.zeros((300, 5), np.float32), examples(Task.BINARY).y)
+    with pytest.raises(InputError, match="the model has 4 features and the data 5"):
+        fit(ImportedModel(file=str(model_file)), train, Task.BINARY, price_list(np.ones(5)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "none of LightGBM's text"),
+        (b"\x00\xff\xfe rubbish", "none of LightGBM's text"),
+        (b"tree\nversion=v4\n", "cut short"),
+        (b"{", "JSON is broken"),
+        (b"{}", "none of LightGBM's text"),
+        (b"[" * 100_000, "none of LightGBM's text"),
+        (b'{"learner":' * 100_000, "JSON is broken"),
+        (b"{L\x7f\xff\xff\xff\xff\xff\xff\xff", "cut short"),
+        (b"\x80\x05cposix\nsystem\n.", "a pickle"),
+        (b"CBM1....", "format='json'"),
+        (json.dumps({"tree_info": []}).encode(), "JSON dump"),
+    ],
+)
+def test_a_file_that_holds_no_model_is_one_line(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    file = tmp_path / "m"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message) as error:
+        fit(ImportedModel(file=str(file)), examples(Task.BINARY), Task.BINARY)
+    assert str(error.value).startswith(f"{file}: it")
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
+    train = examples(Task.REGRESSION)
+    empty = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, train.y), 0)
+    with pytest.raises(InputError, match="no trees"):
+        fit(saved(empty, tmp_path / "m.json"), train, Task.REGRESSION)
+
+
+def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
+        ImportedModel().stamp()
+    with pytest.raises(InputError, match="absent: No such file"):
+        ImportedModel(file=str(tmp_path / "absent")).stamp()
+    with pytest.raises(InputError, match=r"~no-one-here/m\.txt is not a file"):
+        ImportedModel(file="~no-one-here/m.txt").stamp()
+
+
+def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
+    learner = ImportedModel(file=str(model_file))
+    before = learner_key(learner)
+    model_file.write_text(model_file.read_text() + "\n")
+    assert learner_key(learner) != before
+    base = learner_key(Cronus(base=learner))
+    model_file.write_text(model_file.read_text() + "\n")
+    assert learner_key(Cronus(base=learner)) != base
+
+
+def table(folder: Path) -> Path:
+    train = examples(Task.BINARY)
+    lines = [",".join([*NAMES, "label"]).replace(" ", "_")]
+    for row, label in zip(np.nan_to_num(train.X), train.y, strict=True):
+        lines.append(",".join([*(f"{x:.6f}" for x in row), f"{label:g}"]))
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    return folder / "data.csv"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from bench_core import run
+
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    own = {"data": str(table(tmp_path)), "label": "label", "task": "binary", "executor": "inline"}
+    return lambda **options: run(**own, store=str(tmp_path / "bench.db"), **options)
+
+
+def test_a_run_meters_a_file_without_training_and_notices_a_change(
+    run: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "model.txt"
+    train = examples(Task.BINARY)
+    boosted(train, "binary", 4, names=list(NAMES)).save_model(file)
+    asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
+    first = run(**asked)
+    again = run(**asked)
+    boosted(train, "binary", 5, names=list(NAMES)).save_model(file)
+    changed = run(**asked)
+    assert [dict(r.counts) for r in (first, again, changed)] == [{"ok": 1}] * 3
+    assert [r.reused for r in (first, again, changed)] == [0, 1, 0]
+    frame = Store(tmp_path / "bench.db").frame(changed.run)
+    assert set(frame["audit"]) == {"verified"} or set(frame["audit"]) == {"sampled"}
+    assert frame["point"].nunique() == 1 + 5  # the constant, then each number of trees
+
+
+def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path: Path) -> None:
+    from bench_core import plan
+
+    file, mine = tmp_path / "model.txt", str(table(tmp_path))
+    boosted(examples(Task.BINARY), "binary", 4, names=list(NAMES)).save_model(file)
+    here: dict[str, Any] = {"data": mine, "label": "label", "store": str(tmp_path / "x.db")}
+    asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
+    (cut,) = plan(**here, **asked).datasets
+    assert [note for note in cut.notes if note.startswith("imported is flattered by ")]
+    (given,) = plan(**here, **asked, valid=mine, test=mine).datasets
+    (other,) = plan(**here, learners=["constant"]).datasets
+    assert not [note for note in (*given.notes, *other.notes) if "flattered" in note]

@@ -57,6 +57,13 @@ def trained(frame: pd.DataFrame, library: str = "lightgbm", **how: Any) -> str:
     return "model.json"
 
 
+def write_svmlight(path: str, frame: pd.DataFrame, base: int, end: str = "") -> None:
+    """Every cell of a frame, of which features are counted from ``base``."""
+    rows = zip(frame.drop(columns="y").to_numpy(), frame["y"], strict=True)
+    lines = (" ".join([str(y), *(f"{j}:{x}" for j, x in enumerate(row, base))]) for row, y in rows)
+    Path(path).write_text("".join(f"{line}{end}\n" for line in lines))
+
+
 def data(file: str, **options: Any) -> Splits:
     """A file as all three splits."""
     return FileData(file, file, file, **options).prepare(DataFolder("."), "quick", 0, 0).complete()
@@ -107,12 +114,7 @@ def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_th
 @pytest.mark.parametrize("base", [0, 1])
 def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) -> None:
     frame = table(["a", "b", "c", "d"])
-    rows = frame.drop(columns="y").to_numpy()
-    lines = [
-        " ".join([str(label), *(f"{j + base}:{x}" for j, x in enumerate(row))])
-        for row, label in zip(rows, frame["y"], strict=True)
-    ]
-    Path("data.svm").write_text("\n".join(lines) + "\n")
+    write_svmlight("data.svm", frame, base)
     if library == "lightgbm":
         booster = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset("data.svm"), 20)
         own = booster.predict("data.svm", raw_score=True)
@@ -157,13 +159,8 @@ def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
 def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> None:
     """Training wrote features 1 to 4, so 5 to the library, as many as the test rows have."""
     frame = table(["a", "b", "c", "d"])
-    X = frame.drop(columns="y").to_numpy()
-    lines = [
-        " ".join([str(label), *(f"{j}:{x}" for j, x in enumerate(row, start=1))])
-        for row, label in zip(X, frame["y"], strict=True)
-    ]
-    Path("train.svm").write_text("\n".join(lines) + "\n")
-    Path("test.svm").write_text("\n".join(f"{line} 5:1" for line in lines) + "\n")
+    write_svmlight("train.svm", frame, 1)
+    write_svmlight("test.svm", frame, 1, " 5:1")
     booster = lightgbm.train({"objective": "binary", **QUIET}, lightgbm.Dataset("train.svm"), 20)
     booster.save_model("model.txt")
     files = FileData("train.svm", "train.svm", "test.svm")

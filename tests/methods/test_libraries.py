@@ -17,15 +17,7 @@ from bench_models import libraries
 from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
-from bench_core import (
-    DiscountGroup,
-    Examples,
-    InputError,
-    Queries,
-    Task,
-    UsageError,
-    price_list,
-)
+from bench_core import DiscountGroup, Examples, InputError, Queries, Task, UsageError, price_list
 from bench_core.planning.keys import learner_key
 
 for peer in ("lightgbm", "xgboost", "catboost"):

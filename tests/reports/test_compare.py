@@ -6,12 +6,9 @@ import csv
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
 from bench_core.results.store import Store
-
-__all__ = ["bench", "elsewhere", "material", "shell"]
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.trees=5")
 

@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.cli_fixtures import bench, elsewhere, material, shell
 from helpers.commands import QUICK, Run
 
 from bench_core.leaderboard.bought_sensors import natural
-
-__all__ = ["bench", "elsewhere", "material", "shell"]
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20", "-m", "accuracy")
 

@@ -149,7 +149,7 @@ MADE = """(() => {
       curves: ys.map((y, l) => curve(l, y)).filter((c) => c.y[0] !== null) };
     return { views: [view], areas };
   };
-  const data = { shares: [1], apart: [0.1, 9, 9],
+  const data = { shares: [1], level: "95%", apart: [0.1, 9, 9],
     learners: [["a", 0], ["b", 0], ["constant", 1], ["d", 0]],
     sets: [one([0.9, 0.8, 0.5, 1.0], { 0: [0.7], 1: [0.7], 2: [0.5] }),
            one([PAIR, 0.5, null], { 0: [0.6], 1: [0.8], 2: [0.5] })] };

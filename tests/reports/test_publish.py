@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from bench_reports.publish import changes
-from helpers.cli_fixtures import bench, elsewhere  # noqa: F401 - fixtures
 from helpers.commands import Run, write_csv
 
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q")
@@ -23,10 +22,7 @@ class Links(HTMLParser):
         self.found += [value or "" for name, value in attrs if name in ("href", "src")]
 
 
-def test_a_site_has_a_line_for_each_run_and_says_what_changed(
-    tmp_path: Path,
-    bench: Run,  # noqa: F811
-) -> None:
+def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path: Path, bench: Run) -> None:
     write_csv(tmp_path / "data.csv")
     for learners in ("constant", "constant,greedy-order"):
         assert bench(*RUN, "-l", learners).status == 0
@@ -51,7 +47,7 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(
     assert len(Links((tmp_path / "site/index.html").read_text()).found) == 3
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, bench: Run) -> None:  # noqa: F811
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, bench: Run) -> None:
     write_csv(tmp_path / "data.csv")
     assert bench(*RUN, "-l", "constant").status == 0
     (tmp_path / "mine").mkdir()

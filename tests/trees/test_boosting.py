@@ -14,7 +14,7 @@ from bench_trees.ensemble import Ensemble
 from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
-from helpers.walk import scores_of
+from helpers.random_trees import scores_of
 
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
 

@@ -20,7 +20,7 @@ from bench_trees.losses import Gradients, Labels, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers, workers
-from helpers.walk import scores_of
+from helpers.random_trees import scores_of
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st

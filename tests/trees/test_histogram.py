@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
-from bench_trees.kernels.histograms import (
-    AHEAD,
-    FEW_CODES,
-    SCRATCH,
-    WORTH,
-    accumulate,
-    add_counts,
-)
+from bench_trees.kernels.histograms import AHEAD, FEW_CODES, SCRATCH, WORTH, accumulate, add_counts
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.kernels.splitting import Sums
 from bench_trees.penalties import Ledger, Penalty

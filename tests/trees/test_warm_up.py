@@ -1,13 +1,15 @@
-"""Each in a fresh interpreter, since kernels and caches are per process."""
+"""Compilation, in fresh interpreters, since kernels and caches are per process; worker threads."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from bench_trees.threads import workers
 
 EVERYTHING = """
 import numpy as np
@@ -83,3 +85,47 @@ def test_warm_up_announces_the_first_compilation_only(tmp_path: Path) -> None:
     assert "compiling kernels" in first
     assert first.count("\n") == 1
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("items", [0, 1, 7, 100])
+def test_every_item_is_done_once(threads: int, items: int) -> None:
+    done = [0] * items
+
+    def piece(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            done[i] += 1
+
+    with workers(threads) as crew:
+        crew.run(piece, items, 4)
+    assert done == [1] * items
+
+
+def test_pieces_run_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=100)
+
+    def piece(start: int, stop: int) -> None:
+        both.wait()
+
+    with workers(2) as crew:
+        crew.run(piece, 2, 1)
+
+
+def test_an_error_in_a_piece_reaches_the_caller() -> None:
+    def piece(start: int, stop: int) -> None:
+        raise KeyError(start)
+
+    with workers(2) as crew, pytest.raises(KeyError):
+        crew.run(piece, 8, 1)
+
+
+def test_no_thread_is_left_behind() -> None:
+    before = threading.active_count()
+    with workers(3) as crew:
+        crew.run(lambda start, stop: None, 9, 1)
+    assert threading.active_count() == before
+
+
+def test_no_threads_at_all_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"), workers(0):
+        pass

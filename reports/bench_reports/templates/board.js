@@ -72,10 +72,10 @@ function story(data, set, view, place) {
   if (next) {
     const gap = Math.abs(top.quality - next.quality);
     if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; how sure that is was not measured here.`;
-    else if (!level.length) text += ` With 95% certainty it is better than all others; ${name(next)} is next, ${quality(gap)} behind.`;
+    else if (!level.length) text += ` With ${data.level} certainty it is better than all others; ${name(next)} is next, ${quality(gap)} behind.`;
     else {
       text += ` The data do not separate it from ${listed(level.map(name))}.`;
-      if (next.tier > 1) text += ` It is better than ${name(next)}, ${quality(gap)} behind, with 95% certainty.`;
+      if (next.tier > 1) text += ` It is better than ${name(next)}, ${quality(gap)} behind, with ${data.level} certainty.`;
     }
   }
   return text;
@@ -138,8 +138,8 @@ function overallStory(data, found, place) {
   const behind = others.filter((row) => row.mean - top.mean > found.apart).map(name);
   const next = others[0].mean === top.mean ? `${name(others[0])} has the same` : `${name(others[0])} is next with ${others[0].mean.toFixed(2)}`;
   const tied = found.whole ? "first" : "best or tied";
-  const sure = !behind.length ? "Nemenyi's test (95%) does not separate it from any of them."
-    : `Nemenyi's test (95%) finds it better than ${listed(behind)}${level.length ? `, not certainly than ${listed(level)}` : ""}.`;
+  const sure = !behind.length ? `Nemenyi's test (${data.level}) does not separate it from any of them.`
+    : `Nemenyi's test (${data.level}) finds it better than ${listed(behind)}${level.length ? `, not certainly than ${listed(level)}` : ""}.`;
   return `${when}, ${name(top)}${top.baseline ? ", a baseline," : ""} has the best mean rank of ${rows.length} learners on ${found.sets} data sets, ${top.mean.toFixed(2)}, and is ${tied} on ${top.firsts}; ${next}. ${sure}`
     + (none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : "");
 }

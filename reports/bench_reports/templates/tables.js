@@ -33,8 +33,8 @@ function thirdsHtml(data, view, pairs, pair, sign, learners) {
     });
     return tds.length ? `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>` : "";
   }).join("");
-  return rows && `<div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds"><table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(B)} by thirds of the ${pairs.units}, both at their best, ± 95%</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${rows}</tbody></table></div>`
-    + '<p class="faint">open: the difference is smaller than its 95% error, so that the data do not say who is better there.</p>';
+  return rows && `<div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds"><table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(B)} by thirds of the ${pairs.units}, both at their best, ± ${data.level}</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${rows}</tbody></table></div>`
+    + `<p class="faint">open: the difference is smaller than its ${data.level} error, so that the data do not say who is better there.</p>`;
 }
 
 /** What two learners reach at a place of the slider, and the command that says how sure the difference is. */
@@ -67,7 +67,7 @@ function areasHtml(data, set) {
   const cells = ([area, low, high, regret, least, most]) => [quality(area), range(low, high), quality(regret), range(least, most)];
   const caption = `area: mean ${metric} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget`;
   const made = rows.map(([l, numbers]) => [data.learners[l][0], cells(numbers)]);
-  return rows.length ? tableHtml(caption, ["area", "95% interval", "regret", "95% interval"], made) : "";
+  return rows.length ? tableHtml(caption, ["area", `${data.level} interval`, "regret", `${data.level} interval`], made) : "";
 }
 
 const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];

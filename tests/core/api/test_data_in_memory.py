@@ -384,11 +384,6 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no pair": ((X, Y), {"test": X}, "test is a ndarray; give a pair (X, y)"),
     "unknown split": ((X, Y), {"split": ["trian"] * N}, "'trian' is no split; write train, valid"),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
-    "drop and a data set": (
-        (),
-        {"data": "digits", "drop": "a"},
-        "drop means nothing with a registered data set",
-    ),
     "drop and Splits": ((_splits(),), {"drop": "a"}, "drop means nothing beside Splits"),
     "suite and X": ((X, Y), {"suite": "quickstart"}, "suite means nothing beside X"),
     "costs as a number": ((X, Y), {"costs": 3}, "costs is a int; give a mapping"),
@@ -408,19 +403,9 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {"learners": {"toy-stacked": {"base": Prefix()}}},
         "base is given an instance; give a name or a table",
     ),
-    "unknown parameter": (
-        (X, Y),
-        {"learners": {"toy-prefix": {"tradeof": 1}}},
-        "settings='toy-prefix.tradeof=1': unknown parameter 'tradeof': did you mean trad",
-    ),
     "no learners": ((X, Y), {"learners": []}, "learners is empty: give at least one"),
     "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
     "fold": ((X, Y), {"folds": 1}, "data set data has only fold 0, not 1: choose by folds"),
-    "cap": (
-        (X, Y),
-        {"caps": "dear"},
-        "caps: budget 'dear' is not a cost: write numbers >= 0, as 10 or 5,10,20",
-    ),
 }
 
 

@@ -155,10 +155,6 @@ def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> N
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one here, as 1; at() takes several"),
-        (
-            lambda r: r.at("dear"),
-            "budget 'dear' is not a cost: write numbers >= 0, as 10 or 5,10,20",
-        ),
         (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
         (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 import zipfile
@@ -85,8 +86,6 @@ def test_what_is_there_is_not_fetched_again_unless_asked(data: Pairs, offer: Off
 def test_wrong_content_is_one_line_and_nothing_lands(
     data: Pairs, offer: Offer, content: bytes, why: str
 ) -> None:
-    import re
-
     offer.content = content
     ended = data("fetch", "pairs")
     assert ended.status == 2

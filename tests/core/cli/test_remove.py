@@ -97,19 +97,18 @@ def test_names_are_offered(
         'datasets = ["digits"]\nmetrics = ["accuracy"]\nreference = "gbrt"\n[learners.gbrt]\n'
         '[profiles.tiny]\nsize = "quick"\n'
     )
-    for name, value in asked_by_a_shell(words).items():
+    place = str(len(words.split()) - 1)
+    for name, value in zip(
+        ("_BENCH_COMPLETE", "COMP_WORDS", "COMP_CWORD"),
+        ("bash_complete", words, place),
+        strict=True,
+    ):
         monkeypatch.setenv(name, value)
     done = bench()
     assert wanted in done.out, done.err
 
 
-def asked_by_a_shell(words: str) -> dict[str, str]:
-    """The environment in which the last of these words is to be completed."""
-    place = str(len(words.split()) - 1)
-    return {"_BENCH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": place}
-
-
-def test_names_are_offered_without_anything_heavy(shell: Run) -> None:
+def test_names_are_offered_without_anything_heavy() -> None:
     code = (
         "import sys, click; from bench_core.cli.options import names_of\n"
         "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"

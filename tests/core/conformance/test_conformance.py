@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from bench_core.conformance import (
     task_splits,
 )
 from bench_core.conformance.case import Case, checks_of, promise_of
+from bench_core.pytest_plugin import MARK, pytest_generate_tests
 
 GOOD = toys.Prefix(0.3)
 
@@ -262,3 +264,36 @@ class Upside(toys.Prefix):
 )
 def test_a_fault_of_a_learner_is_found(learner: Any, check: Any, line: str) -> None:
     assert line in fault(learner, check, Task.REGRESSION)
+
+
+def generated(*names: str, **options: Any) -> tuple[list[Any], list[str]]:
+    """The values and ids of ``promise`` for a test with that marker, or without one."""
+    mark = getattr(pytest.mark, MARK)(*names, **options).mark if names else None
+    found: list[Any] = []
+    test: Any = SimpleNamespace(
+        fixturenames=["promise"],
+        definition=SimpleNamespace(nodeid="test_it", get_closest_marker={MARK: mark}.get),
+        parametrize=lambda name, cases, ids: found.extend((cases, ids)),
+    )
+    pytest_generate_tests(test)
+    cases, ids = found
+    return cases, ids
+
+
+def test_the_fixture_gives_a_test_for_each_promise() -> None:
+    cases, ids = generated("csv")
+    assert ids == [f"report csv: check_{what}" for what in ("members", "written", "frame")]
+    for promise in cases:
+        promise()
+
+
+def test_settings_are_those_of_the_command() -> None:
+    cases, _ = generated("per-query", settings=['per-query.per_query=["2"]'])
+    assert cases[0].arguments[0].name == "per-query"
+
+
+def test_a_test_without_the_marker_and_an_unknown_name_are_refused_in_one_line() -> None:
+    with pytest.raises(pytest.UsageError, match=r"write @pytest\.mark\.bench_check"):
+        generated()
+    with pytest.raises(pytest.UsageError, match="nothere"):
+        generated("nothere")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,25 +68,26 @@ def test_features_are_bought_with_the_sensors_that_they_need(prices: Prices) -> 
         assert bought.tolist() == [s in needed for s in range(prices.sensors)]
 
 
-def test_unequal_discounts_within_a_group_are_refused() -> None:
-    group = DiscountGroup(members=(0, 1), later=(10.0, 10.0))
-    with pytest.raises(ValueError, match="5 cheaper later, 0 2; in a discounted group"):
-        price_list(np.array([12.0, 15.0]), discounted=[group])
+@pytest.mark.parametrize(
+    ("cost", "rules", "message"),
+    [
+        ([12.0, 15.0], {"discounted": [(10.0, 10.0)]}, "5 cheaper later, 0 2; in a discounted"),
+        ([12.0, 15.0], {"discounted": [(13.0, 16.0)]}, "negative"),
+        ([12.0, 15.0], {"discounted": [(3,)]}, r"one later price for each, not \[0, 1\] and \[3\]"),
+        ([1.0, 1.0], {"shared": [[]]}, "share one sensor is empty"),
+        ([1.0, 2.0], {"shared": [[0, 1]]}, "share one measurement but cost 1 and 2"),
+        ([1.0] * 3, {"derived": {1: [0], 2: [1]}}, "feature 2 is derived from 1, itself derived"),
+    ],
+)
+def test_groups_that_contradict_themselves_are_refused(
+    cost: list[float], rules: dict[str, Any], message: str
+) -> None:
+    def listed() -> Prices:
+        groups = [DiscountGroup((0, 1), later) for later in rules.get("discounted", ())]
+        return price_list(np.array(cost), **(rules | {"discounted": groups}))
 
-
-def test_a_discount_above_the_price_is_refused() -> None:
-    group = DiscountGroup(members=(0, 1), later=(13.0, 16.0))
-    with pytest.raises(ValueError, match="negative"):
-        price_list(np.array([12.0, 15.0]), discounted=[group])
-
-
-def test_groups_that_are_empty_or_miss_a_price_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"one later price for each, not \[0, 1\] and \[3\]"):
-        DiscountGroup(members=(0, 1), later=(3,))
-    with pytest.raises(ValueError, match="needs members"):
-        DiscountGroup(members=(), later=())
-    with pytest.raises(ValueError, match="share one sensor is empty"):
-        price_list(np.ones(2), shared=[[]])
+    with pytest.raises(ValueError, match=message):
+        listed()
 
 
 def test_a_sensor_that_is_not_there_is_refused() -> None:
@@ -107,21 +109,11 @@ def test_features_in_groups_are_among_those_with_a_cost() -> None:
                 price_list(np.ones(2), **rules)  # type: ignore[arg-type]
 
 
-def test_features_sharing_a_sensor_at_different_costs_are_refused() -> None:
-    with pytest.raises(ValueError, match="share one measurement but cost 1 and 2"):
-        price_list(np.array([1.0, 2.0]), shared=[[0, 1]])
-
-
 def test_a_feature_under_two_rules_is_refused() -> None:
     with pytest.raises(ContradictionError) as caught:
         price_list(np.array([1.0, 1.0, 1.0]), shared=[[0, 1], [1, 2]])
     assert str(caught.value) == "feature 1 is in two groups; keep one"
     assert caught.value.feature == 1
-
-
-def test_a_feature_derived_from_a_derived_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="feature 2 is derived from 1, itself derived"):
-        price_list(np.ones(3), derived={1: [0], 2: [1]})
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bench_core.datasets.cache import cache_folder
 from bench_core.datasets.data_folder import DataFolder, data_folder
-from bench_core.datasets.splitting import (
-    cut,
-    cut_by_class,
-    drawn,
-    hashed,
-    in_proportion,
-    shuffled,
-)
+from bench_core.datasets.splitting import cut, cut_by_class, drawn, hashed, in_proportion, shuffled
 from bench_core.errors import InputError
 
 
@@ -79,14 +74,17 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
     assert "BENCH_DATA" in message
 
 
-def test_the_folder_is_the_argument_then_the_environment_then_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "folder"), [("BENCH_DATA", data_folder), ("BENCH_CACHE", cache_folder)]
+)
+def test_a_folder_is_the_argument_then_the_environment_then_the_users(
+    variable: str, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path / "env"))
-    assert data_folder(tmp_path) == tmp_path
-    assert data_folder() == tmp_path / "env"
-    monkeypatch.delenv("BENCH_DATA")
-    assert "budget-bench" in str(data_folder())
+    monkeypatch.setenv(variable, str(tmp_path / "env"))
+    assert folder(tmp_path) == tmp_path
+    assert folder() == tmp_path / "env"
+    monkeypatch.delenv(variable)
+    assert "budget-bench" in str(folder())
 
 
 def splitmix(counter: int, seed: int) -> int:

@@ -16,8 +16,7 @@ from helpers.webserver import running
 
 from bench_core import InputError, api
 from bench_core._io.text import is_url
-from bench_core.datasets import data_folder as remote
-from bench_core.datasets.data_folder import DataFolder
+from bench_core.datasets.data_folder import DataFolder, fetched, is_there
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
@@ -49,8 +48,8 @@ def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Put]:
 
 def new_process() -> None:
     """As in a process that has asked for nothing yet."""
-    remote.fetched.cache_clear()
-    remote.is_there.cache_clear()
+    fetched.cache_clear()
+    is_there.cache_clear()
 
 
 def test_what_a_url_is() -> None:
@@ -60,38 +59,38 @@ def test_what_a_url_is() -> None:
 
 def test_a_file_is_fetched_once_and_again_when_it_has_changed(put: Put) -> None:
     url = put("a/rows.svm", ROWS)
-    first = remote.fetched(url)
+    first = fetched(url)
     moment = first.stat().st_mtime_ns
     assert first.read_text() == ROWS
     new_process()
-    assert remote.fetched(url).stat().st_mtime_ns == moment
+    assert fetched(url).stat().st_mtime_ns == moment
     put("a/rows.svm", "1 1:1\n")
     new_process()
-    assert remote.fetched(url).read_text() == "1 1:1\n"
+    assert fetched(url).read_text() == "1 1:1\n"
 
 
 def test_a_sum_is_compared_whether_the_file_is_there_or_not(put: Put) -> None:
     url, good = put("rows.svm", ROWS), hashlib.sha256(ROWS.encode()).hexdigest()
-    assert remote.fetched(f"{url}#sha256={good}").name == "rows.svm"
+    assert fetched(f"{url}#sha256={good}").name == "rows.svm"
     with pytest.raises(InputError, match=f"its sha256 is {good}, not 00"):
-        remote.fetched(f"{url}#sha256=00")
+        fetched(f"{url}#sha256=00")
 
 
 def test_what_cannot_be_had_is_one_line(put: Put) -> None:
     there = put("rows.svm", ROWS)
     for url in (there + ".gone", there.replace("rows.svm", "gone/rows.svm")):
         with pytest.raises(InputError, match="cannot be read") as caught:
-            remote.fetched(url)
+            fetched(url)
         assert "\n" not in str(caught.value)
-        assert not remote.is_there(url)
+        assert not is_there(url)
     with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9/x\.svm: cannot be read"):
-        remote.fetched("http://127.0.0.1:9/x.svm")
+        fetched("http://127.0.0.1:9/x.svm")
 
 
 def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(InputError, match=r"budget-bench\[remote\]"):
-        remote.fetched("s3://bucket/x.svm")
+        fetched("s3://bucket/x.svm")
 
 
 def test_own_files_with_their_side_cars_and_costs_may_be_urls(put: Put) -> None:
@@ -118,15 +117,6 @@ def test_a_publishers_folder_may_be_a_url(put: Put) -> None:
     assert DataFolder(source.folder).has("b.txt")  # named by its folder here
     with pytest.raises(InputError, match=r"^\w+://\S+/published: no file c\.txt"):
         source.find("c.txt")
-
-
-def test_a_job_is_done_from_a_bucket(put: Put, tmp_path: Path) -> None:
-    url = put("rows.svm", ROWS)
-    request = RunRequest(data=(url,), learners=("constant",), executor="inline")
-    write_jobs(api.plan(request=request), request, tmp_path / "jobs", 1)
-    new_process()
-    result = work(read_job(tmp_path / "jobs" / "1.json"), tmp_path / "1.db", silent)
-    assert result.counts == {"ok": 1}
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -288,27 +288,6 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         prepared(path)
 
 
-def test_every_feature_costs_one_until_a_cost_file_says_otherwise(tmp_path: Path) -> None:
-    name = write(tmp_path, "rows.svm", "1 0:1 1:2\n0 1:3\n")
-    splits = prepared(name, name, name, index_base=0)
-    assert splits.prices.feature_price().tolist() == [1, 1]
-    assert splits.costs_assumed
-    priced = with_costs(splits, write(tmp_path, "costs", "0:3\n1:4\n"))
-    assert priced.prices.feature_price().tolist() == [3, 4]
-
-
-def test_the_learning_to_rank_sample_is_a_data_set(real_data: Path) -> None:
-    folder = real_data / "ltr-lambdarank"
-    splits = prepared(str(folder / "rank.train"), test=str(folder / "rank.test"))
-    assert splits.task is Task.RANKING
-    assert splits.train.X.shape[1] == splits.test.X.shape[1] == 300
-    assert len(splits.train) + len(splits.valid) == 3005
-    assert splits.test.queries is not None
-    assert len(splits.test.queries) == 50
-    assert len(splits.test) == 768
-    assert set(np.unique(splits.train.y)) == {0, 1, 2, 3, 4}
-
-
 @pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
 def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
     name: str, tmp_path: Path

@@ -1,4 +1,4 @@
-"""The three proofs of the replay audit, and what none of them can show."""
+"""The three proofs of the replay audit; more models that it refuses are in ``canaries``."""
 
 from __future__ import annotations
 
@@ -104,42 +104,21 @@ def test_purchases_that_differ_are_declared_with_the_point_and_the_remedy(
     assert found.reason == f"rows buy differently at {{'step': 1}}; {REMEDY}"
 
 
-@ranked_or_not
 @both_modes
-def test_a_model_that_peeks_for_its_scores_is_refused(mode: str, ranked: bool) -> None:
-    found = verdict(models.peeks_for_its_scores, mode, ranked)
-    assert found.word == "failed"
-    assert "did not pay for are replaced by NaN, its scores change" in found.reason
-    assert "at {'step': 2}" in found.reason
-
-
-@both_modes
-def test_a_model_that_peeks_to_decide_what_to_buy_is_refused(mode: str) -> None:
-    found = verdict(models.peeks_to_decide, mode)
-    assert (found.word, "it buys other sensors" in found.reason) == ("failed", True)
-
-
-@both_modes
-@pytest.mark.parametrize(
-    ("say", "what"),
-    [(models.imputes, "its scores change"), (models.imputes_to_decide, "it buys other sensors")],
-)
 def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_values(
-    say: Any, what: str, mode: str
+    mode: str,
 ) -> None:
     """The unpaid column equals a paid one, so that its absence alone changes nothing."""
     examples = data()
     examples.X[:, 5] = examples.X[:, 0]
-    found = replay(models.Scripted(say), examples, PRICES, 0, mode, seed="s")
+    found = replay(models.Scripted(models.imputes), examples, PRICES, 0, mode, seed="s")
     assert found.word == "failed"
-    assert f"replaced by other rows' values, {what}" in found.reason
+    assert "replaced by other rows' values, its scores change" in found.reason
 
 
 @both_modes
 def test_a_point_that_cannot_use_a_hidden_cell_is_not_held_against_a_cheaper_one(mode: str) -> None:
     assert verdict(models.reads_more_than_it_can_use, mode).word != "failed"
-    found = verdict(models.multiplies_by_zero, mode)
-    assert "replaced by NaN, its scores change" in found.reason
 
 
 def test_splits_and_trees_must_not_change_either() -> None:
@@ -178,21 +157,7 @@ def test_a_model_that_raises_where_cells_are_hidden_is_refused() -> None:
     assert (found.word, "it raises ValueError: NaN" in found.reason) == ("failed", True)
 
 
-def test_replaced_cells_are_shown_to_an_instance_of_its_own() -> None:
-    """One that has seen the row might remember what it must not use."""
-    model, examples = models.Remembers(), data()
-    path = predict_split(model, examples, PRICES, 0)
-    again = replay(model, examples, PRICES, 0, "full", path=path)
-    assert again.word == "verified"
-    found = replay(model, examples, PRICES, 0, "full", path=path, fresh=models.Remembers)
-    assert (found.word, "its scores change" in found.reason) == ("failed", True)
-
-
 # -- nothing but the query decides -----------------------------------------------------------------
-
-
-def counts_rows(X: Any, features: Features, point: int) -> Any:
-    return np.arange(len(X), dtype=float), models.bought(len(X))
 
 
 def first_is_best(X: Any, features: Features, point: int) -> Any:
@@ -201,30 +166,14 @@ def first_is_best(X: Any, features: Features, point: int) -> Any:
     return -place.astype(float), models.bought(len(X))
 
 
-def draws(X: Any, features: Features, point: int) -> Any:
-    return np.random.default_rng().random(len(X)), models.bought(len(X))
-
-
 @both_modes
-@pytest.mark.parametrize(
-    "say",
-    [
-        models.centres_by_block,
-        models.centres_few_by_block,
-        models.keys_on_size,
-        counts_rows,
-        first_is_best,
-        draws,
-    ],
-)
+@pytest.mark.parametrize("say", [models.centres_few_by_block, first_is_best])
 def test_scores_that_depend_on_the_block_on_row_order_or_on_chance_are_refused(
     say: Any, mode: str
 ) -> None:
     found = verdict(say, mode)
     assert found.word == "failed"
-    assert "its scores depend on the rows beside the query, on their order or on chance" in (
-        found.reason
-    )
+    assert "its scores depend on the rows beside the query, on their order" in found.reason
 
 
 def test_purchases_that_depend_on_the_block_are_refused() -> None:
@@ -248,17 +197,6 @@ def test_points_that_change_with_the_block_are_refused() -> None:
             yield Prediction({"threshold": median}, np.zeros(len(features)), {"path": bill})
 
     assert "its path changes" in replay(Renames(), data(), PRICES, 0, seed="s").reason
-
-
-def test_a_model_that_changes_the_cells_it_is_given_is_refused() -> None:
-    class Scales(models.Scripted):
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
-            yield from super().predict_path(features)
-            features.X[:] /= 2
-
-    assert replay(Scales(nested), data(), PRICES, 0, seed="s").reason == (
-        "it changes the cells that it is given; let it work on a copy"
-    )
 
 
 def test_rows_that_are_said_to_be_independent_are_asked_about_without_their_query() -> None:
@@ -408,7 +346,7 @@ def test_copies_that_share_a_bill_are_charged_as_in_the_trial() -> None:
 
 
 def test_without_an_audit_costs_are_only_declared() -> None:
-    assert verdict(models.peeks_for_its_scores, "off").word == "declared"
+    assert verdict(first_is_best, "off").word == "declared"
 
 
 @ranked_or_not

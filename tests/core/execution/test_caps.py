@@ -191,14 +191,6 @@ def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name: str) ->
             bill = Bill(Acquired.nothing(models.D))
             yield Prediction({name: 1}, np.zeros(len(features)), {"path": bill})
 
+    examples = Examples(np.zeros((4, models.D), np.float32), np.zeros(4))
     with pytest.raises(ContractError, match="benchmark's own; take another"):
-        predict_split(Named(), _examples(), _prices(), 0)
-
-
-def _prices() -> Prices:
-    return Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
-
-
-def _examples(n: int = 600) -> Examples:
-    X = np.random.default_rng(4).normal(size=(n, models.D)).astype(np.float32)
-    return Examples(X, np.zeros(n))
+        predict_split(Named(), examples, Prices.additive(np.ones(models.D)), 0)

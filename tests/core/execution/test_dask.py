@@ -20,7 +20,7 @@ from helpers.run_toys import SETTINGS
 from helpers.toys import fits
 
 import bench_core
-from bench_core import InputError, UsageError
+from bench_core import InputError
 from bench_core.execution import dask
 from bench_core.planning.request import RunRequest
 from bench_core.results.store import Store
@@ -60,7 +60,6 @@ def on(cluster: Any, store: str, **more: Any) -> Any:
     [
         ("dask=nowhere.at.all:cluster", InputError, "No module named .nowhere."),
         ("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"),
-        ("desk", UsageError, "is not local, inline, dask"),
     ],
 )
 def test_a_cluster_that_is_none_is_one_line(

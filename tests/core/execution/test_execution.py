@@ -21,20 +21,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import bench_core
 from bench_core.api import plan
 from bench_core.errors import InputError
-from bench_core.execution.executors import Worker
+from bench_core.execution.executors import LocalExecutor, Worker
 from bench_core.execution.failures import failure
-from bench_core.execution.fitting import run_fit
-from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
+from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
-from bench_core.execution.trial import run_trial
-from bench_core.results.differences import differences
-from bench_core.results.records import (
-    MORE_THREADS,
-    FitSpec,
-    Job,
-    Outcome,
-    Status,
-)
+from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
 from bench_core.results.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="limits on memory, and signals")
@@ -214,29 +205,6 @@ def test_what_takes_longer_than_allowed_is_ended(home: Path) -> None:
     assert (status, error) == ("timeout", "took longer than 0.5 s and was ended")
 
 
-def test_what_stands_on_a_failed_fit_is_skipped(home: Path) -> None:
-    result = run(learners=["toy-on-broken"])
-    assert result.counts == {"skipped": 1}
-    ((_, status, error),) = result.failures
-    assert status == "skipped"
-    assert error.startswith("stands on toy-broken for toy-on-broken")
-    assert "deliberately broken" in error
-
-
-def test_inline_and_workers_give_the_same_rows(home: Path) -> None:
-    timed = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "threads", "workers"]
-    asked: dict[str, Any] = {
-        "audit": "sample",
-        "learners": ["toy-prefix", "toy-stacked"],
-        "settings": ["toy-prefix.tradeoff=[0.0, 0.1]", "toy-stacked.shrink=0.5"],
-    }
-    frames = [
-        run(**asked, executor=executor, store=f"{executor}.db").frame().drop(columns=timed)
-        for executor in ("inline", "local")
-    ]
-    assert frames[0].equals(frames[1])
-
-
 def test_progress_tells_who_is_how_far(home: Path) -> None:
     seen: list[Any] = []
     run(
@@ -309,9 +277,6 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
 
 
 def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
-    from bench_core.api import plan
-    from bench_core.execution.executors import LocalExecutor
-
     made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
     executor = LocalExecutor(1, 1, lambda event: None)
     try:
@@ -327,8 +292,6 @@ def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> N
 
 
 def test_threads_are_pinned_in_workers(home: Path) -> None:
-    from bench_core.execution.executors import LocalExecutor
-
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
         executor.submit(Job("fit", replace(FIT, learner={"class": "none:None", "fields": {}})))
@@ -416,14 +379,3 @@ def test_rows_say_how_they_ran(home: Path) -> None:
     assert set(zip(frame["threads"], frame["workers"], strict=True)) == {(1, 1)}
     assert all(row["machine"].startswith(row["cpu"]) for _, row in frame.iterrows())
     assert not frame["cpu"].str.contains("cores").any()
-
-
-def test_a_result_arrives_as_it_was_sent(home: Path) -> None:
-    made = plan(data="toy-binary", learners="toy-prefix", plugins="helpers.toys")
-    fit, trial = made.fits[0], made.trials[0]
-    result = run_fit(fit)
-    assert result_of_wire(Job("fit", fit), *result_to_wire(result)) == result
-    scored = run_trial(trial)
-    back = result_of_wire(Job("score", trial), *result_to_wire(scored))
-    assert not [*differences(scored, back)]
-    assert (back.marks, back.sensors, back.audit) == (scored.marks, scored.sensors, scored.audit)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -217,9 +217,12 @@ def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
 
 
 @needs_proc
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [(os.kill, signal.SIGINT), (os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM)],
+)
 def test_interruptions_end_the_command_with_130_and_leave_no_process(
-    home: Path, number: signal.Signals
+    home: Path, send: Callable[[int, int], None], number: signal.Signals
 ) -> None:
     process = subprocess.Popen(
         [*COMMAND, *(word for text in SETTINGS for word in ("--set", text))],
@@ -233,7 +236,7 @@ def test_interruptions_end_the_command_with_130_and_leave_no_process(
         until = time.monotonic() + 60
         while not fits(home) and time.monotonic() < until:
             time.sleep(0.05)
-        os.killpg(process.pid, number)
+        send(process.pid, number)
         said = process.communicate(timeout=120)[1]
     assert process.returncode == 130, said
     assert "interrupted" in said

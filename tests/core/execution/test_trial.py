@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import models
+from helpers.toys import Prefix
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,35 +21,23 @@ from bench_core import (
     Examples,
     Features,
     Frames,
-    InputError,
     MetricValues,
     Prediction,
     Prices,
     Queries,
     Splits,
     Task,
-    price_list,
 )
 from bench_core._io import large_arrays
 from bench_core.api import plan
 from bench_core.execution import predict, trial
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
-from bench_core.execution.fitting import run_fit
-from bench_core.execution.predict import blocks, predict_split, readable
-from bench_core.execution.trial import (
-    condense,
-    points_to_keep,
-    run_trial,
-    score_split,
-)
+from bench_core.execution.fitting import fit_context, open_splits, run_fit
+from bench_core.execution.predict import blocks, predict_split
+from bench_core.execution.trial import condense, points_to_keep, run_trial, score_split
 from bench_core.metrics import parse_metric
-from bench_core.results.store_files import (
-    StateError,
-    costs_path,
-    load_model,
-    save_model,
-)
+from bench_core.results.store_files import StateError, load_model, save_model
 
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
 
@@ -151,18 +140,6 @@ def test_only_a_model_that_allows_it_is_asked_by_several_threads(
         score_split(path, examples, PRICES, [parse_metric("ndcg@5")], "test", t) for t in (1, 3)
     ]
     assert judged[0].rows == judged[1].rows
-
-
-def test_features_that_can_be_read_are_those_whose_sensors_are_all_bought() -> None:
-    prices = price_list(np.array([1.0, 1, 1, 0]), shared=[[0, 1]], derived={3: [0, 2]})
-    mask = np.zeros((3, prices.sensors), dtype=bool)
-    mask[1, prices.sensors_of(0)] = True
-    mask[2, [*prices.sensors_of(0), *prices.sensors_of(2)]] = True
-    assert readable(mask, prices).tolist() == [
-        [False, False, False, False],
-        [True, True, False, False],
-        [True, True, True, True],
-    ]
 
 
 def script(*predictions: Prediction) -> Any:
@@ -316,13 +293,6 @@ def test_a_state_of_python_objects_is_refused(tmp_path: Path, value: Any) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_a_damaged_state_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "m.npz"
-    path.write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(InputError, match=r"m\.npz: not a model's state"):
-        load_model(path)
-
-
 def prepared(home: Path, **options: Any) -> Any:
     return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
 
@@ -404,47 +374,11 @@ def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:
         assert (one.cost_p95, one.cost_max) == (two.cost_p95, two.cost_max)
 
 
-def test_a_trial_under_other_prices_is_billed_by_them(home: Path) -> None:
-    (home / "double.txt").write_text("2\n2\n4\n10\n20\n40\n")
-    one = prepared(home, settings="toy-prefix.tradeoff=0.0", metrics=["accuracy"])
-    two = prepared(
-        home, settings="toy-prefix.tradeoff=0.0", metrics=["accuracy"], costs="double.txt"
-    )
-    rows = []
-    for p in (one, two):
-        for key, costs in p.costs.items():
-            save_model(costs_path(p.fits[0].states, key), costs)
-        run_fit(p.fits[0])
-        rows.append(run_trial(p.trials[0]).points)
-    assert [2 * r.feature_cost for r in rows[0]] == [r.feature_cost for r in rows[1]]
-
-
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
-    from helpers.toys import Prefix
-
-    from bench_core.execution.fitting import fit_context, open_splits
-
     spec = prepared(home).fits[0]
     context = fit_context(spec, open_splits(spec), lambda done, total: None)
     with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
-
-
-def test_shared_arrays_are_built_once_and_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    from bench_core._io.large_arrays import shared_arrays
-
-    built = []
-
-    def build() -> dict[str, Any]:
-        built.append(1)
-        return {"codes": np.arange(3)}
-
-    for _ in range(2):
-        arrays = shared_arrays(tmp_path / "shared" / "codes", build)
-        assert arrays["codes"].tolist() == [0, 1, 2]
-    assert len(built) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        arrays["codes"][0] = 5
 
 
 def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

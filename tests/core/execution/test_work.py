@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -201,12 +200,14 @@ def start(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def killed_and_finished(home: Path, moments: Sequence[int]) -> None:
-    """Kill the job after so many fits each time, then let it end; nothing is done twice."""
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")
+def test_a_job_killed_ten_times_is_done_by_starting_it_again(home: Path) -> None:
+    """Killed after so many fits each time, then left to end; nothing is done twice."""
     request = replace(TOYS, executor="local", settings=SETTINGS)
     cut(request, home / "jobs", 1)
     finished: set[str] = set()
-    for moment in moments:
+    for moment in (1, 1, 2, 3, 4, 5, 6, 7, 8, 9):
         with start() as process:
             until = time.monotonic() + 120
             while len(fits(home)) < moment and process.poll() is None:
@@ -227,9 +228,3 @@ def killed_and_finished(home: Path, moments: Sequence[int]) -> None:
     bench_core.run(request=request, store="whole.db", progress=False)
     merge(home / "all.db", [home / "jobs" / "1.db"])
     assert export(home / "all.db").equals(export(home / "whole.db"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")
-def test_a_job_killed_ten_times_is_done_by_starting_it_again(home: Path) -> None:
-    killed_and_finished(home, [1, 1, 2, 3, 4, 5, 6, 7, 8, 9])

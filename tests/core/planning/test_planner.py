@@ -1,20 +1,35 @@
-"""What a plan says of metrics, data and the store, and what it says while it is made."""
+"""What a plan says of data and the store, what is left to do, and what keys depend on."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from helpers.toys import Prefix
 
 import bench_core
 from bench_core import InputError, UsageError
+from bench_core._io import machine
 from bench_core.api import plan
+from bench_core.planning import keys, planner
+from bench_core.planning.plan import (
+    DatasetUse,
+    Plan,
+    about_run,
+    expected_seconds,
+    fits_left,
+    trials_left,
+    trials_skipped,
+)
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import load_registry
+from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 
 PLUGINS = ("helpers.toys",)
@@ -190,3 +205,191 @@ def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.Monkey
     more = {"settings": FEW, "learners": "toy-prefix", "on_event": lambda event: None}
     bench_core.run(suite="toys", plugins=PLUGINS, executor="inline", **more)
     assert Store("results/bench.db").info().request["executor"] == "inline"
+
+
+def made_of_ranking(**options: Any) -> Any:
+    return plan(plugins=PLUGINS, **{"data": "toy-rank", **options})
+
+
+def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"learners": ["toy-stacked", "toy-prefix"], "reference": "toy-stacked"}
+    p = made_of_ranking(**asked)
+    rows = p.datasets[0].rows["train"]
+    assert p.reference == "toy-stacked"
+    for most, splits in ((rows, ("train", "valid", "test")), (rows - 1, ("valid", "test"))):
+        monkeypatch.setattr(planner, "CHEAP_TRAINING_ROWS", most)
+        found = {t.learner: t.splits for t in made_of_ranking(**asked).trials}
+        assert found == {"toy-stacked": splits, "toy-prefix": ("valid", "test")}
+
+
+def test_a_trial_says_whether_learners_trained_on_other_prices_than_it_is_billed_by(
+    home: Path,
+) -> None:
+    (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
+    (home / "query.json").write_text(json.dumps({"model": "per-query", "per_query": ["f6"]}))
+    for costs, name, surrogate in (
+        ("", "sensor", False),
+        ("costs.txt", "sensor", False),
+        ("query.json", "per-query", True),
+    ):
+        trials = made_of_ranking(learners="toy-stacked", costs=costs).trials
+        assert [(t.cost_model, t.surrogate) for t in trials] == [(name, surrogate)]
+
+
+@dataclass(frozen=True)
+class Mine(Prefix):
+    name: ClassVar[str] = "mine"
+    version: ClassVar[str] = "7.1"
+
+
+def test_a_learners_version_is_that_of_its_distribution_or_its_own(home: Path) -> None:
+    @dataclass(frozen=True)
+    class Trees(Prefix):
+        name: ClassVar[str] = "gbrt"
+        version: ClassVar[str] = "0.1"
+
+    @dataclass(frozen=True)
+    class Newer(Mine):
+        version: ClassVar[str] = "7.2"
+
+    def versions(*learners: Any) -> dict[str, str]:
+        return {
+            t.learner: t.learner_version for t in made_of_ranking(learners=list(learners)).trials
+        }
+
+    ours = version("budget-bench")
+    assert versions("gbrt", "toy-stacked", Mine()) == {
+        "gbrt": ours,
+        "toy-stacked": "",
+        "mine": "7.1",
+    }
+    assert versions(Trees()) == {"gbrt": "0.1"}  # not the registered one of that name
+    assert versions(Newer()) == {"mine": "7.2"}
+
+
+@dataclass(frozen=True)
+class OfLibraries(Prefix):
+    numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
+
+
+def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    assert f"scipy {version('scipy')}" in here[0]["numerics"]
+    monkeypatch.setattr(machine, "kernels", lambda: "BLAS other, SIMD none")
+    machine.versions.cache_clear()
+    there = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    machine.versions.cache_clear()
+    assert here[0] != there[0]
+    assert here[1] == there[1]
+
+
+def test_shipped_learners_declare_a_processor_but_those_that_sum_in_an_order_of_their_own() -> None:
+    learners = load_registry(()).learners
+    undeclared = {name for name in learners if "cpu" not in getattr(learners[name], "numerics", ())}
+    assert undeclared == {"adapt-lin", "adapt-lstsq", "and-or"}  # their bases declare their own
+
+
+def test_a_trial_says_what_it_depends_on_and_on_which_code(home: Path) -> None:
+    (trial,) = made_of_ranking(learners="gbrt", data="toy-binary", reference="").trials
+    assert len(trial.code) == 16
+    (forest,) = made_of_ranking(learners="random-forest", data="toy-binary").trials
+    assert forest.libraries.startswith("scikit-learn ")
+    assert forest.code != trial.code
+
+
+def fit(key: str, *needs: str, learner: str = "one") -> FitSpec:
+    return FitSpec(
+        key=key, title=key, learner={}, learner_name=learner, dataset="rows", data="", metric="m",
+        seed=0, states="", needs={f"learner of {need}": need for need in needs},
+    )  # fmt: skip
+
+
+def trial(key: str, of: str, learner: str = "one") -> TrialSpec:
+    return TrialSpec(
+        key=key, title=key, fit=of, learner=learner, learner_version="", params={}, dataset="rows",
+        fold=0, seed=0, fingerprint="", stand_in=False, task="binary", data="", states="",
+        metrics=("m",), unit="",
+    )  # fmt: skip
+
+
+USE = DatasetUse(
+    name="rows", title="Rows", task="binary", stand_in=False, stand_in_for="", fold=0, seed=0,
+    size="quick", fingerprint="f", features=2, classes=2, rows={"train": 3}, queries={"train": 0},
+    price_of_everything=2.0, unit="ms", metrics=("m",),
+)  # fmt: skip
+
+
+def planned(fits: list[FitSpec], trials: list[TrialSpec], **more: Any) -> Plan:
+    return Plan(
+        suite="", title="", profile="quick", reference="", accounting="path", metrics=("m",),
+        higher_is_better={"m": True}, datasets=(USE,), run="r", fits=tuple(fits),
+        trials=tuple(trials), **more,
+    )  # fmt: skip
+
+
+def test_a_trial_is_left_that_is_neither_finished_nor_skipped() -> None:
+    trials = [trial(key, "f") for key in ("new", "done", "odd", "done and odd")]
+    p = planned(
+        [fit("f")],
+        trials,
+        finished=frozenset({"done", "done and odd"}),
+        skipped=(("done and odd", "too wide"), ("odd", "too long")),
+    )
+    assert trials_left(p) == [trials[0]]
+    assert trials_skipped(p) == [(trials[2], "too long")]
+
+
+def chain(**more: Any) -> Plan:
+    """Two fits on a base, one of them below a third, and one that stands alone."""
+    fits = [fit("base"), fit("alone"), fit("low", "base"), fit("top", "low"), fit("side", "base")]
+    trials = [trial(f"score {f.key}", f.key) for f in fits[1:]]
+    return planned(fits, trials, **more)
+
+
+@pytest.mark.parametrize(
+    ("finished", "fitted", "left"),
+    [
+        ((), (), "base alone low top side"),
+        (("low",), (), "base alone low top side"),  # its trial is done; top still stands on it
+        (("low", "top"), (), "base alone side"),
+        (("low", "top", "side"), (), "alone"),
+        (("alone", "side"), ("low",), "top"),  # the base of what is fitted is not needed
+        (("alone", "top"), ("base",), "low side"),
+        (("alone", "low", "top", "side"), (), ""),
+    ],
+)
+def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(
+    finished: tuple[str, ...], fitted: tuple[str, ...], left: str
+) -> None:
+    done = frozenset(f"score {key}" for key in finished)
+    p = chain(finished=done, finished_fits=frozenset(fitted))
+    assert [f.key for f in fits_left(p)] == left.split()
+
+
+def test_a_job_takes_the_median_of_its_learner_on_its_data() -> None:
+    times = [("rows", 1.0, 0.1), ("rows", 3.0, 0.3), ("rows", 8.0, 0.2), ("boats", 100.0, 100.0)]
+    recorded = [(dataset, "one", *seconds) for dataset, *seconds in times]
+    jobs = [fit("a"), fit("b", learner="other"), trial("c", "a"), trial("d", "b", "other")]
+    assert expected_seconds(jobs, recorded) == {"a": 3.0, "c": 0.2}
+
+
+@pytest.mark.parametrize(("workers", "wall"), [(1, 9.0), (2, 5.0), (9, 5.0)])
+def test_jobs_are_shared_by_workers_but_never_cut(workers: int, wall: float) -> None:
+    known = {"base": 5.0, "alone": 3.0, "low": 1.0}
+    assert chain(expected=known, workers=workers).estimate == (9, 3, 9.0, wall)
+
+
+def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name() -> None:
+    p = planned([fit("a")], [trial("x", "a")], notes=("a note",))
+    kept = about_run(p, RunRequest(learners=("gbrt", Prefix()), seeds=(3,), costs="c.csv"))
+    again = json.loads(json.dumps(kept))
+    assert again["request"]["learners"] == ["gbrt", "toy-prefix"]
+    assert (again["request"]["seeds"], again["request"]["costs"]) == ([3], "c.csv")
+    (use,) = again["datasets"]
+    assert (use["name"], use["rows"], use["unit"]) == ("rows", {"train": 3}, "ms")
+    assert (again["profile"], again["notes"]) == ("quick", ["a note"])
+    assert not {"fits", "trials", "run"} & again.keys()

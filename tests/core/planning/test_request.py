@@ -1,17 +1,130 @@
-"""The options of a run: what is refused, and how many workers and threads they mean."""
+"""One field of a request is an option of the command, an argument of Python, its help, its check
+and its part of the command that repeats a run; what is refused, and how many cores are used."""
 
 from __future__ import annotations
 
+import ast
 import os
+from dataclasses import asdict, dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import bench_core
 from bench_core import UsageError
 from bench_core.api import plan
-from bench_core.planning.request import RunRequest, cores_for
+from bench_core.api.arguments import RunOptions, in_python, taking
+from bench_core.cli import options
+from bench_core.cli.app import bench as group
+from bench_core.cli.run import run_command
+from bench_core.errors import option
+from bench_core.planning.invocation import command
+from bench_core.planning.request import (
+    DURATION,
+    MEMORY,
+    PROFILES,
+    TASKS,
+    RunRequest,
+    cores_for,
+    declared,
+    options_of,
+    whole,
+)
+from bench_core.plugins import Registry, load_registry
+
+
+@dataclass(frozen=True, slots=True)
+class Patient(RunRequest):
+    stop_after: int = declared(
+        0, "Rounds without progress, for {data}.", whole(1, 9), metavar="ROUNDS"
+    )
+
+
+def test_one_field_is_all_that_an_option_needs() -> None:
+    seen: list[Any] = []
+
+    @click.command()
+    @options.request_options(Patient)
+    def run(store: Path, data_dir: Path | None, **given: Any) -> None:
+        seen.append(Patient(**given))
+
+    shown = CliRunner().invoke(run, ["--help"]).output
+    assert "--stop-after ROUNDS" in shown
+    assert "Rounds without progress, for --data." in " ".join(shown.split())
+    assert CliRunner().invoke(run, ["--stop-after", "4"]).exit_code == 0
+    assert seen[0].stop_after == 4
+    assert command({"suite": "letters", "stop_after": 4}, Patient) == (
+        "bench run --suite letters --stop-after 4"
+    )
+    refused = CliRunner().invoke(run, ["--stop-after", "40"]).output
+    assert "--stop-after" in refused
+    assert "'40' is not a whole number from 1 to 9" in refused
+
+    @taking(Patient)
+    def python(**given: Any) -> Patient:
+        """Run."""
+        return Patient(**given)
+
+    assert signature(python).parameters["stop_after"].default == 0
+    assert "Rounds without progress, for data." in str(python.__doc__)
+    with pytest.raises(UsageError, match=r"^--stop-after: 40 is not"):
+        python(stop_after=40)
+    with in_python(Patient), pytest.raises(UsageError, match=r"^stop_after: 40 is not"):
+        python(stop_after=40)
+
+
+def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> None:
+    taken = signature(bench_core.run).parameters
+    for name, described in options_of(RunRequest).items():
+        assert taken[name].default == described.default
+        assert f"\n    {name} : default" in str(bench_core.run.__doc__)
+    assert RunOptions.__optional_keys__ == set(options_of(RunRequest))  # for type checkers
+    assert list(taken)[:2] == ["X", "y"]
+    assert signature(bench_core.plan).parameters == signature(bench_core.run).parameters
+    with pytest.raises(TypeError, match="unknown argument 'learner': did you mean learners"):
+        bench_core.run(learner="gbrt")
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "value", "shell", "python"),
+    [
+        ("task", "", None, "--task", "task"),
+        ("task", "", "binary", "--task binary", "task='binary'"),
+        ("suite", "NAME", None, "--suite NAME", "suite=NAME"),
+        ("set", "", "gbrt.trees=3", "--set gbrt.trees=3", "settings='gbrt.trees=3'"),
+        ("fresh", "", True, "--fresh", "fresh=True"),
+        ("plugin", "", "mine", "-p mine", "plugins='mine'"),
+        ("debug", "", None, "--debug", "--debug"),
+    ],
+)
+def test_a_front_spells_options(name: str, like: str, value: Any, shell: str, python: str) -> None:
+    assert option(name, value, like) == shell
+    with in_python():
+        assert option(name, value, like) == python
+    assert option(name, value, like) == shell
+
+
+def test_every_option_that_a_message_names_is_one() -> None:
+    known = {described.word for described in options_of(RunRequest).values()}
+    named = set()
+    for path in Path(bench_core.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option":
+                named |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+    assert len(named) > 15
+    assert named <= known
+
+
+def test_words_that_stand_for_enumerations_are_these() -> None:
+    from bench_core.data import Task
+
+    assert set(TASKS) == set(Task)
+    assert PROFILES[0] == "quick"
 
 
 @pytest.mark.parametrize(
@@ -68,3 +181,84 @@ def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Pat
     (home / "train.svm").write_text("\n".join(rows) + "\n")
     assert plan(data="train.svm", learners="gbrt").datasets[0].features == 2
     assert plan(data="train.svm", learners="gbrt", index_base=0).datasets[0].features == 3
+
+
+REGISTRY = load_registry()
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
+    """The request that ``bench run`` hands to the engine."""
+    seen: list[RunRequest] = []
+
+    class StopError(Exception):
+        pass
+
+    def catch(request: RunRequest, registry: Registry, notify: Any) -> None:
+        seen.append(request)
+        raise StopError
+
+    monkeypatch.setattr("bench_core.api.orchestration.carried_out", catch)
+    monkeypatch.setattr("bench_core.api.orchestration.registry_of", lambda request: REGISTRY)
+    with pytest.raises(StopError), group.make_context("bench", ["run", *words]) as context:
+        group.invoke(context)
+    return seen[0]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got = asked(monkeypatch)
+    assert got == RunRequest(store=got.store)  # the command and the Python interface agree
+    assert {name: value for name, value in asdict(got).items() if value} == {
+        "index_base": 1,
+        "timeout": 86400.0,
+        "audit": "sample",
+        "store": str(Path("results/bench.db")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("-l miser,cegb --learners gbrt -l miser", "learners", ("miser", "cegb", "gbrt")),
+        ("--set a.b=[0.1,1] --set a.c=3", "settings", ("a.b=[0.1,1]", "a.c=3")),
+        ("--seeds 0-2,7 --seeds 1", "seeds", (0, 1, 2, 7)),
+    ],
+)
+def test_lists_are_given_by_comma_range_or_repetition(
+    words: str, field: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert getattr(asked(monkeypatch, *words.split()), field) == value
+
+
+def test_every_field_of_a_request_has_its_option() -> None:
+    assert {option.name for option in run_command.params} >= set(options_of(RunRequest))
+
+
+def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_STORE", "other.db")
+    monkeypatch.setenv("BENCH_DATA", "data")
+    got = asked(monkeypatch)
+    assert (got.store, got.data_dir) == ("other.db", "data")
+
+
+def test_durations_and_amounts_of_memory_have_units() -> None:
+    durations = {"90": 90, "90s": 90, "1.5m": 90, "2 h": 7200, "1D": 86400}
+    assert {text: DURATION.read(text) for text in durations} == durations
+    sizes = {"1024": 1024, "1k": 1024, "1KiB": 1024, "1kB": 1000, "2GB": 2e9, "1.5m": 1.5 * 2**20}
+    assert {text: MEMORY.read(text) for text in sizes} == sizes
+
+
+@pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "1e400", "nan"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="10m"):
+        DURATION.of_text(text)
+
+
+@pytest.mark.parametrize(
+    "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
+)
+def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
+    with pytest.raises(UsageError, match=r"--executor: .* is not local, inline, dask, dask=tcp"):
+        RunRequest(executor=executor)

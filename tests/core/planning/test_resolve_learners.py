@@ -1,21 +1,38 @@
-"""Which learners a request means, and how their instances are told apart."""
+"""Which learners a request means, and which of their settings are tried."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bench_core import BudgetedLearner, InputError, Task, UsageError, param
-from bench_core.contracts import check
+from bench_core import (
+    BudgetedLearner,
+    InputError,
+    Task,
+    UsageError,
+    among,
+    inside,
+    linear,
+    log,
+    param,
+)
+from bench_core.contracts import check, learner_of
+from bench_core.parameters import as_json, parameters
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
     choose_learners,
+    configurations,
+    parse_setting,
+    read_settings,
+    search_ends,
     varied,
 )
-from bench_core.planning.settings import read_settings
 from bench_core.planning.suites import NO_SUITE, Profile, Suite
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import CompleteLearner
@@ -193,3 +210,201 @@ def test_instances_are_told_apart_by_what_differs_within_their_grid(
     instances: list[Any], words: list[str]
 ) -> None:
     assert varied(instances) == words
+
+
+REGISTRY = load_registry()
+BASELINES = [name for name, cls in REGISTRY.learners.items() if learner_of(cls).role == "baseline"]
+FIVE = {"quick": Profile("quick", (0,), (0,), configs=5)}
+
+
+@dataclass(frozen=True)
+class Searched:
+    name: ClassVar[str] = "searched"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    tradeoff: float = param(0.3, "price", least=0, search=log(0.01, 10))
+    leaves: int = param(16, "leaves", least=2, search=linear(2, 9))
+    rule: str = param("a", "rule", search=among("a", "b", "c"))
+    trees: int = param(100, "trees", least=1)
+    steps: tuple[float, ...] = param((1.0, 2.0), "steps")
+
+
+def settings(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+    return configurations(Searched, table or {}, fixed or {}, count, REGISTRY, "searched")
+
+
+@dataclass(frozen=True)
+class Few:
+    name: ClassVar[str] = "few"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    rule: str = param("a", "rule", search=among("a", "b", "c"))
+    extra: dict[str, int] | None = param(None, "no hash has a table")
+
+
+@pytest.mark.parametrize("table", [{}, {"extra": {"a": 1}}])
+def test_no_setting_is_there_twice_whether_it_has_a_hash_or_none(table: dict[str, Any]) -> None:
+    drawn = configurations(Few, table, {}, 20, REGISTRY, "")
+    assert sorted(one.rule for one in drawn) == ["a", "b", "c"]
+
+
+def test_the_first_setting_is_the_default_and_all_are_different() -> None:
+    found = settings(20)
+    assert found[0] == Searched()
+    assert len(set(found)) == 20
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_fewer_settings_are_the_first_of_more(one: int, other: int) -> None:
+    few, many = sorted((one, other))
+    assert settings(many)[:few] == settings(few)
+
+
+def test_values_lie_in_the_declared_range_and_spread_evenly_over_it() -> None:
+    found = settings(65)[1:]
+    assert all(0.01 <= one.tradeoff <= 10 and 2 <= one.leaves <= 9 for one in found)
+    assert all(type(one.leaves) is int for one in found)
+    # every third of a range in its logarithm, and every choice, has about a third of them
+    for low, high in ((0.01, 0.1), (0.1, 1), (1, 10)):
+        assert 19 <= sum(low <= one.tradeoff < high for one in found) <= 24
+    for rule in "abc":
+        assert 19 <= sum(one.rule == rule for one in found) <= 24
+
+
+def test_a_value_of_the_suite_is_where_the_search_begins() -> None:
+    found = settings(5, table={"tradeoff": 0.7, "trees": 30})
+    assert found[0] == Searched(tradeoff=0.7, trees=30)
+    assert {one.trees for one in found} == {30}
+    assert len({one.tradeoff for one in found}) == 5
+
+
+def test_a_grid_of_the_suite_gives_way_to_the_search_or_is_a_choice_where_there_is_none() -> None:
+    found = settings(9, table={"tradeoff": [1, 2], "trees": [30, 60]})
+    assert found[0] == Searched(trees=30)
+    assert {one.trees for one in found} == {30, 60}
+    assert not {one.tradeoff for one in found} & {1.0, 2.0}
+
+
+def test_what_the_user_sets_is_kept_and_a_list_is_a_choice() -> None:
+    found = settings(9, fixed={"tradeoff": 2.0, "leaves": [4, 8]})
+    assert {one.tradeoff for one in found} == {2.0}
+    assert {one.leaves for one in found[1:]} == {4, 8}
+
+
+def test_there_are_no_more_settings_than_there_are_values() -> None:
+    found = settings(9, fixed={"tradeoff": 2.0, "leaves": 4})
+    assert sorted(one.rule for one in found) == ["a", "b", "c"]
+
+
+def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
+    peer, cegb = (
+        configurations(REGISTRY.learners[name], {}, {}, 12, REGISTRY, name)
+        for name in ("lightgbm-cegb", "cegb")
+    )
+    for name in ("tradeoff", "learning_rate"):
+        assert [getattr(a, name) for a in peer[1:]] == [getattr(b, name) for b in cegb[1:]]
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY.learners))
+def test_every_learner_takes_all_that_it_may_be_given(name: str) -> None:
+    cls = REGISTRY.learners[name]
+    found = configurations(cls, {}, {}, 30, REGISTRY, name)
+    searches = [p.search for p in parameters(cls) if p.search]
+    few = all(search.choices for search in searches)  # l1 has two settings, some have one
+    most = prod(len(search.choices) for search in searches) if few else 30
+    assert len(found) == len(set(map(str, map(as_json, found)))) == most
+
+
+def searched_by(request: RunRequest, suite: Suite = NO_SUITE, texts: tuple[str, ...] = ()) -> Any:
+    registry = Registry(learners={"searched": Searched})  # type: ignore[dict-item]
+    settings = [parse_setting(text) for text in texts]
+    return choose_learners(request, suite, registry, settings)[0]
+
+
+def test_a_request_has_the_last_word_over_the_suites_number() -> None:
+    profiles = {"quick": Profile("quick", (0,), (0,), configs=7)}
+    suite = Suite(name="s", place="s.toml", learners={"searched": {}}, profiles=profiles)
+    assert len(searched_by(RunRequest(suite="s"), suite).instances) == 7
+    assert len(searched_by(RunRequest(suite="s", configs=3), suite).instances) == 3
+
+
+def test_baselines_try_as_many_settings_as_the_others() -> None:
+    suite = Suite(name="s", learners={"gbrt": {}}, baselines=tuple(BASELINES), profiles=FIVE)
+    sizes = {x.name: len(x.instances) for x in choose_learners(RunRequest(), suite, REGISTRY, ())}
+    assert sizes == dict.fromkeys(["gbrt", *BASELINES], 5) | {"constant": 1}
+
+
+def test_the_ends_of_a_grid_are_its_least_and_its_most_value() -> None:
+    grid = [Searched(tradeoff=t) for t in (0.1, 1.0, 0.5)]
+    assert search_ends(grid, drawn=False) == {"tradeoff": (0.1, 1.0)}
+
+
+def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
+    low, high = search_ends(settings(20), drawn=True)["tradeoff"]
+    assert low == pytest.approx(0.01 * 1000**0.05, rel=1e-3)
+    assert high == pytest.approx(0.01 * 1000**0.95, rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    rows: float = param(1.0, "rows", least=1, search=log(1, 30))
+
+
+def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there() -> None:
+    found = configurations(Bounded, {}, {}, 9, REGISTRY, "bounded")
+    low, high = search_ends(found, drawn=True)["rows"]
+    assert low is None
+    assert high == pytest.approx(30**0.95, rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
+
+
+def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
+    grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
+    assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
+
+
+@dataclass(frozen=True)
+class Stands:
+    name: ClassVar[str] = "stands"
+    tasks: ClassVar[frozenset[Task]] = frozenset(Task)
+
+    base: BudgetedLearner = param("gbrt", "trees", search=inside())
+    tradeoff: float = param(0.2, "price", least=0, search=log(0.01, 1))
+    leaves: int = param(8, "leaves", least=2, search=linear(2, 90))
+
+
+def standing(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+    return configurations(Stands, table or {}, fixed or {}, count, REGISTRY, "stands")
+
+
+def test_a_learner_stands_on_the_settings_that_its_base_tries_itself() -> None:
+    own = configurations(REGISTRY.learners["gbrt"], {"trees": 40}, {}, 9, REGISTRY, "gbrt")
+    found = standing(9, {"base": {"trees": 40}})
+    assert [one.base for one in found] == list(own)
+    assert len({one.tradeoff for one in found}) == 9
+    # what the base searches does not lead what stands on it
+    rates = [one.base.learning_rate for one in found[1:]]
+    for name in ("tradeoff", "leaves"):
+        values = [getattr(one, name) for one in found[1:]]
+        assert sorted(range(8), key=rates.__getitem__) != sorted(range(8), key=values.__getitem__)
+
+
+def test_several_bases_take_turns() -> None:
+    found = standing(6, {"base": ["gbrt", {"learner": "miser", "trees": 40}]})
+    assert [one.base.name for one in found] == ["gbrt", "miser"] * 3
+    for name, table in (("gbrt", {}), ("miser", {"trees": 40})):
+        own = configurations(REGISTRY.learners[name], table, {}, 3, REGISTRY, name)
+        assert [one.base for one in found if one.base.name == name] == list(own)
+
+
+def test_what_the_user_sets_of_a_base_is_kept() -> None:
+    for text in ("stands.base.min_rows=7", "stands.base={min_rows = 7}"):
+        registry = Registry(learners={**REGISTRY.learners, "stands": Stands})  # type: ignore[dict-item]
+        request = RunRequest(learners=("stands",), configs=6)
+        found = choose_learners(request, NO_SUITE, registry, [parse_setting(text)])[0].instances
+        assert {one.base.min_rows for one in found} == {7}
+        assert len({one.base.learning_rate for one in found}) == 6

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,8 @@ import pytest
 from bench_core import InputError, UsageError
 from bench_core.costs.cost_file import CostFile
 from bench_core.metrics import parse_metric
-from bench_core.planning.suites import DatasetEntry, Suite, find_suite, read_suite
+from bench_core.parameters import expand
+from bench_core.planning.suites import DatasetEntry, Suite, read_suite
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.budgets import Budget
 
@@ -117,7 +117,6 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> N
         (('["accuracy"]', "[]"), "key 'metrics': at least one entry"),
         (('["accuracy"]', "[5]"), "key 'metrics': 5 is not a name"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': 1.5 is not a whole number"),
-        (("[0, 1]", "[-1]"), "key 'seeds': -1 is not a whole number from 0"),
         (("[0, 1]", "[4294967296]"), "key 'seeds': 4294967296 is not a whole number"),
         (
             ('title = "T"', "configs = 1.5"),
@@ -128,18 +127,13 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> N
             "key 'profiles.standard.configs': -1 is not a whole number",
         ),
         (('title = "T"', "costs = 7"), "key 'costs': 7 is not text, a list or a table"),
-        (('title = "T"', "budgets = 7"), "key 'budgets': 7 is not text, a list"),
         (('title = "T"', "budgets = []"), "key 'budgets': [] is not a list of costs"),
         (('title = "T"', "budgets = [1, true]"), "key 'budgets': budget 'True' is not a cost"),
-        (('title = "T"', 'budgets = ["p9 3"]'), "key 'budgets': budget 'p9 3': unknown kind 'p9'"),
         (('title = "T"', "budgets = {leters = [3]}"), "unknown key 'budgets.leters': did you mean"),
         (('title = "T"', "caps = {letters = 3}"), "key 'caps.letters': 3 is not a list of costs"),
         (('title = "T"', "caps = [5, 0]"), "key 'caps': '0' is no cap: write numbers > 0"),
-        (('title = "T"', 'caps = ["p95 5"]'), "key 'caps': 'p95 5' is no cap: write numbers > 0"),
-        (('title = "T"', "executor = 3"), "key 'executor': 3 is not local"),
         (('title = "T"', 'executor = "desk"'), "key 'executor': 'desk' is not local"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
-        (('title = "T"', "zebra = []"), "unknown key 'zebra'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': at least one entry"),
         (
             ("[learners.gbrt]\ntrees = [10, 20]", "[learners]\ngbrt = 3"),
@@ -157,13 +151,18 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> N
         (('learners = ["gbrt"]', 'learners = ["gbtr"]'), "unknown learner of this suite"),
         (('published = "1"', ""), "key 'claims': claim one: key 'published' is missing"),
         (("seeds = [0, 1]\n", "seeds = \n"), "not a TOML file"),
+        (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean on.forest"),
+        (("miser = false", "mser = false"), "unknown key 'on.letters.mser': did you mean on.lett"),
+        (("miser = false", "miser = true"), "key 'on.letters.miser': True is not a table or false"),
+        (('title = "T"', "stand_ins = 'no'"), "key 'stand_ins': 'no' is not True or False"),
     ],
 )
 def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
     tmp_path: Path, change: tuple[str, str], line: str
 ) -> None:
-    assert change[0] in GOOD
-    path = written(tmp_path, GOOD.replace(*change, 1))
+    text = GOOD if change[0] in GOOD else ON
+    assert change[0] in text
+    path = written(tmp_path, text.replace(*change, 1))
     with pytest.raises(InputError) as caught:
         read_suite(path, REGISTRY)
     assert line in str(caught.value)
@@ -201,12 +200,6 @@ def test_a_plugin_may_own_a_key_of_suites(tmp_path: Path) -> None:
         read_suite(written(tmp_path, f"mine = 4\n{text}"), registry)
 
 
-def test_an_unknown_suite_names_the_nearest(tmp_path: Path) -> None:
-    path = written(tmp_path, GOOD)
-    with pytest.raises(UsageError, match="unknown suite 'mien': did you mean mine"):
-        find_suite("mien", Registry(suite_files={"mine": path}))
-
-
 def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
     registry = load_registry()
     found = registry.suite_files
@@ -219,8 +212,6 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
         for metric in suite.metrics:
             parse_metric(metric, registry.metrics)
         for name, table in suite.learners.items():
-            from bench_core.parameters import expand
-
             assert expand(registry.learner(name), table, registry)
         for profile in suite.profiles.values():
             for name, table in profile.learners.items():
@@ -252,23 +243,3 @@ def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path: Path) 
     text = GOOD.replace('title = "T"', "configs = 5", 1).replace('size = "quick"', "configs = 9", 1)
     suite = read_suite(written(tmp_path, text), REGISTRY)
     assert (suite.profile("quick").configs, suite.profile("standard").configs) == (5, 9)
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (("on.forest.gbrt", "on.forrest.gbrt"), "unknown key 'on.forrest': did you mean on.forest"),
-        (
-            ("miser = false", "mser = false"),
-            "unknown key 'on.letters.mser': did you mean on.letters.miser",
-        ),
-        (("miser = false", "miser = true"), "key 'on.letters.miser': True is not a table or false"),
-        (("title", "stand_ins = 'no'\ntitle"), "key 'stand_ins': 'no' is not True or False"),
-    ],
-)
-def test_a_fault_in_what_holds_on_one_data_set_is_one_line(
-    tmp_path: Path, change: tuple[str, str], line: str
-) -> None:
-    assert change[0] in ON
-    with pytest.raises(InputError, match=re.escape(line)):
-        read_suite(written(tmp_path, ON.replace(*change, 1)), REGISTRY)

@@ -73,6 +73,21 @@ def test_a_budget_for_95_percent_of_rows_bounds_what_they_cost_on_validation():
     assert selection.under_budget(operating_points(data, "ndcg@5"), True, Budget(29, "p95")).empty
 
 
+@pytest.mark.parametrize("audits", [("sampled", "verified"), ("verified", "sampled")])
+def test_of_a_mixture_the_weaker_audit_stands(audits):
+    cheap, dear = (
+        rows(
+            "cegb",
+            [(k, 10 * k, 0.5 + k / 10, 0.5)],
+            params=f'{{"depth": {k}}}',
+            audit=audits[k - 1],
+        )
+        for k in (1, 2)
+    )
+    found = {b: under_budget(frame(cheap, dear), "ndcg@5", b)["audit"].tolist() for b in (15, 20)}
+    assert found == {15: ["sampled"], 20: [audits[1]]}
+
+
 CAPPED = [
     *rows("cegb", [(7, 5, 0.9, 0.85)], cap=6.0),
     *rows("cegb", [(8, 9, 0.95, 0.86)], cap=20.0),

@@ -1,23 +1,40 @@
-"""Fields of records are the columns of tables, of the frame, and what workers send."""
+"""Records as tables and as what workers send, and files of either that were damaged."""
 
 from __future__ import annotations
 
 import io
+import random
 import sqlite3
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from helpers.stores import filled, outcome
+import pytest
+from helpers import example
+from helpers.stores import Weight, filled, outcome
 
+from bench_core.errors import InputError
 from bench_core.execution.messages import receive, result_of_wire, result_to_wire, send
 from bench_core.results.differences import differences
-from bench_core.results.records import MEASURED, OperatingPoint, Status, StoredValues, Trial
+from bench_core.results.merge import merge
+from bench_core.results.records import (
+    MEASURED,
+    FitSpec,
+    Job,
+    OperatingPoint,
+    Status,
+    StoredValues,
+    Trial,
+    TrialSpec,
+)
 from bench_core.results.store import Store
+from bench_core.results.store_files import load_model, save_model
 from bench_core.results.tables import columns_of, row_of
+from bench_core.results.writer import open_writer
 
 
 def test_a_trial_comes_back_from_a_worker_and_from_a_store_as_it_was(tmp_path: Path) -> None:
@@ -69,3 +86,99 @@ def test_values_are_compressed_float32() -> None:
     for name, values in (("metric", noise), ("cost", noise.round())):
         assert zlib.decompress(row[name]) == values.tobytes()
     assert {c.name for c in columns_of(StoredValues)} == {*row}
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "other", "empty"])
+def test_a_damaged_file_is_one_line(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "ab" / "model.npz"
+    save_model(path, Weight(2.5))
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    changed = bytearray(content)
+    changed[content.index(b"values")] ^= 0xFF
+    damaged = {"cut": content[:middle], "changed": changed, "other": b"no archive", "empty": b""}
+    path.write_bytes(damaged[how])
+    with pytest.raises(InputError, match=r"not a model's state .*; run again with --fresh"):
+        load_model(path)
+
+
+FIT = FitSpec("f", "fit of one", {}, "one", "cars", "", "mse", 0, "")
+TRIAL = TrialSpec(
+    "t", "two on cars", "f", "two", "1", {}, "cars", 0, 0, "0", False, "regression", "", "",
+    ("mse",), "euro",
+)  # fmt: skip
+
+
+def test_a_job_is_known_by_its_kind_and_key_and_names_its_learner() -> None:
+    jobs = [Job("fit", FIT), Job("score", TRIAL), Job("audit", TRIAL)]
+    assert [job.key for job in jobs] == ["fit:f", "score:t", "audit:t"]
+    assert [job.learner for job in jobs] == ["one", "two", "two"]
+
+
+def test_a_run_is_on_a_stand_in_where_one_of_its_data_sets_is() -> None:
+    sim, forest = example.info().datasets
+    assert (sim["stand_in"], forest["stand_in"]) == (True, False)
+    assert example.info(datasets=(sim, forest)).stand_in
+    assert example.info(datasets=(forest, sim)).stand_in
+    assert not example.info(datasets=(forest,)).stand_in
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    filled(tmp_path / "bench.db", {f"t{k}": Status.OK for k in range(40)})
+    return tmp_path / "bench.db"
+
+
+def read_everything(store_path: Path) -> None:
+    store = Store(store_path)
+    store.frame()
+    [*store.values()]
+    store.attempts()
+    store.runs()
+
+
+def refusal(use: Callable[[Path], object], store_path: Path) -> str:
+    """The one error that using a store may raise, if it does."""
+    try:
+        use(store_path)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bytes_that_were_cut_or_overwritten_are_one_line_or_change_nothing(
+    store_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    content = bytearray(store_path.read_bytes())
+    start = rng.randrange(100, len(content) - 4096)
+    if seed % 2:
+        del content[start:]
+    else:
+        content[start : start + 4096] = rng.randbytes(4096)
+    store_path.write_bytes(content)
+    for use in (
+        read_everything,
+        lambda store_path: merge(store_path.with_name("all.db"), [store_path]),
+    ):
+        line = refusal(use, store_path)
+        assert not line or ("bench.db: " in line and "\n" not in line)
+
+
+def test_what_sqlite_finds_is_said(store_path: Path) -> None:
+    content = bytearray(store_path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    store_path.write_bytes(content)
+    line = r"bench\.db: the store is damaged \(.+\); put a copy in its place, or name another"
+    with pytest.raises(InputError, match=line):
+        Store(store_path).frame()
+    with pytest.raises(InputError, match=line), open_writer(store_path) as writer:
+        writer.end("r", "finished")
+
+
+def test_values_that_were_changed_are_one_line(store_path: Path) -> None:
+    with closing(sqlite3.connect(store_path)) as db, db:
+        db.execute("UPDATE unit_values SET metric = substr(metric, 1, 5)")
+    with pytest.raises(InputError, match="the store is damaged"):
+        [*Store(store_path).values()]

@@ -1,21 +1,34 @@
-"""What a folder holds comes back as it was; a changed one, or another thing, is refused."""
+"""What a folder holds comes back as it was or is refused; LightGBM reads its text."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.program_cases import PROGRAMS, X, folder_of
 
 from bench_core import InputError, UsageError, price_list
 from bench_core.data import Queries
-from bench_core.serving import END, Folder, Predictor, Program, Step, Trees, load, write_folder
+from bench_core.serving import (
+    END,
+    Finish,
+    Folder,
+    Predictor,
+    Program,
+    Step,
+    Trees,
+    load,
+    write_folder,
+)
 from bench_core.serving.c_source import source as c_text
 from bench_core.serving.folder import _sum, program_from, program_state
+from bench_core.serving.lightgbm_text import text
 from bench_core.serving.lightgbm_text import text as lightgbm_text
 from bench_core.serving.program import constant_program
 
@@ -214,3 +227,33 @@ def test_loading_and_serving_need_numpy_alone(folder: Path) -> None:
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("name", "task"), [("chain", "binary"), ("outputs", "multiclass")])
+def test_lightgbm_gives_the_same_scores(name: str, task: str) -> None:
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    folder = replace(folder_of(PROGRAMS[name]), about={"task": task})
+    booster = lightgbm.Booster(model_str=text(folder))
+    model = Predictor(folder)
+    assert booster.num_feature() == len(folder.names)
+    raw = booster.predict(X, raw_score=True, num_threads=1)
+    assert np.allclose(raw, model.predict_rows(X).scores, rtol=1e-12, atol=1e-12)
+    shares = booster.predict(X, num_threads=1)
+    own = model.predict_proba(X)
+    assert np.allclose(shares, own[:, 1] if task == "binary" else own, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("gated", "it has gates"), ("vectors", "averaged"), ("support", "it has columns")],
+)
+def test_what_is_no_sum_of_trees_is_refused(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        text(folder_of(PROGRAMS[name]))
+
+
+def test_a_link_is_refused() -> None:
+    program = PROGRAMS["chain"]
+    last = replace(program.steps[-1], finish=Finish((0.0,), link="exp"))
+    with pytest.raises(UsageError, match="passes a link"):
+        text(folder_of(replace(program, steps=[*program.steps[:-1], last])))

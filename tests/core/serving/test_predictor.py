@@ -1,4 +1,4 @@
-"""Small programs written by hand: what is asked for, when, what is paid and what is answered."""
+"""Small programs by hand, alone and as estimators of scikit-learn: what is asked for and paid."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from bench_core import CostModel, DiscountGroup, Prices, Queries, UsageError, price_list
+from bench_core import CostModel, DiscountGroup, Queries, Task, UsageError, price_list
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import (
     END,
@@ -24,7 +31,9 @@ from bench_core.serving import (
     Step,
     Stop,
     Trees,
+    write_folder,
 )
+from bench_core.serving.estimators import ServedClassifier, ServedRegressor
 
 NAMES = ("a", "b", "c", "d")
 
@@ -247,11 +256,6 @@ def test_a_coroutine_fetches_what_documents_need_at_the_same_time() -> None:
     assert (one.score, one.spent) == (21.5, 6.5)
 
 
-def test_too_few_values_are_one_clear_line() -> None:
-    with pytest.raises(UsageError, match=r"returned 2 values for 1 features \(a\)"):
-        predictor(CASCADE, STUMPS).predict(lambda names: [1.0, 2.0])
-
-
 def test_cells_are_compared_as_float32() -> None:
     model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0, threshold=0.1)])
     assert model.predict(lambda names: [0.1]).score == 0.0
@@ -288,11 +292,6 @@ def test_steps_that_lead_back_are_no_program() -> None:
         Program(1, [step(then=1), step(then=0)], Trees.none(), np.ones(4))
 
 
-def test_prices_are_those_of_the_folder() -> None:
-    model = predictor(CASCADE, STUMPS, Prices.additive(np.array([7.0, 0, 0, 0])))
-    assert model.predict(lambda names: [-1.0]).spent == 7.0
-
-
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
 def test_columns_of_a_frame_are_found_by_their_names(frame: str) -> None:
     made = pytest.importorskip(frame, reason=f"{frame} is not installed").DataFrame
@@ -306,3 +305,45 @@ def test_columns_of_a_frame_are_found_by_their_names(frame: str) -> None:
     lacking = made({name: columns[name] for name in model.names[1:]})
     with pytest.raises(UsageError, match=f"X has no column '{model.names[0]}'"):
         model.predict_rows(lacking)
+
+
+ROWS = np.array([[2.0, 0.0], [-1.0, 5.0], [0.5, 1.0]])
+
+
+def folder(path: Path, task: Task) -> Path:
+    """Score = first column, a second one that costs 3 counts nothing."""
+    one = np.zeros(1, np.int64)
+    none = np.zeros(0, np.int64)
+    columns = Columns.raw(one, one, np.ones(1))
+    step = Step(none, np.zeros(0), none > 0, np.zeros(1), columns, then=END)
+    program = Program(
+        1, [step], Trees.none(), np.ones(2), stops=[Stop(0, {})], nothing=np.full(1, -1.0)
+    )
+    costs = price_list(np.array([2.0, 3.0]))
+    classes = 2 if task is Task.BINARY else 0
+    about = {"task": str(task), "classes": classes}
+    write_folder(path, Folder(program, costs, ("a", "b"), about))
+    return path
+
+
+def test_a_classifier_in_a_pipeline(tmp_path: Path) -> None:
+    model = ServedClassifier(folder(tmp_path / "m", Task.BINARY))
+    pipeline = make_pipeline(FunctionTransformer(), model).fit(ROWS, [1, 0, 1])
+    assert pipeline.predict(ROWS).tolist() == [1, 0, 1]
+    assert accuracy_score([1, 0, 1], pipeline.predict(ROWS)) == 1.0
+    assert np.allclose(pipeline.predict_proba(ROWS)[:, 1], 1 / (1 + np.exp(-ROWS[:, 0])))
+    assert pipeline[-1].spent_.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path: Path) -> None:
+    model = ServedRegressor(folder(tmp_path / "m", Task.REGRESSION), cap=1.0)
+    again = clone(model).fit()
+    assert again.predict(pd.DataFrame(ROWS, columns=["a", "b"])).tolist() == [-1.0, -1.0, -1.0]
+    assert again.set_params(cap=None).predict(ROWS).tolist() == [2.0, -1.0, 0.5]
+    turned = pd.DataFrame(ROWS[:, ::-1], columns=["b", "a"])
+    assert again.predict(turned).tolist() == [2.0, -1.0, 0.5]
+
+
+def test_without_fit_there_is_nothing_to_predict_with() -> None:
+    with pytest.raises(NotFittedError):
+        ServedRegressor("nowhere").predict(ROWS)

@@ -19,7 +19,14 @@ from scipy import stats
 from bench_core.arrays import BoolArray, FloatArray
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
-from bench_core.statistics.repeats import Level, Repeat, by_unit, joined, over_repeats, with_seeds
+from bench_core.statistics.repeats import (
+    Level,
+    Repeat,
+    joined,
+    over_repeats,
+    units_within,
+    with_seeds,
+)
 
 ROWS = 200
 
@@ -225,8 +232,8 @@ def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_
 
 def test_units_of_seeds_on_the_same_rows_count_once() -> None:
     ones = np.ones(3)
-    units = Units(ones[None], ones[None], ones, ones)
-    repeats = [Repeat(*key, {"a": Candidates(units, units)}) for key in
-               ((0, 0, "x"), (0, 1, "x"), (1, 0, "y"))]  # fmt: skip
-    values = [np.array([[1.0, 2, 3]]), np.array([[3.0, 2, 5]]), np.array([[7.0, 8, 9]])]
-    assert by_unit(repeats, values).tolist() == [[2, 2, 4, 7, 8, 9]]
+    qualities = {(0, 0, "x"): [1.0, 2, 3], (0, 1, "x"): [3.0, 2, 5], (1, 0, "y"): [7.0, 8, 9]}
+    units = {key: Units(np.array([own]), ones[None], ones, ones) for key, own in qualities.items()}
+    repeats = [Repeat(*key, {"a": Candidates(own, own)}) for key, own in units.items()]
+    found = units_within(repeats, "a", 1.0, higher=True)
+    assert found.tolist() == [[2, 2, 4, 7, 8, 9], [1] * 6, [1] * 6]

@@ -8,14 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench_core.errors import UsageError
-from bench_core.terminal.tables import (
-    Table,
-    check_output,
-    deliver,
-    plain_lines,
-    show,
-    write_text,
-)
+from bench_core.terminal.tables import Table, check_output, deliver, plain_lines, show, write_text
 
 LONG = "a remark of many words that goes on well beyond the width of any usual terminal, " * 3
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench_datasets import yahoo
-from bench_datasets.yahoo import Yahoo, YahooSubset
+from bench_datasets.yahoo import TEST, TRAIN, Judgement, Yahoo, YahooSubset
 from helpers.webserver import Offer, serving
 
-from bench_core.data import Task
+from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers import home_of, is_there
 from bench_core.errors import InputError
@@ -182,3 +182,20 @@ def test_one_copy_of_the_files_serves_the_set_and_its_subset(
     (tmp_path / "set1.test.txt").unlink()
     assert not is_there(Yahoo(), source)
     assert is_there(YahooSubset(), source)
+
+
+GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.fixture
+def examples() -> Examples:
+    X = np.zeros((5, 1), dtype=np.float32)
+    return Examples(X, np.array(GRADES), Queries.from_sizes(np.array([5])))
+
+
+def test_copies_only_in_the_test_split(examples: Examples) -> None:
+    judge = Judgement(copies=10, copied_in="test")
+    assert judge.judged(examples, TRAIN).multiplicity is None
+    judged = judge.judged(examples, TEST)
+    assert judged.multiplicity is not None
+    assert judged.multiplicity.tolist() == [10, 1, 1, 1, 1]

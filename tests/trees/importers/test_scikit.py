@@ -1,4 +1,4 @@
-"""scikit-learn's trees against scikit-learn's own predictions."""
+"""scikit-learn's trees against its own predictions; thresholds in float32."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.importers.imported import ModelError
+from bench_trees.importers.imported import ModelError, at_most, below
 from bench_trees.importers.scikit import from_scikit
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -139,3 +141,24 @@ def test_what_cannot_be_imported_is_one_line(estimator: Any, message: str) -> No
     estimator.fit(X, np.c_[y, y] if message == "targets" else labels)
     with pytest.raises(ModelError, match=message):
         from_scikit(estimator)
+
+
+SINGLE = st.floats(width=32, allow_nan=False, allow_infinity=False)
+DOUBLE = st.floats(allow_nan=False)
+
+
+@given(st.lists(st.tuples(SINGLE, DOUBLE), min_size=1))
+def test_at_most_keeps_the_side_of_a_threshold_in_float64(pairs: list[tuple[float, float]]) -> None:
+    x, limit = (np.array(values) for values in zip(*pairs, strict=True))
+    single = x.astype(np.float32)
+    near = np.nextafter(single, np.float32(0))
+    for cells in (single, near):
+        assert np.array_equal(cells.astype(np.float64) <= limit, cells <= at_most(limit))
+    assert np.array_equal(at_most(single.astype(np.float64)), single)
+
+
+@given(st.lists(st.tuples(SINGLE, SINGLE), min_size=1))
+def test_below_makes_less_than_of_at_most(pairs: list[tuple[float, float]]) -> None:
+    x, limit = (np.array(values, dtype=np.float32) for values in zip(*pairs, strict=True))
+    assert np.array_equal(x < limit, x <= below(limit))
+    assert not np.any(limit <= below(limit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +66,10 @@ def test_types_of_numbers_and_text_are_read_as_pandas_does(tmp_path: Path) -> No
         np.testing.assert_array_equal(table.numbers(name), expected)
     assert table.column("kind").texts().tolist() == ["b", "a", "b"]
     assert table.numbers("code").tolist() == [3, 4, 3]
+    with pytest.raises(InputError, match=r"x.parquet, row 1, column 'kind' holds text \('b'\)"):
+        table.numbers("kind")
+    pd.DataFrame(np.eye(3)).rename(columns=str).to_parquet(tmp_path / "n.parquet")
+    assert read_table(tmp_path / "n.parquet").names == ("0", "1", "2")
 
 
 def test_an_index_that_pandas_kept_is_no_column(tmp_path: Path) -> None:
@@ -91,11 +94,6 @@ def test_a_column_of_lists_is_refused_by_name(tmp_path: Path) -> None:
         path = written(tmp_path / f"{k}.parquet", {"x": [1, 2], "odd": column})
         with pytest.raises(InputError, match=r"column 'odd' holds .*; write the file without it"):
             read_table(path)
-
-
-def test_decimals_are_numbers(tmp_path: Path) -> None:
-    path = written(tmp_path / "x.parquet", {"d": [Decimal("1.5"), Decimal("2.5")]})
-    assert read_table(path).numbers("d").tolist() == [1.5, 2.5]
 
 
 def test_a_file_that_is_empty_or_cut_is_refused(tmp_path: Path) -> None:

@@ -38,14 +38,6 @@ def random_file(rows: int, features: int, seed: int) -> tuple[bytes, np.ndarray,
     return out.getvalue(), X, y
 
 
-def test_reads_labels_cells_and_zeros(tmp_path: Path) -> None:
-    rows = read(tmp_path, "1 1:0.5 3:-2\n-1.5 2:1e3\n")
-    np.testing.assert_array_equal(rows.X, [[0.5, 0, -2], [0, 1000, 0]])
-    assert rows.X.dtype == np.float32
-    assert rows.y.tolist() == [1, -1.5]
-    assert rows.queries is None
-
-
 def test_equals_scikit_learn_on_random_rows(tmp_path: Path) -> None:
     content, X, _ = random_file(300, 40, seed=1)
     rows = read(tmp_path, content)

@@ -1,4 +1,4 @@
-"""CSV, Parquet and bare number files; unsound ones are in ``test_formats_malformed``."""
+"""CSV and bare number files; more unsound ones are in ``test_malformed``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from bench_core.datasets.readers.tables import hold_text, read_matrix, read_table
@@ -57,17 +56,6 @@ def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
     path = write(tmp_path, "\na,b\n1,2\n\n\n3,4\n")
     table = read_table(path)
     assert [table.place(row) for row in (0, 1)] == [f"{path}, line 3", f"{path}, line 6"]
-
-
-def test_parquet_gives_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, None], "c": [True, False], "d": ["x", "y"]})
-    frame.to_parquet(path)
-    table = read_table(path)
-    np.testing.assert_array_equal(table.matrix(("a", "b", "c")), [[1, 0.5, 1], [2, np.nan, 0]])
-    assert table.column("d").texts().tolist() == ["x", "y"]
-    with pytest.raises(InputError, match=r"rows.parquet, row 1, column 'd' holds text \('x'\)"):
-        table.numbers("d")
 
 
 def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
@@ -151,12 +139,6 @@ def test_a_row_is_no_header(text: str, tmp_path: Path) -> None:
 )
 def test_names_that_are_numbers_or_known_texts_may_head_columns(text: str, tmp_path: Path) -> None:
     assert read_table(write(tmp_path, text)).names == tuple(text.partition("\n")[0].split(","))
-
-
-def test_numbers_name_columns_of_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    pd.DataFrame(np.eye(3)).rename(columns=str).to_parquet(path)
-    assert read_table(path).names == ("0", "1", "2")
 
 
 ROWS = "0.5,2,0\n1.5,4,1\n"
