@@ -30,9 +30,10 @@ beta = 1, ``stop = "raw"`` goes on splitting while the unpriced gain is positive
 code does.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
-  a quarter of the trees grows first on the cheapest features, then also on those of twice, four,
-  ... times their price, below what the first iteration buys; its prefixes are points, too.
+- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of a quarter
+  of the trees (50, if that is more) grows first on the cheapest features, then also on those of
+  twice, four, ... times their price, below what the first iteration buys; its prefixes are points,
+  too.
 - Costs are those of sensors: a feature is charged for those of its sensors not paid before.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.

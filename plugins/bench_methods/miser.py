@@ -21,9 +21,10 @@ sums over the N rows (copies included), while the cost is paid once per model an
 of them.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of
-  a quarter of the trees grows first on the cheapest features, then also on those of twice, four,
-  ... times their price, below what the first iteration buys; its prefixes are points, too.
+- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of a quarter
+  of the trees (50, if that is more) grows first on the cheapest features, then also on those of
+  twice, four, ... times their price, below what the first iteration buys; its prefixes are points,
+  too.
 - Eq. 5 is minimised greedily: level by level, nodes from left to right, a node is split iff its
   gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free at
   once for the rest of it, and unsplit nodes are then judged anew (``charge = "tree"``). The

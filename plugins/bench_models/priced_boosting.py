@@ -2,10 +2,10 @@
 
 A price of cost (``tradeoff``) reaches only the convex hull of quality and cost: where a strong
 feature gains most per price, no tradeoff buys cheaper ones alone, and nothing lies below its price.
-So a second chain, of a quarter of the trees, is boosted under the same price: first on the cheapest
-features, then also on those of up to twice their price, up to four times, and so on below the price
-of the first chain's first purchase. This is an addition of this project; the chain of the paper
-stays as it is.
+So a second chain is boosted under the same price, of a quarter of the trees or 50: first on the
+cheapest features, then also on those of up to twice their price, up to four times, and so on below
+the price of the first chain's first purchase. This is an addition of this project; the chain of the
+paper stays as it is.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 STARTS = 25
 """Operating points of the cheap starts, at most."""
+
+FEW_TREES = 50
+"""Where a quarter of the trees is less, cheap starts have these, or as many as the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +66,11 @@ class PricedTrees(BoostedTrees):
             return self.boosted(*how)
         parts = [share_of(context.progress, k, 2) for k in range(2)]
         whole = self.boosted(*how, progress=parts[0], most=MOST_POINTS - STARTS)
-        first = first_purchase(whole.ensemble, prices)
-        limits = [one for one in limits if prices.feature_price()[one].max() < first]
+        limits = cheaper(limits, whole.ensemble, prices)
         if not limits:
+            parts[1](1, 1)
             return whole
-        trees = max(settings.trees // 4, len(limits))
+        trees = max(settings.trees // 4, min(settings.trees, FEW_TREES))
         ends = np.linspace(0, trees, len(limits) + 1).round().astype(int).tolist()[1:]
         how = *how[:3], replace(settings, trees=trees), *how[4:]
         offers = list(zip(ends, limits, strict=True))
@@ -79,13 +82,14 @@ class PricedTrees(BoostedTrees):
         return CheapStarts([replace(cheap, points=points), whole]) if points else whole
 
 
-def first_purchase(trees: Ensemble | None, prices: Prices) -> float:
-    """What all features of the trees of the first iteration cost, infinite without trees."""
+def cheaper(limits: list[BoolArray], trees: Ensemble | None, prices: Prices) -> list[BoolArray]:
+    """Those of the limits below what all features of the first iteration's trees cost."""
     if trees is None or not trees.trees:
-        return np.inf
+        return limits
     tested = trees.feature[: trees.start[len(trees.base)]]
     bought = prices.bought_for(np.isin(np.arange(prices.features), tested))
-    return float(prices.sensor[bought].sum())
+    first = prices.sensor[bought].sum()
+    return [one for one in limits if prices.feature_price()[one].max() < first]
 
 
 def rising(prices: Prices) -> list[BoolArray]:

@@ -12,7 +12,7 @@ from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.cegb import CEGB
 from bench_methods.miser import GreedyMiser
 from bench_models.boosting import binned, loss_of, prefixes
-from bench_models.priced_boosting import CheapStarts, first_purchase, rising
+from bench_models.priced_boosting import CheapStarts, cheaper, rising
 from bench_models.tradeoff import LossPrices, constant_loss
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
@@ -167,25 +167,24 @@ def test_the_chain_of_the_paper_stays_as_it_is(learner: Any) -> None:
 
 @pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
 def test_features_are_offered_in_the_order_of_their_prices(learner: Any) -> None:
-    """The first tree buys the feature of price 50: of 15 more, 5 may test that of price 1 alone, 5
-    also that of 5, 5 also that of 20."""
-    cheap, whole = fit(replace(learner, tradeoff=0.0), examples(Task.BINARY), Task.BINARY).models
-    assert first_purchase(whole.ensemble, prices()) > 50
-    assert cheap.ensemble.trees == 15
+    """Of a quarter of 240 trees 20 may test the feature of price 1 alone, 20 also that of 5, 20
+    also that of 20."""
+    learner = replace(learner, trees=240, tradeoff=0.0)
+    cheap, _ = fit(learner, examples(Task.BINARY), Task.BINARY).models
     trees = cheap.ensemble
+    assert trees.trees == 60
     tested = [set(trees.feature[a:b]) - {-1} for a, b in pairwise(trees.start)]
-    assert set.union(*tested[:5]) == {0}
-    assert set.union(*tested[5:10]) <= {0, 1}
-    assert 2 not in set.union(*tested[:10])
-    assert 2 in set.union(*tested[10:])
+    assert set.union(*tested[:20]) == {0}
+    assert set.union(*tested[20:40]) == {0, 1}
+    assert set.union(*tested[40:]) == {0, 1, 2}
 
 
 def test_no_feature_is_offered_that_costs_more_than_the_first_purchase() -> None:
-    """Where the first tree buys the features of price 1 and 5, that of 20 is not offered: of a
-    quarter of 8 trees one is for each of two limits."""
-    cheap, whole = fit(CEGB(trees=8, tradeoff=1.0), examples(Task.BINARY), Task.BINARY).models
-    assert first_purchase(whole.ensemble, prices()) == 6
-    assert cheap.ensemble.trees == 2
+    """Where the first tree buys the features of price 1 and 5, that of 20 is not offered."""
+    whole = fit(CEGB(trees=8, tradeoff=1.0), examples(Task.BINARY), Task.BINARY).ensemble
+    assert set(whole.feature[: whole.start[1]]) == {-1, 0, 1}
+    found = cheaper(rising(prices()), whole, prices())
+    assert [np.flatnonzero(one).tolist() for one in found] == [[0], [0, 1]]
 
 
 def test_limits_double_and_equal_prices_have_none() -> None:
