@@ -57,6 +57,11 @@ from .protocols import Source as Source
 from .protocols import StageTree as StageTree
 from .results.budgets import Budget as Budget
 from .results.store import Store as Store
+from .sequential import STOP as STOP
+from .sequential import Evaluated as Evaluated
+from .sequential import Policy as Policy
+from .sequential import Purchases as Purchases
+from .sequential import Sequential as Sequential
 from .splits import Splits as Splits
 
 __version__: str

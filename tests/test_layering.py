@@ -42,6 +42,7 @@ ORDER = (
     *(
         "parameters",
         "class_names",
+        "sequential",
         "hookspecs",
         "plugins",
         "metrics",

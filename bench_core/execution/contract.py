@@ -44,14 +44,14 @@ def predictions(
             raise ContractError(f"its path has more than {MAX_POINTS} points")
         if not all(hasattr(given, name) for name in ("point", "scores", "bills")):
             raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction")
-        yield _plain(given, len(features), costs, classes, finite)
+        yield plain(given, len(features), costs, classes, finite)
         found += 1
     if found == 0:
         raise ContractError("its path is empty")
 
 
-def _plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool) -> Prediction:
-    """A prediction with arrays of the contract's types and shapes."""
+def plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool = True) -> Prediction:
+    """A prediction for n rows with arrays of the contract's types and shapes."""
     if not isinstance(given.point, Mapping) or not isinstance(given.bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
     point = {str(name): _number(value, str(name)) for name, value in given.point.items()}

@@ -23,9 +23,11 @@ from bench_core.execution.contract import (
     ContractError,
     billed,
     check_costs,
+    plain,
     predictions,
 )
 from bench_core.results.budgets import CONSTANT
+from bench_core.sequential import Sequential
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
@@ -127,6 +129,7 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
+    knows_cap = _knows_cap(model, costs)
     # How many points there are is known after the first block; those of caps stand at the end.
     # Pages that stay unused cost nothing.
     room = MAX_POINTS + len(limits)
@@ -159,10 +162,14 @@ def predict_split(
             check_costs(cost[k, rows], costs, prediction.point)
             add(feature, evaluation, bought, _ended(prediction, own, stages))
             points.append(dict(prediction.point))
-            for answers in under:
+            for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
         for k, answers in enumerate(under, start=MAX_POINTS):
+            if knows_cap:
+                own_answer = model.predict_capped(block.features, answers.limit, costs)
+                bill = plain(own_answer, len(own), costs, classes).bills["path"]
+                answers.take(own_answer.scores, bill, buyers.pay(bill)[0], np.zeros(len(own)))
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             bought = _count(Acquired(answers.bits, sensors), own)
             add(answers.feature, answers.evaluation, bought, np.zeros(stages))
@@ -194,6 +201,13 @@ def predict_split(
         nothing = np.zeros((1, n)), np.zeros(1), np.zeros(1), np.zeros((1, sensors))
         constant = PredictedPath(({CONSTANT: 1},), same, *nothing, np.zeros((1, stages)))
     return path(points, 0, seconds=seconds, capped=capped, constant=constant)
+
+
+def _knows_cap(model: Any, costs: CostModel) -> bool:
+    """Whether a model is told what a cap leaves: a policy, where sensors alone cost something."""
+    return isinstance(model, Sequential) and (
+        type(costs) is SensorPrices and not costs.split and not costs.tree
+    )
 
 
 def in_order(
