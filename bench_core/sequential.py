@@ -159,6 +159,10 @@ class Sequential:
     independent_rows: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
+        stops = self.policy.stops
+        if len(stops) != 1 or not len(*stops.values()):
+            fault = f"stops are {dict(stops)!r:.80}"
+            raise ValueError(f"{fault}: give one name and its values, as {{'price': (1.0, 0.1)}}")
         self._purchases = purchases = Purchases.of(self.prices)
         needs = self.prices.needs.tocsc()
         self._open = np.flatnonzero(np.diff(self.prices.start) == 0)
