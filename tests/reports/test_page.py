@@ -103,6 +103,7 @@ def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
     assert page_run.page() == sure
 
 
+@pytest.mark.slow
 def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set() -> None:
     html = page_run.large_page(36, 3)
     assert len(html.encode()) <= 1_000_000 * 3 / 7

@@ -59,7 +59,9 @@ def on(cluster: Any, store: str, **more: Any) -> Any:
     ("where", "error", "said"),
     [
         ("dask=nowhere.at.all:cluster", InputError, "No module named .nowhere."),
-        ("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"),
+        pytest.param(
+            *("dask=tcp://127.0.0.1:9", InputError, "no scheduler there"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_cluster_that_is_none_is_one_line(
