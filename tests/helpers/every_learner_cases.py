@@ -50,6 +50,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "cstc": {**base, **CYCLES, "depth": 2, "iterations": 20},
         "cstc-single": {**base, "iterations": 20},
         "early-exit": {**base, "every": 2},
+        "exact-dp": {"values": 2},
         "forward-selection": {**trees, "steps": 2, "leaves": 4},
         "gbrt": trees,
         "gbrt-subset": trees,
