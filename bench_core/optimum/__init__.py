@@ -145,8 +145,9 @@ def by_purchase(table: FloatArray, shown: IntArray) -> tuple[FloatArray, IntArra
 
 def optimum_of(
     truth: Mapping[str, Array], costs: CostModel, caps: Sequence[float]
-) -> dict[str, list[tuple[float, float]]]:
-    """The optimum of accuracy, for mean costs and under these caps, where it can be known."""
+) -> dict[str, FloatArray]:
+    """The optimum of accuracy as corners (m, 2) of mean cost and quality, and under these caps as
+    (caps, 2); nothing where it cannot be known."""
     if "table" not in truth or not isinstance(costs, SensorPrices):
         return {}
     purchases = Purchases.of(costs)
@@ -155,6 +156,6 @@ def optimum_of(
         return {}
     table, each = by_purchase(truth["table"], shown)
     states = States.of(table, purchases, each)
-    corners = [(corner.cost, corner.quality) for corner in states.corners()]
+    corners = [corner[:2] for corner in states.corners()]
     capped = [(cap, states.solve(cap=cap).quality) for cap in caps]
-    return {"accuracy": corners} | ({"accuracy cap": capped} if capped else {})
+    return {"accuracy": np.array(corners), "accuracy cap": np.array(capped).reshape(-1, 2)}

@@ -13,6 +13,9 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
+POLICIES = {"bayes-cmi", "masked-gbrt"}
+"""Learners of sequential policies, which have no program."""
+
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
 
@@ -29,6 +32,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "bayes-cmi": {"points": 5},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
@@ -60,6 +64,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
         "lightgbm": trees,
         "lightgbm-cegb": trees,
+        "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},
