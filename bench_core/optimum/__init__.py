@@ -83,7 +83,7 @@ class States:
     @property
     def strides(self) -> IntArray:
         """What a digit counts in a state's number, (t,)."""
-        return np.asarray(np.cumprod(np.append(self.radix[1:], 1)[::-1])[::-1])
+        return np.asarray(np.cumprod(np.append(self.radix, 1)[::-1])[::-1][1:])
 
     def solve(self, price: float = 0.0, cap: float = np.inf) -> Solution:
         """The best policy where money has a ``price``, and no row may pay more than ``cap``. Of

@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench_core import Examples, Prices
+from bench_core import Examples, Prices, Purchases
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.optimum import States, by_purchase, shown_by
-from bench_core.sequential import Purchases
 from bench_models.states import Stored
 
 MOST_STATES = 20_000  # of an estimate

@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"bayes-cmi", "masked-gbrt"}
+POLICIES = {"bayes-cmi", "exact-dp", "masked-gbrt"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
