@@ -45,6 +45,7 @@ from bench_core import (
     FitContext,
     Prediction,
     Prices,
+    Splits,
     Task,
     UsageError,
     inside,
@@ -78,15 +79,12 @@ class CertifiedStop:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> CertifiedPoint:
         """Fit the base on ``train`` and half of ``valid``; test its points on the other half."""
-        from bench_core.execution.fitting import fit_in_process
-
         if context.task not in self.base.tasks:
             raise UsageError(f"{self.name}: base {self.base.name!r} does no {context.task} tasks")
         copies = training_copies(valid, context.seed)
         first, second = (Examples(copies.X[k::2], copies.y[k::2]) for k in (0, 1))
-        splits = replace(context.splits, valid=first)
-        how = context.metric, context.seed, context.threads
-        model = fit_in_process(self.base, splits, *how)
+        inner: Any = _Inner(context, replace(context.splits, valid=first))
+        model = inner.fitted(self.base)
         cost, error = _costs_and_errors(model, first, prices)
         best = np.array(
             [
@@ -133,15 +131,35 @@ class CertifiedPoint(Stored):
         return program
 
 
+class _Inner:
+    """The context of fits to fewer validation rows, also of learners that these stand on."""
+
+    def __init__(self, context: FitContext, splits: Splits) -> None:
+        self._context, self.splits = context, splits
+        self._models: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def fitted(self, learner: Any) -> Any:
+        """The model of a learner, trained once."""
+        key, rows = repr(learner), self.splits
+        if key not in self._models:
+            self._models[key] = learner.fit(rows.train, rows.valid, rows.prices, self)
+        return self._models[key]
+
+    def progress(self, done: int, total: int) -> None:
+        """Nothing: that of several fits would fall."""
+
+
 def _costs_and_errors(model: Any, rows: Examples, prices: Prices) -> tuple[FloatArray, FloatArray]:
     """What rows pay and the share of them that is wrong, at each point of the path (P,)."""
-    from bench_core.metrics import parse_metric
-
-    accuracy, n, found = parse_metric("accuracy"), len(rows), []
+    n, found = len(rows), []
     for prediction in model.predict_path(rows.features):
-        bill = prediction.bills["path"]
+        bill, scores = prediction.bills["path"], prediction.scores
         cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
-        found.append((float(cost.mean()), 1 - accuracy.values(prediction.scores, rows.y).mean))
+        called = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        found.append((float(cost.mean()), float((called != rows.y).mean())))
     cost, error = np.array(found).T
     return cost, error
 

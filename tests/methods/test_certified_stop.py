@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from math import comb, e, log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,11 +16,9 @@ from bench_methods.certified_stop import CertifiedStop, certified, p_value
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 
-from bench_core import Task, UsageError
+from bench_core import Examples, Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
-from bench_core.execution.fitting import fit_in_process
-from bench_core.metrics import default_metric
 
 CHEAP = CEGB(trees=20, tradeoff=0.3, learning_rate=0.3)
 SPLITS = cache(lambda task: task_splits(task, 600))
@@ -144,33 +143,41 @@ def test_what_cannot_be_certified_is_marked() -> None:
     assert only.point == alone[model.place].point
 
 
-def test_the_base_never_sees_the_rows_that_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do the learners that the base stands on."""
-    seen = []
+SEEN: list[Examples] = []
 
-    def spy(learner: Any, splits: Any, *more: Any) -> Any:
-        seen.append((learner, splits.valid))
-        return fit_in_process(learner, splits, *more)
 
-    monkeypatch.setattr("bench_core.execution.fitting.fit_in_process", spy)
+@dataclass(frozen=True)
+class Inner:
+    """Trees that remember which validation rows they were shown."""
+
+    name: ClassVar[str] = "inner"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+
+    def fit(self, train: Examples, valid: Examples, prices: Any, context: Any) -> Any:
+        SEEN.extend([valid, context.splits.valid])
+        return GBRT(trees=5).fit(train, valid, prices, context)
+
+
+@dataclass(frozen=True)
+class Outer(Inner):
+    """The same, on the fit of another learner."""
+
+    def needs(self) -> tuple[Any, ...]:
+        return (Inner(),)
+
+    def fit(self, train: Examples, valid: Examples, prices: Any, context: Any) -> Any:
+        SEEN.append(valid)
+        assert context.fitted(Inner()) is context.fitted(Inner())
+        return context.fitted(Inner())
+
+
+def test_the_base_and_what_it_stands_on_never_see_the_rows_that_test() -> None:
     splits = SPLITS(Task.BINARY)
-    fit_of = CertifiedStop(base=CHEAP)
-    context: Any = type(
-        "Context",
-        (),
-        {
-            "splits": splits,
-            "task": Task.BINARY,
-            "metric": default_metric(Task.BINARY),
-            "seed": 0,
-            "threads": 1,
-            "progress": lambda *_: None,
-        },
-    )
-    fit_of.fit(splits.train, splits.valid, splits.prices, context)
-    ((learner, half),) = seen
-    assert learner is CHEAP
-    assert len(half) == len(splits.valid) // 2
+    SEEN.clear()
+    fit(CertifiedStop(base=Outer(), alpha=0.4), splits)
+    shown = {x.tobytes() for part in SEEN for x in part.X}
+    assert len(SEEN) == 3
+    assert len(shown) == len(splits.valid) // 2
 
 
 def test_a_base_of_another_task_is_refused() -> None:
