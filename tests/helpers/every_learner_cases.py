@@ -38,6 +38,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "budget-rf": trees,
         "catboost": trees,
         "cegb": trees,
+        "certified-stop": {"base": LEARNERS["cegb"](**trees, tradeoff=0.5), "alpha": 0.4},
         "cheapest-first": {**trees, "steps": 3},
         "confidence-cascade": {
             "base": LEARNERS["cegb"](**trees, tradeoff=0.5),

@@ -16,6 +16,7 @@ from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
+from bench_methods.certified_stop import CertifiedStop
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
 from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
@@ -59,6 +60,8 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
     (BayesCMI(points=6), None),
+    (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
+    (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), None),
     (BayesCMI(points=6, bins=4, dependence="tree"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
