@@ -43,6 +43,7 @@ ORDER = (
         "parameters",
         "class_names",
         "sequential",
+        "optimum",
         "hookspecs",
         "plugins",
         "metrics",
@@ -58,6 +59,7 @@ ORDER = (
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
     *("bench_core.datasets.cache", "bench_core.datasets.publishers", "bench_core.serving"),
+    "bench_core.optimum",
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}
@@ -218,6 +220,7 @@ ANSWERS = {
     "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
+    "Where does a policy buy, and what does it see?": ("class Policy", "def _buy"),
     "Where is an operating point chosen?": ("def best_points", "def under_budget"),
     "Where is a row written to the store?": ("def trial", "def put"),
     "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),

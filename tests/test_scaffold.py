@@ -13,7 +13,7 @@ from helpers.fresh_environment import Environment, project, wheel
 from bench_core.results.store import Store
 from bench_core.scaffold import KINDS, tries
 
-LISTED = {"dataset": "datasets", "cost-model": "costs"}
+LISTED = {"policy": "learners", "dataset": "datasets", "cost-model": "costs"}
 
 
 def name_of(kind: str) -> str:
@@ -56,14 +56,15 @@ def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:
 
 
 @pytest.mark.slow
-def test_the_new_learner_stands_on_a_board_above_the_constant(bench: Run) -> None:
-    bench("new", "learner", name_of("learner"))
-    (line,) = tries("learner", name_of("learner"), "my_learner_here")
+@pytest.mark.parametrize("kind", ["learner", "policy"])
+def test_the_new_learner_stands_on_a_board_above_the_constant(kind: str, bench: Run) -> None:
+    bench("new", kind, name_of(kind))
+    (line,) = tries(kind, name_of(kind), f"my_{kind}_here")
     ended = bench(*shlex.split(line)[1:], "--executor", "inline", "--no-progress")
     assert ended.status == 0, ended.err
     frame = Store("results/bench.db").frame("last")
     best = frame[frame["split"] == "test"].groupby("learner")["accuracy"].max()
-    assert best[name_of("learner")] > best["constant"] + 0.2
+    assert best[name_of(kind)] > best["constant"] + 0.2
 
 
 @pytest.mark.parametrize(

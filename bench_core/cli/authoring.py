@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def new_command(kind: str, name: str, package: bool) -> None:
     """Write a new plugin NAME that works: one file, or a package with tests.
 
-    KIND is learner, dataset, metric, cost-model or report.
+    KIND is learner, policy (a learner that decides row by row what to buy next), dataset, metric,
+    cost-model or report.
 
     Examples:
       bench new learner top-k                a file top_k.py, for -p top_k

@@ -26,6 +26,7 @@ from bench_core.conformance import (
     dataset_checks,
     learner_checks,
     metric_checks,
+    policy_checks,
     report_checks,
 )
 from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
@@ -59,12 +60,12 @@ __all__ = [
 Found = tuple[str, str]
 """Kind and name of something that a plugin registers."""
 
-_CHECKS: dict[str, ModuleType] = {
-    "learner": learner_checks,
-    "data set": dataset_checks,
-    "metric": metric_checks,
-    "cost model": cost_model_checks,
-    "report": report_checks,
+_CHECKS: dict[str, tuple[ModuleType, ...]] = {
+    "learner": (learner_checks, policy_checks),
+    "data set": (dataset_checks,),
+    "metric": (metric_checks,),
+    "cost model": (cost_model_checks,),
+    "report": (report_checks,),
 }
 
 
@@ -116,7 +117,7 @@ def _cases(
         given = {"": purchases(value) if kind == "cost model" else finished_run()}
     cls = type(value)
     subject = f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
-    checks = checks_of(_CHECKS[kind])
+    checks = [check for module in _CHECKS[kind] for check in checks_of(module)]
     return [Case(subject, c, (value, *more), on) for on, more in given.items() for c in checks]
 
 

@@ -67,7 +67,8 @@ def check_parameters(learner: Any, splits: Splits) -> None:
 def check_contract(learner: Any, splits: Splits) -> None:
     """``fit`` gives a model whose path has 1 to 100 points, alike on all blocks. Scores are finite
     and (n,), or (n, K) for K classes; bills name the sensors bought, (n or 1) rows of bits. Where
-    there is a bill ``model``, each point has one, which leaves out nothing of bill ``path``.
+    there is a bill ``model``, each point has one, which leaves out nothing of bill ``path``. A
+    policy's ``stops`` are one name with 1 to 100 different numbers.
 
     Remedy: compare with the learner that 'bench new learner NAME' writes, which is sound.
     """

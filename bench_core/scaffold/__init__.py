@@ -14,6 +14,7 @@ from bench_core.plugins import INTERFACE, Registry
 # kinds of plugins: the word of the command -> that of the registry
 KINDS: Mapping[str, str] = {
     "learner": "learner",
+    "policy": "learner",
     "dataset": "data set",
     "metric": "metric",
     "cost-model": "cost model",
@@ -23,6 +24,7 @@ KINDS: Mapping[str, str] = {
 # commands that show a plugin of each kind at work
 _TRY = {
     "learner": ["bench run --data breast-cancer --learners {name},constant"],
+    "policy": ["bench run --data breast-cancer --learners {name},constant"],
     "dataset": ["bench run --data {name} --learners cheapest-first,constant"],
     "metric": ["bench run --data breast-cancer --learners constant --metric {name}"],
     "cost-model": ["bench run --data breast-cancer --learners constant --costs costs.toml"],

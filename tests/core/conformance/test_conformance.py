@@ -19,6 +19,7 @@ from bench_core.conformance import (
     learner_cases,
     learner_checks,
     metric_checks,
+    policy_checks,
     report_checks,
     task_splits,
 )
@@ -41,7 +42,14 @@ def test_tasks_are_those_that_all_it_stands_on_do_too() -> None:
     assert {case.on for case in learner_cases(Everything())} == toys.Prefix.tasks
 
 
-MODULES = learner_checks, dataset_checks, metric_checks, cost_model_checks, report_checks
+MODULES = (
+    learner_checks,
+    policy_checks,
+    dataset_checks,
+    metric_checks,
+    cost_model_checks,
+    report_checks,
+)
 
 
 @pytest.mark.parametrize("check", [check for module in MODULES for check in checks_of(module)])

@@ -1,0 +1,176 @@
+"""The checks of policies: an honest one passes, and each cheat is found by the check that is
+meant."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from bench_core import STOP, Purchases, Sequential, Task, param
+from bench_core.conformance import learner_cases, learner_checks, policy_checks, task_splits
+from bench_core.conformance.case import Case, checks_of
+
+
+class Cheapest:
+    """Buys the cheapest purchase that is left and can be paid, up to as many as the stop says."""
+
+    nested = True
+
+    def __init__(self, stops: Any, price: Any) -> None:
+        self.stops, self.price = stops, price
+
+    def act(self, cells, bought, left, stop):
+        wanted = ~bought & (self.price <= left[:, None]) & (bought.sum(axis=1) < stop)[:, None]
+        return np.where(wanted.any(axis=1), np.where(wanted, self.price, np.inf).argmin(1), STOP)
+
+    def predict(self, cells, bought):
+        return np.nan_to_num(cells).sum(axis=1).astype(float)
+
+    def state(self):
+        return vars(self)
+
+    @classmethod
+    def from_state(cls, state):
+        return cls(**state)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Its policy is of the class ``of``."""
+
+    name: ClassVar[str] = "learner"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.RANKING})
+    of: ClassVar[type[Cheapest]] = Cheapest
+    stops: ClassVar[Any] = {"most": [1, 3, 99]}
+    model: ClassVar[type[Sequential]] = Sequential
+    depth: int = param(1, "not used")
+
+    def fit(self, train, valid, prices, context):
+        return self.model(self.of(self.stops, Purchases.of(prices).price), prices)
+
+
+@pytest.mark.parametrize("case", learner_cases(Learner()), ids=lambda case: case.name)
+def test_an_honest_policy_keeps_every_promise(case: Any) -> None:
+    case()
+
+
+class Insisting(Cheapest):
+    """Buys the cheapest again where it can pay for nothing else."""
+
+    def act(self, cells, bought, left, stop):
+        return np.where(self.price.min() > left, self.price.argmin(), super().act(*_n(locals())))
+
+
+class Fractional(Cheapest):
+    def act(self, cells, bought, left, stop):
+        return super().act(cells, bought, left, stop).astype(float)
+
+
+class Averaging(Cheapest):
+    """Has no answer where nothing is known."""
+
+    def predict(self, cells, bought):
+        known = (~np.isnan(cells)).sum(axis=1)
+        return np.divide(
+            np.nansum(cells, axis=1), known, out=np.full(len(cells), np.nan), where=known > 0
+        )
+
+
+class Random(Cheapest):
+    rng = np.random.default_rng(0)
+
+    def act(self, cells, bought, left, stop):
+        return np.where(self.rng.random(len(cells)) < 0.5, STOP, super().act(*_n(locals())))
+
+
+class Counting(Cheapest):
+    """Answers by how often it was asked."""
+
+    asked = 0
+
+    def predict(self, cells, bought):
+        type(self).asked += 1
+        return super().predict(cells, bought) + self.asked
+
+
+class Crowd(Cheapest):
+    """Does without what others of the block have bought."""
+
+    def act(self, cells, bought, left, stop):
+        return np.where(bought.sum() > 100, STOP, super().act(cells, bought, left, stop))
+
+
+class Sharing(Cheapest):
+    """Spends what others of the block have left."""
+
+    def act(self, cells, bought, left, stop):
+        most = left.max(initial=0.0, where=np.isfinite(left))
+        return super().act(cells, bought, np.where(left >= 40, left, most), stop)
+
+
+class Fickle(Cheapest):
+    """At the last stop it begins with something else."""
+
+    def act(self, cells, bought, left, stop):
+        own = super().act(cells, bought, left, stop)
+        return np.where((stop == 99) & ~bought.any(axis=1), 3, own)
+
+
+class Forgetful(Cheapest):
+    def state(self):
+        return {**vars(self), "price": np.zeros_like(self.price)}
+
+
+class Renaming(Cheapest):
+    nested = False
+
+    @classmethod
+    def from_state(cls, state):
+        found = super().from_state(state)
+        found.nested = True
+        return found
+
+
+class Spending(Sequential):
+    def predict_capped(self, features, cap, prices):
+        return super().predict_capped(features, 2 * cap, prices)
+
+
+def _n(names: dict[str, Any]) -> list[Any]:
+    return [names[name] for name in ("cells", "bought", "left", "stop")]
+
+
+CHEATS = [
+    ({"stops": {}}, learner_checks.check_contract, r"stops are \{\}: give one name"),
+    ({"stops": {"a": [1], "b": [2]}}, learner_checks.check_contract, "give one name"),
+    ({"stops": {"most": []}}, learner_checks.check_contract, "give one name and its values"),
+    ({"stops": {"most": [1, 1]}}, learner_checks.check_contract, "two points of its path"),
+    ({"stops": {"most": range(101)}}, learner_checks.check_contract, "more than 100 points"),
+    ({"of": Insisting}, policy_checks.check_actions, "act gives purchase 0, made, at 0 left"),
+    ({"of": Fractional}, policy_checks.check_actions, "act gives float64"),
+    ({"of": Averaging}, policy_checks.check_answers, "scores that are not finite"),
+    ({"of": Random}, policy_checks.check_rows, "for a block of 200: its purchases differ"),
+    ({"of": Counting}, policy_checks.check_rows, "its scores differ"),
+    ({"of": Crowd}, policy_checks.check_rows, "for a block of 1: its purchases differ"),
+    ({"of": Sharing}, policy_checks.check_rows, "its purchases differ"),
+    ({"of": Fickle}, policy_checks.check_nested, r"at \{'most': 99\} 200 rows buy otherwise"),
+    ({"of": Forgetful}, policy_checks.check_policy_state, "reloaded: its purchases differ"),
+    ({"of": Renaming}, policy_checks.check_policy_state, "reloaded: it has .*'nested': True"),
+    ({"model": Spending}, policy_checks.check_caps, "under a cap of 3.7 a row pays 6"),
+    ({"of": Crowd}, policy_checks.check_caps, "row 0 buys otherwise by itself"),
+]
+
+
+@pytest.mark.parametrize(("members", "check", "line"), CHEATS)
+def test_a_cheat_is_found(members: dict[str, Any], check: Any, line: str) -> None:
+    learner = type("Mine", (Learner,), members)()
+    fault = Case("it", check, (learner, task_splits(Task.BINARY))).fault()
+    assert re.search(line, fault), fault
+
+
+def test_every_check_of_policies_has_a_cheat() -> None:
+    assert {check for _, check, _ in CHEATS} >= {*checks_of(policy_checks)}
