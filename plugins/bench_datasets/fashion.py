@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.readers import read_bytes
-from bench_core.datasets.splitting import drawn, take
+from bench_core.datasets.splitting import drawn
 
 PIXELS = (
     *(10, 38, 121, 146, 202, 246, 248, 341, 343, 362),
@@ -54,8 +54,10 @@ class Fashion20:
             for images, labels in (FILES[:2], FILES[2:])
         )
         sizes = ROWS.get(size, PAPER)
-        train, valid = take(*known, drawn(len(known[0]), sizes[:2], seed))
-        (test,) = take(*tested, drawn(len(tested[0]), sizes[2:], seed))
+        rows = drawn(len(known[0]), sizes[:2], seed)
+        train, valid = (Examples(known[0][own], known[1][own]) for own in rows)
+        (own,) = drawn(len(tested[0]), sizes[2:], seed)
+        test = Examples(tested[0][own], tested[1][own])
         names = tuple(f"pixel_{pixel}" for pixel in PIXELS)
         prices = Prices.additive(np.ones(len(PIXELS)))
         return Splits(train, valid, test, prices, feature_names=names, class_names=KINDS)

@@ -16,8 +16,8 @@ Departures
   t_j = E l(f(x_m), y) - E l(f(x_m+j), y). The noise of one drawn label is gone, which is most
   of what a regression of t_j has to overcome. For numbers f's prediction stands for the label.
 - All t_j of a state are computed, not only that of the purchase made. v is one ensemble of trees
-  with a leaf value for each purchase (``bench_models.vector_trees``), clipped to [0, H], with H the
-  entropy of the prediction.
+  with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0; that it is
+  at most the entropy of the prediction, as in the paper, would cost the predictor at every step.
 - ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
   the largest of several values, for h = 1, 2, ... purchases, each regressed on
 
@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from bench_models.boosting import bench_warm_up as bench_warm_up
@@ -66,7 +66,6 @@ from bench_core import (
     Sequential,
     Task,
     inside,
-    linear,
     log,
     param,
     provide_learners,
@@ -97,7 +96,7 @@ class TreeDime:
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(8, 64))
     min_rows: int = param(40, "least states on each side of a split", least=1, search=log(10, 160))
     evaluations: int = param(
-        600_000, "candidates whose loss is computed in a round, at most", least=1
+        300_000, "candidates whose loss is computed in a round, at most", least=1
     )
     prices: int = param(40, "operating points: prices of money", least=2, most=100)
     skip: bool = param(True, "under a cap try a cheaper purchase where the best costs too much")
@@ -150,11 +149,10 @@ class Dime(Stored):
 
     @cached_property
     def each_act(self) -> Evaluated:
-        """The values' trees and the predictor's."""
+        """The values' trees."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.predictor.whole.marked)))
         parts = [most_evaluated(value.trees, multiplier) for value in self.values]
-        both = [*parts, self.each_answer]
-        return Evaluated(sum(p.splits for p in both), sum(p.trees for p in both))
+        return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
 
     @cached_property
     def each_answer(self) -> Evaluated:
@@ -175,12 +173,10 @@ class Dime(Stored):
         """The predictor's scores."""
         return self.predictor.scores(cells, bought)
 
-    def rates(self, cells: Float32Array, bought: BoolArray, levels: int = 99) -> FloatArray:
-        """Values per price (n, k), of the first ``levels``; -inf where bought."""
+    def rates(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Values per price (n, k); -inf where bought."""
         X = with_marks(cells, bought, self.predictor.whole.marked)
-        value = np.max([v.scores(X) for v in self.values[:levels]], axis=0)
-        most = self.predictor.entropy(self.predictor.scores(cells, bought))
-        value = np.clip(value, 0.0, most[:, None])
+        value = np.maximum(np.max([v.scores(X) for v in self.values], axis=0), 0.0)
         price = self.purchases.marginal(bought)
         rate = np.divide(value, price, out=np.full(value.shape, np.inf), where=price > 0)
         return np.where(bought, -np.inf, rate)

@@ -77,11 +77,12 @@ def boost_vectors(
     n, outputs = targets.shape
     bins = find_bins(X, threads=threads)
     words = bins.words(X, threads)
-    counts = np.maximum(known.sum(axis=0), 1)
-    base = np.where(known, targets, 0.0).sum(axis=0) / counts
+    weight = known.astype(np.float64)
+    base = np.where(known, targets, 0.0).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
     left = np.where(known, targets - base, 0.0)
-    one, weight = replace(settings, trees=1, learning_rate=1.0), known.astype(np.float64)
-    grown, vectors, rows = [], [], np.arange(n)
+    one = replace(settings, trees=1, learning_rate=1.0)
+    grown: list[Ensemble] = []
+    vectors: list[FloatArray] = [np.zeros((0, outputs))]
     for _ in range(settings.trees):
         share = (left**2).sum(axis=0)
         if not share.any():
@@ -90,17 +91,16 @@ def boost_vectors(
         tree = boost(words, bins, left[:, k], settings=one, threads=threads)
         if tree.trees == 0:
             continue
-        leaf = tree.feature < 0
-        number = np.where(leaf, np.cumsum(leaf) - 1, 0).astype(np.float64)
-        own = replace(tree, value=number, base=np.zeros(1))
-        at = leaves(numbered(own), X)[:, 0].astype(np.int64)
-        pick = csr_array((np.ones(n), (at, rows)), shape=(int(leaf.sum()), n))
-        value = settings.learning_rate * (pick @ left) / (pick @ weight + settings.l2 + 1e-300)
+        leaf, before = tree.feature < 0, sum(len(own) for own in vectors)
+        number = np.where(leaf, np.cumsum(leaf) - 1, 0)
+        tree = replace(tree, value=number.astype(np.float64), base=np.zeros(1))
+        at = leaves(numbered(tree), X)[:, 0].astype(np.int64)
+        inside = csr_array((np.ones(n), (at, np.arange(n))), shape=(int(leaf.sum()), n))
+        value = inside @ left / np.maximum(inside @ weight + settings.l2, 1e-300)
+        value *= settings.learning_rate
         left -= np.where(known, value[at], 0.0)
-        grown.append(replace(own, value=np.where(leaf, number + sum(map(len, vectors)), 0.0)))
+        grown.append(replace(tree, value=np.where(leaf, number + before, 0).astype(np.float64)))
         vectors.append(value)
-    if not grown:
-        return VectorTrees(
-            Ensemble.of_trees([], [], np.zeros(1), X.shape[1]), np.zeros((0, outputs)), base
-        )
-    return VectorTrees(Ensemble.concat(grown), np.concatenate(vectors), base)
+    none = Ensemble.of_trees([], [], np.zeros(1), X.shape[1])
+    trees = Ensemble.concat(grown) if grown else none
+    return VectorTrees(trees, np.concatenate(vectors), base)

@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"masked-gbrt"}
+POLICIES = {"bayes-cmi", "masked-gbrt", "tree-dime"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -32,11 +32,13 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "bayes-cmi": {"points": 5},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "catboost": trees,
         "cegb": trees,
+        "certified-stop": {"base": LEARNERS["cegb"](**trees, tradeoff=0.5), "alpha": 0.4},
         "cheapest-first": {**trees, "steps": 3},
         "confidence-cascade": {
             "base": LEARNERS["cegb"](**trees, tradeoff=0.5),
@@ -74,6 +76,14 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
         "soft-cascade": {**cascade, "cycles": 2},
         "svm-average-kernel": {"max_rows": 500},
+        "tree-dime": {
+            "predictor": LEARNERS["masked-gbrt"](**trees, copies=2, parts=2, leaves=4),
+            "trees": count,
+            "min_rows": 4,
+            "lookahead": 2,
+            "evaluations": 500,
+            "prices": 4,
+        },
         "xgboost": trees,
     }
 

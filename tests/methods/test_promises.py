@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
+from bench_methods.bayes_cmi import BayesCMI
 from bench_methods.budget_boosting import BudgetBoosting
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
+from bench_methods.certified_stop import CertifiedStop
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
 from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
@@ -57,6 +59,10 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
+    (BayesCMI(points=6), None),
+    (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
+    (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), None),
+    (BayesCMI(points=6, bins=4, dependence="tree"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
     (CEGB(trees=5, tradeoff=0.05), None),
