@@ -66,6 +66,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "lightgbm-cegb": trees,
         "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
+        "qwyc": {**base, "every": 2},
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},
         "rbf-svm": {},

@@ -28,6 +28,7 @@ from bench_methods.gbrt_subset import SubsetGBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
 from bench_methods.linear import L1, RBFSVM, AverageKernelSVM
 from bench_methods.miser import GreedyMiser
+from bench_methods.qwyc import QWYC
 from bench_methods.scikit import RandomForest, ScikitLearn
 from bench_methods.xgboost import XGBoost
 from helpers.every_learner_cases import LEARNERS
@@ -86,6 +87,7 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (CSTC(base=GBRT(trees=5, depth=2), **CYCLES), None),
     (CSTC(base=None, prune=False, depth=2, **CYCLES), (Task.REGRESSION,)),
     (EarlyExit(base=TREES, every=3), CLASSES),
+    (QWYC(base=TREES, every=3), None),
     *((EarlyExit(TREES, every=3, rule=rule, k=2), (Task.RANKING,)) for rule in RULES),
     (EarlyExit(base=GreedyMiser(trees=12, tradeoff=0.05), every=3, k=2), (Task.RANKING,)),
     (AdaptGBRT(f0=FEW, trees=4, iterations=2, gates=3), None),
