@@ -7,7 +7,9 @@ and c_j the marginal price of j, a value v_j(x_m) is regressed on
     t_j = l(f(x_m), y) - l(f(x_m+j), y)
 
 For the log-loss its expectation is the mutual information of j with y given x_m. A row buys
-argmax_j v_j / c_j, and stops where that is below the price of money (the operating point).
+argmax_j v_j / c_j, and stops where that is below the price of money, tau, an operating point being
+
+    tradeoff = tau x (price of everything) / (mean loss of the predictor with nothing bought)
 
 Departures
 - f and v are trees. f is ``masked-gbrt``, and targets of a row come from trees that did not see it;
@@ -28,7 +30,7 @@ Departures
 - There are two rounds in place of the paper's falling share of random purchases: values are learned
   on states of random purchases, then once more with states met on the policy's own ways, where a
   tenth of the purchases is random.
-- Prices of money are those at which the mean spending on training rows grows evenly.
+- The values of ``tradeoff`` are those at which the mean spending on training rows grows evenly.
 - ``skip``: under a cap a row that cannot pay for the best purchase makes the best that it can pay
   for; the paper's code stops.
 """
@@ -76,6 +78,7 @@ RANDOM = (1.0, 0.1)
 """Share of random purchases on the ways of each round; in the first there is no policy yet."""
 
 BLOCK = 2048  # states whose candidates are looked at together
+ROUNDING = 1e-9
 WAYS = 2000  # training rows whose whole ways give the prices of money, at most
 
 
@@ -98,7 +101,7 @@ class TreeDime:
     evaluations: int = param(
         300_000, "candidates whose loss is computed in a round, at most", least=1
     )
-    prices: int = param(40, "operating points: prices of money", least=2, most=100)
+    points: int = param(40, "operating points, at most", least=2, most=100)
     skip: bool = param(True, "under a cap try a cheaper purchase where the best costs too much")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
@@ -113,14 +116,14 @@ class TreeDime:
         copies = training_copies(train, context.seed)
         rng = np.random.default_rng([context.seed, 2])
         task = _Fitting(self, model, copies, model.parts_of(copies), prices, context, rng)
-        policy = Dime(model, [], prices, (0.0,), self.skip)
+        policy = Dime(model, [], prices, task.unit(), (0.0,), self.skip)
         row, bought = np.zeros(0, np.int64), np.zeros((0, len(policy.purchases)), bool)
         for k, share in enumerate(RANDOM):
             more, made = task.states(policy, share)
             row, bought = np.concatenate([row, more]), np.concatenate([bought, made])
             policy = replace(policy, values=task.values(row, bought))
             context.progress(k + 1, len(RANDOM) + 1)
-        policy = replace(policy, money=task.money(policy))
+        policy = replace(policy, tradeoffs=task.tradeoffs(policy))
         context.progress(1, 1)
         return Sequential(policy, prices)
 
@@ -134,13 +137,14 @@ class Dime(Stored):
     predictor: MaskedPredictor
     values: Sequence[VectorTrees]  # of one purchase, of two, ...
     prices: Prices
-    money: Sequence[float]
+    unit: float  # tau where the tradeoff is 1
+    tradeoffs: Sequence[float]  # falling
     skip: bool
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
-        """Falling prices of money, in loss per cost."""
-        return {"price": self.money}
+        """Falling prices of money."""
+        return {"tradeoff": self.tradeoffs}
 
     @cached_property
     def purchases(self) -> Purchases:
@@ -167,7 +171,7 @@ class Dime(Stored):
         if self.skip:
             rate = np.where(self.purchases.marginal(bought) <= left[:, None], rate, -np.inf)
         best = rate.argmax(axis=1)
-        return np.where(rate.max(axis=1) >= stop, best, STOP)
+        return np.where(rate.max(axis=1) >= stop * self.unit, best, STOP)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The predictor's scores."""
@@ -254,7 +258,7 @@ class _Fitting:
             min_rows=own.min_rows,
         )
         X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
-        policy = Dime(self.model, [], self.prices, (0.0,), False)
+        policy = Dime(self.model, [], self.prices, 1.0, (), False)
         for level in range(own.lookahead):
             targets = self.targets(policy, row, bought, level)
             value = boost_vectors(X, targets, ~bought, settings, self.rng, self.context.threads)
@@ -285,8 +289,16 @@ class _Fitting:
             )
         return found
 
-    def money(self, policy: Dime) -> tuple[float, ...]:
-        """Falling prices of money, at which the mean spending of training rows grows evenly; at the
+    def unit(self) -> float:
+        """tau where ``tradeoff`` is 1."""
+        row = np.arange(len(self.train))
+        nothing = np.tile(self.purchases.price == 0, (len(row), 1))
+        loss = float(self.loss(row, nothing).mean())
+        everything = self.prices.everything
+        return loss / everything if loss > 0 and everything > 0 else 1.0
+
+    def tradeoffs(self, policy: Dime) -> tuple[float, ...]:
+        """Values of ``tradeoff`` at which the mean spending of training rows grows evenly; at the
         last, 0, all is bought."""
         row = np.arange(min(WAYS, len(self.train)))
         bought = np.tile(self.purchases.price == 0, (len(row), 1))
@@ -301,14 +313,13 @@ class _Fitting:
             bought[going] = self.add(at, best)
         if not found:
             return (0.0,)
-        rates, prices = np.concatenate(found), np.concatenate(spent)
+        rates, prices = np.concatenate(found) / policy.unit, np.concatenate(spent)
         order = np.argsort(-rates, kind="stable")
         total = np.cumsum(prices[order])
-        goals = np.linspace(0, total[-1], self.learner.prices)[:-1]
+        goals = np.linspace(0, total[-1], self.learner.points - 1)[:-1]
         levels = rates[order][np.minimum(np.searchsorted(total, goals), len(order) - 1)]
-        top = float(np.nextafter(levels[0], np.inf))  # nothing is bought
-        falling = [top, *np.unique(levels[levels > 0])[::-1].tolist(), 0.0]
-        return tuple(falling[:100])
+        falling = np.unique(levels[levels > 0])[::-1] * (1 - ROUNDING)
+        return (float(levels[0]) * (1 + ROUNDING), *falling.tolist(), 0.0)
 
 
 bench_learners = provide_learners(TreeDime)

@@ -38,7 +38,7 @@ def fitted(problem: Any, prices: tuple[float, ...] = (1.0,) * 4, **settings: Any
     train, valid = problem(3000), problem(500, 1)
     context, costs = FakeContext(Task.BINARY, 2), Prices.additive(np.array(prices))
     context.models = {PREDICTOR: PREDICTOR.fit(train, valid, costs, context)}
-    learner = TreeDime(**{"predictor": PREDICTOR, "evaluations": 20000, "prices": 12, **settings})
+    learner = TreeDime(**{"predictor": PREDICTOR, "evaluations": 20000, "points": 12, **settings})
     return learner.fit(train, valid, costs, context)
 
 
@@ -96,7 +96,7 @@ def test_points_spend_more_and_more_and_keep_what_was_bought() -> None:
     assert (made[:-1] <= made[1:]).all()
     assert not made[0].any()
     assert made[-1].all()
-    money = [p.point["price"] for p in path]
+    money = [p.point["tradeoff"] for p in path]
     assert money == sorted(money, reverse=True)
     assert money[-1] == 0
     # all rows open the gate at one price, and what it opens is worth more; then step by step
