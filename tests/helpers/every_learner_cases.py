@@ -14,7 +14,9 @@ from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
 POLICIES = {"bayes-cmi", "masked-gbrt"}
-"""Learners of sequential policies, which have no program."""
+"""Learners of sequential policies."""
+SERVED = {"masked-gbrt"}
+"""Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
