@@ -195,7 +195,10 @@ class Result(RunResult):
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
                 }
-                for measure, one in (("area", row.area), ("regret", row.regret)):
+                measures = {"area": row.area, "regret": row.regret}
+                if board.optimum.mean:
+                    measures["to optimum"] = row.gap
+                for measure, one in measures.items():
                     about[measure] = one.value if one else math.nan
                     about |= _ends(measure, one.interval if one else UNKNOWN)
                 about |= {
@@ -221,6 +224,7 @@ class Result(RunResult):
                 self._boards[name].metric: stands.quality,
                 **_certainty(stands),
                 "cost": stands.cost,
+                **_to_optimum(self._boards[name], stands.quality, budget),
                 "best rank": stands.ranks[0],
                 "worst rank": stands.ranks[1],
             }
@@ -394,6 +398,11 @@ class Result(RunResult):
                 reached = f"{board.metric} {quality(top.best.quality)} at {cost(top.best.cost)}"
                 yield f"{board.dataset}: {top.learner} reaches {reached}"
         yield from notices(self.info)
+
+
+def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:
+    """What a quality lacks to the optimum, on a board that knows it."""
+    return {"to optimum": board.lacks(quality, budget)} if board.optimum.mean else {}
 
 
 def _within(budget: Amount | None, kind: str) -> Budget:
