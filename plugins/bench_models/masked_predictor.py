@@ -53,6 +53,11 @@ class MaskedTrees(Stored):
     ensemble: Any  # an Ensemble
     marked: IntArray  # (g,)
 
+    @property
+    def outputs(self) -> int:
+        """Number of scores of a row."""
+        return int(self.ensemble.outputs_count)
+
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
         return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
@@ -88,7 +93,7 @@ class MaskedPredictor(Stored):
     def cross_fitted(self, cells: Float32Array, bought: BoolArray, part: IntArray) -> FloatArray:
         """As ``scores``, for training rows: each by the trees that its ``part`` (n,) was not
         shown to."""
-        found = np.empty((len(cells), len(self.whole.ensemble.base)))
+        found = np.empty((len(cells), self.whole.outputs))
         for k, trees in enumerate(self.without):
             own = part == k
             found[own] = trees.scores(cells[own], bought[own])
