@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import bench_warm_up as bench_warm_up
@@ -73,6 +73,9 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import PolicyProgram
 
 RANDOM = (1.0, 0.1)
 """Share of random purchases on the ways of each round; in the first there is no policy yet."""
@@ -176,6 +179,17 @@ class Dime(Stored):
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The predictor's scores."""
         return self.predictor.scores(cells, bought)
+
+    def program(self, prices: Prices, stop: float) -> PolicyProgram:
+        """The values' trees and the predictor's."""
+        from bench_core.serving import PolicyProgram, Sums
+
+        values = [Sums(own.trees, own.base, own.vectors) for own in self.values]
+        trees, least = self.predictor.whole, stop * self.unit
+        answer = trees.as_sums()
+        return PolicyProgram.of(
+            values, answer, prices, trees.marked, "rate", least=least, skip=self.skip
+        )
 
     def rates(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Values per price (n, k); -inf where bought."""

@@ -125,12 +125,6 @@ class MaskedPredictor(Stored):
         share = np.exp(logs - _log_of_sum(logs)[:, None])
         return np.asarray(_log_of_sum(both) - (share * both).sum(axis=1))
 
-    def entropy(self, scores: FloatArray) -> FloatArray:
-        """The loss (n,) that scores of classes expect of themselves; infinity for numbers."""
-        if self.task_loss == "squared":
-            return np.full(len(scores), np.inf)
-        return self.expected_loss(scores, scores)
-
     def _shaped(self, found: FloatArray) -> FloatArray:
         return found if self.task_loss == "softmax" else found[:, 0]
 

@@ -15,7 +15,7 @@ from bench_core.plugins import load_registry
 LEARNERS = load_registry().learners
 POLICIES = {"aaco", "bayes-cmi", "exact-dp", "ma-tree", "masked-gbrt", "tree-dime"}
 """Learners of sequential policies."""
-SERVED = {"masked-gbrt"}
+SERVED = {"masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -85,7 +85,11 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "svm-average-kernel": {"max_rows": 500},
         "tree-dime": {
             "predictor": LEARNERS["masked-gbrt"](**trees, copies=2, parts=2, leaves=4),
-            **{"trees": count, "min_rows": 4, "lookahead": 2, "evaluations": 500, "points": 4},
+            "trees": count,
+            "min_rows": 4,
+            "lookahead": 2,
+            "evaluations": 500,
+            "points": 4,
         },
         "xgboost": trees,
     }
