@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"bayes-cmi", "exact-dp", "masked-gbrt"}
+POLICIES = {"bayes-cmi", "bayes-myopic", "exact-dp", "masked-gbrt"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -33,6 +33,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
         "bayes-cmi": {"points": 5},
+        "bayes-myopic": {"values": 2},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
