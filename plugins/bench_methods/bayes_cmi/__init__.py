@@ -45,7 +45,7 @@ Departures
 - Evaluating the posterior is not charged.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -95,16 +95,16 @@ class BayesCMI:
         forest = Forest.of(codes, train, variables.sizes, self.dependence == "tree", context)
         policy = BayesPolicy({"tradeoff": (1.0,)}, variables, forest, prices, 1.0)
         first = policy.worth(np.full((1, prices.features), np.nan, np.float32))[0]
-        temperature = self.temperature or temperature_of(policy, valid, np.argsort(-first))
-        policy = BayesPolicy(policy.stops, variables, forest, prices, temperature)
+        order = np.argsort(-first, kind="stable")
+        paid = order[policy.purchases.price[order] > 0]
+        policy = replace(
+            policy, temperature=self.temperature or temperature_of(policy, valid, paid)
+        )
         # nobody buys at the highest price: what is free is known, and may differ by row
         most = float(policy.worth(policy.free(valid.X)).max(initial=0.0)) or 1.0
-        stops = np.geomspace(most, most * SPAN, self.points)
+        stops = np.geomspace(most, most * SPAN, self.points).tolist()
         context.progress(1, 1)
-        return Sequential(
-            BayesPolicy({"tradeoff": stops.tolist()}, variables, forest, prices, temperature),
-            prices,
-        )
+        return Sequential(replace(policy, stops={"tradeoff": stops}), prices)
 
 
 bench_learners = provide_learners(BayesCMI)
