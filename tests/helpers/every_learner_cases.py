@@ -21,6 +21,9 @@ POLICIES = {
     "ma-tree",
     "masked-gbrt",
 }
+"""Learners of sequential policies."""
+SERVED = {"masked-gbrt"}
+"""Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
