@@ -18,6 +18,7 @@ from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
+from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
 from bench_core.serving.row_state import FeatureNeeds, prices_of
 from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
@@ -62,6 +63,8 @@ def _cap(folder: Folder) -> float:
 def source(folder: Folder) -> str:
     """Tables and engine. Raises UsageError where the model cannot be served so."""
     program, prices = folder.program, prices_of(folder.costs)
+    if isinstance(program, PolicyProgram):
+        raise UsageError("C: the model is a policy; serve it by bench_core.serving")
     by = "serve it by bench_core.serving"
     folder.single("C")
     if prices is None:
@@ -77,7 +80,7 @@ def source(folder: Folder) -> str:
     constants = _constants(folder, prices, packed)
     names = ", ".join(_string(name) for name in folder.names)
     tables = [
-        *_needs(FeatureNeeds(program, folder.costs), prices),
+        *_needs(FeatureNeeds(program.features, folder.costs), prices),
         *_tables(program, packed),
         f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};",
     ]
@@ -87,7 +90,8 @@ def source(folder: Folder) -> str:
 
 
 def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str]:
-    program, given = folder.program, not isinstance(folder.program.rejected, str)
+    program: Any = folder.program
+    given = not isinstance(program.rejected, str)
     widest = max(int(packed.nodes[:, CELL].max(initial=0)), int(_below(packed).max(initial=0)))
     levels = packed.uses[:, LEVELS]
     deepest = int(levels.max(initial=0))

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Settings
     from bench_trees.inference import Layout
 
+    from bench_core.serving import Sums
+
 CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
 """Least iterations between two looks at the validation rows; looks without a fall of the loss, by
 at least this share, after which boosting ends."""
@@ -66,6 +68,12 @@ class MaskedTrees(Stored):
         """The splits and trees that a row passes, at most."""
         multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
         return most_evaluated(self.ensemble, multiplier)
+
+    def as_sums(self) -> Sums:
+        """For the program of a policy."""
+        from bench_core.serving import Sums
+
+        return Sums(self.ensemble, self.ensemble.base)
 
     @cached_property
     def _layout(self) -> Layout:

@@ -13,8 +13,17 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"aaco", "bayes-cmi", "exact-dp", "ma-tree", "masked-gbrt"}
-"""Learners of sequential policies, which have no program."""
+POLICIES = {
+    "aaco",
+    "bayes-cmi",
+    "bayes-myopic",
+    "exact-dp",
+    "ma-tree",
+    "masked-gbrt",
+}
+"""Learners of sequential policies."""
+SERVED = {"masked-gbrt"}
+"""Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
@@ -35,6 +44,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
         "bayes-cmi": {"points": 5},
+        "bayes-myopic": {"values": 2},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
