@@ -13,7 +13,15 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"aaco", "bayes-cmi", "exact-dp", "ma-tree", "masked-gbrt", "tree-dime"}
+POLICIES = {
+    "aaco",
+    "bayes-cmi",
+    "bayes-myopic",
+    "exact-dp",
+    "ma-tree",
+    "masked-gbrt",
+    "tree-dime",
+}
 """Learners of sequential policies."""
 SERVED = {"masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
@@ -37,6 +45,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
         "bayes-cmi": {"points": 5},
+        "bayes-myopic": {"values": 2},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
