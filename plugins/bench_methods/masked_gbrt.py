@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
@@ -49,6 +49,9 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import PolicyProgram
 
 POINTS = 40
 ROWS = 4000
@@ -119,16 +122,27 @@ class OneOrder(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first of the order that is not made and can be paid."""
-        price = self.purchases.marginal(bought)[:, self.order]
-        open_ = ~bought[:, self.order] & (price <= left[:, None])
-        if len(self.order) == 0:
+        order = self.order[: int(stop)]
+        price = self.purchases.marginal(bought)[:, order]
+        open_ = ~bought[:, order] & (price <= left[:, None])
+        if len(order) == 0:
             return np.full(len(cells), STOP)
-        going = open_.any(axis=1) & (bought[:, self.order].sum(axis=1) < stop)
-        return np.where(going, self.order[open_.argmax(axis=1)], STOP)
+        return np.where(open_.any(axis=1), order[open_.argmax(axis=1)], STOP)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The predictor's scores."""
         return self.predictor.scores(cells, bought)
+
+    def program(self, prices: Prices, stop: float) -> PolicyProgram:
+        """The first purchases of the order, and the predictor's trees."""
+        from bench_core.serving import PolicyProgram, Sums, Trees
+
+        k, chosen = len(self.purchases), self.order[: int(stop)]
+        worth = np.full(k + 1, -1.0)
+        worth[chosen], worth[k] = 1.0 + len(chosen) - np.arange(len(chosen)), 0.0
+        trees = self.predictor.whole
+        values, answer = [Sums(Trees.none(), worth)], trees.as_sums()
+        return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
 
 
 def order_alone(

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble, Loss, Settings
     from bench_trees.inference import Layout
 
+    from bench_core.serving import Sums
+
 CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
 """Least iterations between two looks at the validation rows; looks without a fall of the loss, by
 at least this share, after which boosting ends."""
@@ -53,6 +55,11 @@ class MaskedTrees(Stored):
     ensemble: Any  # an Ensemble
     marked: IntArray  # (g,)
 
+    @property
+    def outputs(self) -> int:
+        """Number of scores of a row."""
+        return int(self.ensemble.outputs_count)
+
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
         return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
@@ -61,6 +68,12 @@ class MaskedTrees(Stored):
         """The splits and trees that a row passes, at most."""
         multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
         return most_evaluated(self.ensemble, multiplier)
+
+    def as_sums(self) -> Sums:
+        """For the program of a policy."""
+        from bench_core.serving import Sums
+
+        return Sums(self.ensemble, self.ensemble.base)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -88,7 +101,7 @@ class MaskedPredictor(Stored):
     def cross_fitted(self, cells: Float32Array, bought: BoolArray, part: IntArray) -> FloatArray:
         """As ``scores``, for training rows: each by the trees that its ``part`` (n,) was not
         shown to."""
-        found = np.empty((len(cells), len(self.whole.ensemble.base)))
+        found = np.empty((len(cells), self.whole.outputs))
         for k, trees in enumerate(self.without):
             own = part == k
             found[own] = trees.scores(cells[own], bought[own])
