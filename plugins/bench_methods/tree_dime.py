@@ -17,9 +17,10 @@ Departures
 - The label in t_j is replaced by its distribution as f, with everything bought, predicts it:
   t_j = E l(f(x_m), y) - E l(f(x_m+j), y). The noise of one drawn label is gone, which is most
   of what a regression of t_j has to overcome. For numbers f's prediction stands for the label.
-- All t_j of a state are computed, not only that of the purchase made. v is one ensemble of trees
-  with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0; that it is
-  at most the entropy of the prediction, as in the paper, would cost the predictor at every step.
+- Up to 16 random t_j of a state are computed, not only that of the purchase made. v is one ensemble
+  of trees with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0;
+  that it is at most the entropy of the prediction, as in the paper, would cost the predictor at
+  every step.
 - ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
   the largest of several values, for h = 1, 2, ... purchases, each regressed on
 
@@ -79,6 +80,9 @@ if TYPE_CHECKING:
 
 RANDOM = (1.0, 0.1)
 """Share of random purchases on the ways of each round; in the first there is no policy yet."""
+
+CANDIDATES = 16
+"""Purchases that are looked at in one state, at most: more states tell more."""
 
 BLOCK = 2048  # states whose candidates are looked at together
 ROUNDING = 1e-9
@@ -240,7 +244,7 @@ class _Fitting:
     def states(self, policy: Dime, share: float) -> tuple[IntArray, BoolArray]:
         """Rows (m,) and their purchases (m, k), from ways of which a ``share`` is random."""
         k = max(1, len(self.purchases))
-        count = max(1, self.learner.evaluations // k // len(RANDOM))
+        count = max(1, self.learner.evaluations // min(k, CANDIDATES) // len(RANDOM))
         row = self.rng.permutation(np.resize(self.rng.permutation(len(self.train)), count))
         if share == 1:
             return row, random_purchases(self.purchases, count, self.rng)
@@ -273,18 +277,24 @@ class _Fitting:
         )
         X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
         policy = Dime(self.model, [], self.prices, 1.0, (), False)
+        # of each state some of what is not bought
+        lot = np.where(bought, 2.0, self.rng.random(bought.shape))
+        few = min(CANDIDATES, lot.shape[1])
+        asked = ~bought & (lot <= np.partition(lot, few - 1, axis=1)[:, few - 1 : few])
         for level in range(own.lookahead):
-            targets = self.targets(policy, row, bought, level)
-            value = boost_vectors(X, targets, ~bought, settings, self.rng, self.context.threads)
+            targets = self.targets(policy, row, bought, asked, level)
+            value = boost_vectors(X, targets, asked, settings, self.rng, self.context.threads)
             policy = replace(policy, values=[*policy.values, value])
         return list(policy.values)
 
-    def targets(self, policy: Dime, row: IntArray, bought: BoolArray, level: int) -> FloatArray:
-        """t^h (m, k) of states, h = ``level`` + 1; where bought it is 0."""
+    def targets(
+        self, policy: Dime, row: IntArray, bought: BoolArray, asked: BoolArray, level: int
+    ) -> FloatArray:
+        """t^h (m, k) of states, h = ``level`` + 1, where ``asked`` (m, k); elsewhere 0."""
         found = np.zeros(bought.shape)
         for start in range(0, len(row), BLOCK):
             some = slice(start, start + BLOCK)
-            at, candidate = np.nonzero(~bought[some])
+            at, candidate = np.nonzero(asked[some])
             rows, before = row[some][at], bought[some][at]
             loss = self.loss(row[some], bought[some])[at]
             spent = self.purchases.marginal(before)[np.arange(len(at)), candidate]
