@@ -23,7 +23,7 @@ POLICIES = {
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"masked-gbrt", "tree-dime"}
+SERVED = {"ma-tree", "masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
