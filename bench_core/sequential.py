@@ -200,7 +200,7 @@ class Sequential:
         """The policy's state under its class, and the prices."""
         own = {f"policy.{name}": value for name, value in self.policy.state().items()}
         prices = {f"prices.{name}": value for name, value in self.prices.state().items()}
-        return {"class": remember_class(type(self.policy)), **own, **prices}
+        return {"kind": remember_class(type(self.policy)), **own, **prices}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -210,7 +210,7 @@ class Sequential:
             part, dot, own = name.partition(".")
             if dot:
                 parts[part][own] = value
-        policy: Any = find_class(state["class"])
+        policy: Any = find_class(state["kind"])
         return cls(policy.from_state(parts["policy"]), SensorPrices.from_state(parts["prices"]))
 
     def _begin(self, features: Features, prices: SensorPrices, left: float = np.inf) -> _Rows:

@@ -218,6 +218,7 @@ ANSWERS = {
     "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
+    "Where does a policy buy, and what does it see?": ("class Policy", "def _buy"),
     "Where is an operating point chosen?": ("def best_points", "def under_budget"),
     "Where is a row written to the store?": ("def trial", "def put"),
     "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),

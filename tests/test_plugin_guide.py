@@ -20,12 +20,13 @@ from bench_core.cli.app import plugin_commands
 
 SHOWN = {  # what each command must show, beside ending well
     "closest,constant": "closest",
+    "asking,constant": "asking",
     "--data noisy --learners gbrt": "miser",
     "--metric hinge": "hinge",
     "--costs costs.toml": "cheapest-first",
     "board.tsv": "",
     "--suite noise": "How much noise",
-    "bench runs": "5 runs",
+    "bench runs": "6 runs",
 }
 
 BEGINNING = [  # of the new plugin, and checks: tested by themselves
@@ -105,7 +106,7 @@ def test_a_new_plugin_and_those_of_the_guide_keep_their_promises(folder: Path) -
     modules = ("my_learner", "my_data", "my_metric", "my_costs", "my_report")
     words = [word for module in modules for word in ("-p", module)]
     lines = [*BEGINNING, f"bench check {shlex.join(words)}"]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         command = [str(BENCH), *shlex.split(line)[1:]]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -33,14 +34,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def test_every_plugin_of_the_package_is_loaded_from_it(bench: Bench) -> None:
     rows = [line.split() for line in bench("list", "plugins").stdout.splitlines()[1:]]
     assert [row for row in rows if row[-1] != "loaded"] == []
-    names = ["my-costs", "my-data", "my-learner", "my-metric", "my-report", "my-suites"]
-    assert sorted(row[0] for row in rows if row[1:3] == ["my-plugins", "1.0"]) == names
+    names = ["costs", "data", "learner", "metric", "policy", "report", "suites"]
+    assert sorted(row[0] for row in rows if row[1:3] == ["my-plugins", "1.0"]) == [
+        f"my-{name}" for name in names
+    ]
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
         ("learners", "closest"),
+        ("learners", "asking"),
         ("datasets", "noisy"),
         ("metrics", "hinge"),
         ("suites", "noise"),
@@ -72,6 +76,15 @@ def test_its_verb_stands_in_the_help_and_runs(bench: Bench) -> None:
     assert "Count the runs of a store." in bench("--help").stdout
     counted = bench("runs")
     assert (counted.returncode, counted.stdout) == (0, "1 runs\n")
+
+
+def test_a_policy_is_few_lines_beside_its_networks(root: Path) -> None:
+    text = (root / "docs" / "examples" / "torch_policy.py").read_text(encoding="utf-8")
+    (policy,) = re.findall(r"^class Policy:\n(?:(?: .*)?\n)*", text, re.M)
+    lines = len([line for line in policy.splitlines() if line.strip()])
+    assert lines <= 25
+    guide = (root / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert f"a class of {lines} lines that are not empty" in guide
 
 
 def test_the_policy_is_sound_and_learns(

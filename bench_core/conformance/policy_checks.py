@@ -14,7 +14,7 @@ from bench_core.conformance.case import expect
 from bench_core.conformance.tasks import fitted
 from bench_core.data import Features
 from bench_core.execution.predict import readable
-from bench_core.sequential import ROUNDING, STOP, Purchases, Sequential
+from bench_core.sequential import ROUNDING, STOP, Evaluated, Purchases, Sequential
 from bench_core.splits import Splits
 
 ALONE = 20  # rows that are asked about one by one
@@ -186,5 +186,6 @@ def _same(one: tuple[FloatArray, ...], two: tuple[FloatArray, ...], how: str) ->
 def _members(policy: Any) -> dict[str, Any]:
     stops = {name: [*map(float, values)] for name, values in policy.stops.items()}
     nested = bool(getattr(policy, "nested", False))
-    more = {n: tuple(getattr(policy, n, ())) for n in ("marks", "each_act", "each_answer")}
+    usual = {"marks": (), "each_act": Evaluated(), "each_answer": Evaluated()}
+    more = {name: tuple(getattr(policy, name, value)) for name, value in usual.items()}
     return {"stops": stops, "nested": nested, **more}

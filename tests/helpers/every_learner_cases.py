@@ -13,6 +13,9 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
+POLICIES = {"masked-gbrt"}
+"""Learners of sequential policies, which have no program."""
+
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
 
@@ -59,6 +62,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
         "lightgbm": trees,
         "lightgbm-cegb": trees,
+        "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},

@@ -15,7 +15,7 @@ from typing import Any
 import helpers
 import numpy as np
 import pytest
-from helpers.every_learner_cases import LEARNERS, quick
+from helpers.every_learner_cases import LEARNERS, POLICIES, quick
 
 from bench_core import Features, Prediction, Splits, Task, UsageError
 from bench_core.conformance import task_splits
@@ -29,7 +29,7 @@ SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
 MAIN = SCRIPT.with_suffix(".c")
 PAIRS = [
     (name, task)
-    for name in sorted(LEARNERS)
+    for name in sorted({*LEARNERS} - POLICIES)
     for task in sorted(LEARNERS[name].tasks)
     if name != "sklearn" or task in (Task.BINARY, Task.MULTICLASS)  # the others have no trees
 ]

@@ -1,0 +1,152 @@
+"""Boosted trees for rows of which any part is bought, and the simplest policy on them.
+
+Sequential policies share one predictor: gradient boosted trees trained on every row with random
+purchases hidden (``bench_models.masked_predictor``), as A. Norcliffe et al. ("Stochastic encodings
+for active feature acquisition", ICML 2025) and others train their networks: of each copy of a row a
+probability u is drawn from U(0, 1), and each purchase is made with probability u. A policy names
+this learner as its ``predictor`` and takes the trees from it.
+
+By itself it is a policy with one order for all rows. With l the loss of the predictor on training
+rows that it did not see, purchases are made by falling
+
+    (l(nothing bought) - l(j bought)) / price_j
+
+This is an order by mutual information with the label, per price. An operating point is a number of
+purchases. Under a cap the next purchase of the order that a row can pay is made.
+
+Departures
+- Boosting ends by the validation rows, masked alike. Both sides of a split have at least
+  ``min_rows`` times ``copies`` masked rows.
+- The trees without one part of the training rows, for targets of policies, have as many iterations
+  as those of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from bench_models.boosting import BoostedTrees
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.masked_predictor import MaskedPredictor, fit_masked, masked, training_copies
+from bench_models.path_of_models import growing
+from bench_models.states import Stored
+
+from bench_core import (
+    STOP,
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+POINTS = 40
+ROWS = 4000
+"""Training rows by which the order is found, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedGbrt(BoostedTrees):
+    """Boosted trees trained on rows with random purchases hidden; alone, one order for all rows."""
+
+    name: ClassVar[str] = "masked-gbrt"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
+    adds_up: ClassVar[bool] = False
+
+    copies: int = param(6, "copies of every training row, each with its own purchases", least=1)
+    parts: int = param(
+        5, "parts of the training rows, each predicted by trees of the others", least=2, most=20
+    )
+    trees: int = param(
+        500, "most boosting iterations (for K classes K trees each)", least=0, search=log(200, 1000)
+    )
+    leaves: int = param(32, "most leaves of a tree", least=2, search=log(8, 128))
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Boost on masked copies of ``train``; ``valid`` ends boosting."""
+        copies = training_copies(train, context.seed)
+        least = self.min_rows * self.copies
+        settings = self.settings(context.task, self.leaves, min_rows=least)
+        data, how = (copies, valid), {"copies": self.copies, "parts": self.parts}
+        predictor = fit_masked(self, settings, data, prices, context, **how)
+        purchases = Purchases.of(prices)
+        order = order_alone(predictor, copies, purchases, prices)
+        counts = [0, *growing(len(order), POINTS)] if len(order) else [0]
+        context.progress(1, 1)
+        return Sequential(OneOrder(predictor, prices, order, counts), prices)
+
+
+@dataclass(frozen=True, eq=False)
+class OneOrder(Stored):
+    """Makes the same purchases for all rows, one after the other."""
+
+    nested: ClassVar[bool] = True
+
+    predictor: MaskedPredictor
+    prices: Prices
+    order: IntArray  # of purchases that are not free
+    counts: Sequence[float]
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
+
+    @cached_property
+    def each_answer(self) -> Evaluated:
+        """The predictor's trees."""
+        return self.predictor.whole.evaluated(self.prices)
+
+    @property
+    def stops(self) -> Mapping[str, Sequence[float]]:
+        """Numbers of purchases."""
+        return {"purchases": self.counts}
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """The first of the order that is not made and can be paid."""
+        price = self.purchases.marginal(bought)[:, self.order]
+        open_ = ~bought[:, self.order] & (price <= left[:, None])
+        if len(self.order) == 0:
+            return np.full(len(cells), STOP)
+        going = open_.any(axis=1) & (bought[:, self.order].sum(axis=1) < stop)
+        return np.where(going, self.order[open_.argmax(axis=1)], STOP)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The predictor's scores."""
+        return self.predictor.scores(cells, bought)
+
+
+def order_alone(
+    predictor: MaskedPredictor, copies: Examples, purchases: Purchases, prices: Prices
+) -> IntArray:
+    """Purchases that are not free, by how much each alone lowers the loss, per price."""
+    X, y, part = copies.X[:ROWS], copies.y[:ROWS], predictor.parts_of(copies)[:ROWS]
+    free = purchases.price == 0
+
+    def loss(bought: BoolArray) -> float:
+        made = purchases.made(purchases.sensors(np.tile(bought, (len(X), 1))))
+        cells = masked(X, made, purchases, prices)
+        return float(predictor.loss(predictor.cross_fitted(cells, made, part), y).mean())
+
+    nothing, each = loss(free), np.eye(len(purchases), dtype=bool)
+    paid = np.flatnonzero(~free)
+    gain = np.array([nothing - loss(free | each[j]) for j in paid.tolist()])
+    return paid[np.argsort(-gain / purchases.price[paid], kind="stable")]
+
+
+bench_learners = provide_learners(MaskedGbrt)

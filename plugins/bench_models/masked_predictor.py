@@ -1,0 +1,336 @@
+"""One predictor for every set of purchases: boosted trees on rows of which some cells are hidden.
+
+Sequential policies ask what a row's label is once some features are bought, whichever these are.
+The trees are trained on several copies of every row, of which each makes random purchases: with u
+from U(0, 1) for the copy, each purchase with probability u. The cells that are then not bought are
+NaN, whose direction at a split the trees learn. Where training rows lack a cell of a purchase, a
+column of its own says whether that purchase was made: a missing answer is not an unasked question.
+
+    model = fitted_predictor("my-policy", self.predictor, context)    # a learner's masked-gbrt
+    copies = training_copies(train, context.seed)
+    part = model.parts_of(copies)
+    scores = model.cross_fitted(cells, bought, part)    # of training rows, by trees without them
+    loss = model.loss(scores, copies.y)
+    scores = model.scores(cells, bought)                # of all other rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core import (
+    BudgetedLearner,
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    UsageError,
+)
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_models.boosting import BoostedTrees, bins_for, loss_of
+from bench_models.held_out_fits import layout_of, sums
+from bench_models.states import Stored
+
+if TYPE_CHECKING:
+    from bench_trees import Bins, Ensemble, Loss, Settings
+    from bench_trees.inference import Layout
+
+CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
+"""Least iterations between two looks at the validation rows; looks without a fall of the loss, by
+at least this share, after which boosting ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedTrees(Stored):
+    """Trees over d features and, behind them, whether each of the ``marked`` purchases was made."""
+
+    ensemble: Any  # an Ensemble
+    marked: IntArray  # (g,)
+
+    def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
+        return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
+
+    def evaluated(self, prices: Prices) -> Evaluated:
+        """The splits and trees that a row passes, at most."""
+        multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
+        return most_evaluated(self.ensemble, multiplier)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return layout_of(self.ensemble)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedPredictor(Stored):
+    """Trees of all training rows, and of all but one part of them."""
+
+    whole: MaskedTrees
+    without: Sequence[MaskedTrees]  # one part each
+    task_loss: str  # "logistic", "softmax" or "squared"
+
+    def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Scores (n,) or (n, K), as a ``Prediction`` has them."""
+        return self._shaped(self.whole.scores(cells, bought))
+
+    def parts_of(self, copies: Examples) -> IntArray:
+        """The part (n,) of each of the ``training_copies``; every class is spread evenly."""
+        part = np.empty(len(copies), dtype=np.int64)
+        part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % len(self.without)
+        return part
+
+    def cross_fitted(self, cells: Float32Array, bought: BoolArray, part: IntArray) -> FloatArray:
+        """As ``scores``, for training rows: each by the trees that its ``part`` (n,) was not
+        shown to."""
+        found = np.empty((len(cells), len(self.whole.ensemble.base)))
+        for k, trees in enumerate(self.without):
+            own = part == k
+            found[own] = trees.scores(cells[own], bought[own])
+        return self._shaped(found)
+
+    def loss(self, scores: FloatArray, y: FloatArray) -> FloatArray:
+        """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""
+        if self.task_loss == "squared":
+            return np.asarray((y - scores) ** 2 / 2)
+        if self.task_loss == "logistic":
+            return np.asarray(np.logaddexp(0.0, (1 - 2 * y) * scores))
+        own = scores[np.arange(len(y)), y.astype(np.int64)]
+        return np.asarray(_log_of_sum(scores) - own)
+
+    def expected_loss(self, scores: FloatArray) -> FloatArray:
+        """The loss (n,) that the scores themselves expect: their entropy; infinity for numbers."""
+        if self.task_loss == "squared":
+            return np.full(len(scores), np.inf)
+        both = scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
+        share = np.exp(both - _log_of_sum(both)[:, None])
+        return np.asarray(_log_of_sum(both) - (share * both).sum(axis=1))
+
+    def _shaped(self, found: FloatArray) -> FloatArray:
+        return found if self.task_loss == "softmax" else found[:, 0]
+
+
+def fitted_predictor(name: str, learner: BudgetedLearner, context: FitContext) -> MaskedPredictor:
+    """The predictor that ``learner`` trained; ``name`` is who asks for it.
+
+    Raises UsageError where it has none.
+    """
+    found = getattr(getattr(context.fitted(learner), "policy", None), "predictor", None)
+    if not isinstance(found, MaskedPredictor):
+        raise UsageError(
+            f"{name}: {learner.name!r} has no predictor for masked rows; choose masked-gbrt"
+        )
+    return found
+
+
+def training_copies(train: Examples, seed: int) -> Examples:
+    """Every copy of the training rows as a row of its own, in random order.
+
+    The order comes from cells, label and seed, and not from the rows' places: a row of multiplicity
+    m gives what m rows give.
+    """
+    rng = np.random.default_rng(seed)
+    factor = rng.integers(1 << 63, size=train.X.shape[1] + 1, dtype=np.uint64) * 2 + 1
+    key = np.ascontiguousarray(train.y).view(np.uint64) * factor[0]
+    for j, other in enumerate(factor[1:]):
+        bits = np.ascontiguousarray(train.X[:, j]).view(np.uint32).astype(np.uint64)
+        key = (key ^ (key >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + bits * other
+    key ^= key >> np.uint64(32)
+    order = np.argsort(key, kind="stable")
+    copies = 1 if train.multiplicity is None else train.multiplicity[order]
+    rows = np.repeat(order, copies)
+    return Examples(train.X[rows], train.y[rows])
+
+
+def random_purchases(purchases: Purchases, rows: int, rng: np.random.Generator) -> BoolArray:
+    """Random purchases (n, k): of each row every one with the same probability, from U(0, 1), and
+    what is free."""
+    drawn = rng.random((rows, len(purchases))) < rng.random((rows, 1))
+    return purchases.made(purchases.sensors(drawn | (purchases.price == 0)))
+
+
+def masked(
+    X: Float32Array, bought: BoolArray, purchases: Purchases, prices: Prices
+) -> Float32Array:
+    """The cells (n, d), NaN where a sensor was not bought."""
+    hidden = ~visible(bought, purchases, prices)
+    return np.where(hidden, np.float32(np.nan), X)
+
+
+def visible(bought: BoolArray, purchases: Purchases, prices: Prices) -> BoolArray:
+    """The features (n, d) all of whose sensors are among the purchases made (n, k)."""
+    lacking = (~purchases.sensors(bought)).astype(np.float32)
+    return np.asarray((prices.needs.astype(np.float32) @ lacking.T).T == 0)
+
+
+def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
+    """The longest paths of all trees, and the trees that have a split."""
+    if trees.trees == 0:
+        return Evaluated()
+    longest = layout_of(trees, multiplier).paths()[1]
+    return Evaluated(float(longest.sum()), float((longest > 0).sum()))
+
+
+def with_marks(cells: Float32Array, bought: BoolArray, marked: IntArray) -> Float32Array:
+    """The cells and, behind them, 1 or 0 for each of the ``marked`` purchases (g,)."""
+    if len(marked) == 0:
+        return cells
+    return np.hstack([cells, bought[:, marked].astype(np.float32)])
+
+
+def fit_masked(
+    learner: BoostedTrees,
+    settings: Settings,
+    data: tuple[Examples, Examples],
+    prices: Prices,
+    context: FitContext,
+    *,
+    copies: int,
+    parts: int,
+) -> MaskedPredictor:
+    """Train on so many masked ``copies`` of every row, and once more without each of the parts.
+
+    ``data`` are the training copies and the validation rows, which end boosting by their mean loss
+    when masked alike. All parts get as many trees.
+    """
+    train, valid = data
+    purchases = Purchases.of(prices)
+    rng = np.random.default_rng([context.seed, 1])
+    masking = _Masking.of(train, purchases, prices, bins_for(train, learner.max_bins), context)
+    name, loss = loss_of(context.task, learner.loss, context.classes)
+    row = np.repeat(np.arange(len(train)), copies)
+    bought = random_purchases(purchases, len(row), rng)
+    far = np.repeat(np.arange(len(valid)), copies)
+    seen = random_purchases(purchases, len(far), rng)
+    cells = masked(valid.X[far], seen, purchases, prices)
+    held = (with_marks(cells, seen, masking.marked), valid.y[far])
+
+    def report(done: int) -> None:
+        context.progress(done, (parts + 1) * max(1, settings.trees))
+
+    threads = context.threads
+    whole = masking.boost(row, bought, loss, settings, threads, held, report)
+    predictor = MaskedPredictor(whole, [whole] * parts, name)
+    part = predictor.parts_of(train)[row]
+    enough = replace(settings, trees=whole.ensemble.trees // loss.outputs)
+    without = []
+    for k in range(parts):
+        context.progress(k + 1, parts + 1)
+        rest = np.flatnonzero(part != k) if len(train) >= parts else np.arange(len(row))
+        without.append(masking.boost(row[rest], bought[rest], loss, enough, threads))
+    return replace(predictor, without=without)
+
+
+@dataclass(frozen=True, eq=False)
+class _Masking:
+    """Training rows in bins, whose cells are hidden by code."""
+
+    train: Examples
+    purchases: Purchases
+    prices: Prices
+    marked: IntArray
+    bins: Bins  # of features, then of marks
+    codes: Any  # uint8 (d, n)
+
+    @classmethod
+    def of(
+        cls,
+        train: Examples,
+        purchases: Purchases,
+        prices: Prices,
+        max_bins: int,
+        context: FitContext,
+    ) -> _Masking:
+        from bench_trees import Bins, find_bins
+
+        gaps = np.isnan(train.X).any(axis=0)
+        lacking = np.asarray(prices.needs[np.flatnonzero(gaps)].sum(axis=0)).ravel() > 0
+        told = purchases.sets[:, lacking].any(axis=1) & (purchases.price > 0)
+        marked = np.flatnonzero(told)
+        bins = find_bins(train.X, max_bins, None, context.threads)
+        codes = bins.codes(train.X, context.threads)
+        edges = np.append(bins.edges, np.full(len(marked), 0.5, np.float32))
+        offset = np.append(bins.offset, bins.offset[-1] + 1 + np.arange(len(marked)))
+        bins = Bins(edges.astype(np.float32), offset.astype(np.int64))
+        return cls(train, purchases, prices, marked, bins, codes)
+
+    def boost(
+        self,
+        row: IntArray,
+        bought: BoolArray,
+        loss: Loss,
+        settings: Settings,
+        threads: int,
+        held: tuple[Float32Array, FloatArray] | None = None,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> MaskedTrees:
+        """Trees on rows (m,) of which ``bought`` (m, k) is shown. ``held`` rows, their cells with
+        marks and their labels, end boosting."""
+        from bench_trees import Ensemble, boost
+        from bench_trees.kernels.packed_codes import pack
+        from bench_trees.losses import Labels
+
+        shown = visible(bought, self.purchases, self.prices).T
+        missing = self.bins.counts[: len(shown), None].astype(np.uint8)
+        codes = np.where(shown, self.codes[:, row], missing)
+        words = pack(np.vstack([codes, bought[:, self.marked].T.astype(np.uint8)]))
+        y = self.train.y[row]
+
+        def grown(trees: int, start: FloatArray | None = None) -> Ensemble:
+            how = replace(settings, trees=trees)
+            trained = boost(
+                words, self.bins, y, loss=loss, settings=how, start=start, threads=threads
+            )
+            return replace(trained, diverged=False)
+
+        if held is None or len(held[1]) == 0:
+            return MaskedTrees(grown(settings.trees), self.marked)
+        base = loss.base(Labels(y))
+        cells = masked(self.train.X[row], bought, self.purchases, self.prices)
+        own, far = _Scored(with_marks(cells, bought, self.marked), y, base), _Scored(*held, base)
+        best, kept, waited, done = far.mean(loss), 0, 0, 0
+        parts: list[Ensemble] = []
+        while done < settings.trees and waited < PATIENCE:
+            parts.append(grown(min(max(CHUNK, done // 4), settings.trees - done), own.scores))
+            if parts[-1].trees == 0:
+                break
+            done += parts[-1].trees // loss.outputs
+            progress(done)
+            layout = layout_of(parts[-1])
+            own.add(layout)
+            far.add(layout)
+            waited += 1
+            if (now := far.mean(loss)) < best - LEAST_FALL * abs(best):
+                best, kept, waited = now, len(parts), 0
+        none = Ensemble.of_trees([], [], base, self.bins.features)
+        ensemble = replace(Ensemble.concat(parts[:kept]), base=base) if kept else none
+        return MaskedTrees(ensemble, self.marked)
+
+
+class _Scored:
+    """Rows and their scores so far."""
+
+    def __init__(self, X: Float32Array, y: FloatArray, base: FloatArray) -> None:
+        from bench_trees.losses import Labels
+
+        self.X, self.labels = X, Labels(y)
+        self.scores = np.repeat(base[:, None], len(y), axis=1)  # (K, n)
+
+    def add(self, layout: Layout) -> None:
+        """Add these trees."""
+        self.scores = self.scores + sums(layout, np.zeros(len(self.scores)), self.X).T
+
+    def mean(self, loss: Any) -> float:
+        """The mean loss."""
+        return float(loss.mean(self.scores, self.labels))
+
+
+def _log_of_sum(scores: FloatArray) -> FloatArray:
+    """log sum exp (n,) of scores (n, K)."""
+    top = scores.max(axis=1)
+    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)))
