@@ -13,12 +13,11 @@ and the other half is tested on. The last rows of the training half validate; th
 validation rows. Test halves of different folds overlap.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, Prices, Source, Splits, Task, param, provide_datasets
+from bench_core import Facts, Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.publishers import Download
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import take
@@ -28,7 +27,9 @@ TRAIN = 0.8
 """Of the training half; the others validate."""
 
 _REPOSITORY = "https://github.com/lchen001/FrugalML"
-_RAW = "https://raw.githubusercontent.com/lchen001/FrugalML/d645502ac3581b43f47491ed88ac9bda86f84e59"
+_RAW = (
+    "https://raw.githubusercontent.com/lchen001/FrugalML/d645502ac3581b43f47491ed88ac9bda86f84e59"
+)
 
 
 def _files(folder: str, services: tuple[int, ...]) -> tuple[str, ...]:
@@ -42,7 +43,6 @@ def _downloads(files: tuple[str, ...]) -> tuple[Download, ...]:
     return tuple(Download(f"{_RAW}/dataset/{f}", f.partition("/")[2]) for f in files)
 
 
-@dataclass(frozen=True)
 class RafDb:
     """Emotions of faces, 7 classes."""
 
@@ -59,10 +59,6 @@ class RafDb:
         (15339,), 8, dict(enumerate((867, 877, 355, 5957, 2460, 1619, 3204)))
     )
 
-    labels: Literal["codes", "one-hot"] = param(
-        "codes", "a service's label as one column of class numbers, or a column for each class"
-    )
-
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's split of this fold; every size is the whole set."""
         meta, truth, *answers = (source.find(name) for name in self.files)
@@ -71,26 +67,22 @@ class RafDb:
         services = table.column(table.names[1]).texts()
         K = int(classes[0])
         y = read_matrix(truth, 1).codes("1", range(K))
-        cells, names, owner = [], [], []
+        cells, names = [], []
         for k, service in enumerate(services):
             label = read_matrix(answers[2 * k], 1, rows=len(y)).codes("1", range(K))
             sure = read_matrix(answers[2 * k + 1], 1, rows=len(y)).numbers("1", missing=False)
-            own = {f"{service}.label": label}
-            if self.labels == "one-hot":
-                own = {f"{service}.label={c}": label == c for c in range(K)}
-            own[f"{service}.confidence"] = sure
-            cells += own.values()
-            names += own
-            owner += [k] * len(own)
+            cells += [label, sure]
+            names += [f"{service}.label", f"{service}.confidence"]
         order = np.random.RandomState(SEEDS[fold]).permutation(len(y))
         half = len(y) // 2
         parts = np.split(order, [int(TRAIN * half), half])
         X = np.column_stack(cells).astype(np.float32)
-        prices = Prices.additive(cost, unit="dollars per 10000 calls").of_columns(owner)
+        prices = Prices.additive(cost, unit="dollars per 10000 calls").of_columns(
+            np.repeat(np.arange(len(cost)), 2).tolist()
+        )
         return Splits(*take(X, y, parts), prices, feature_names=tuple(names))
 
 
-@dataclass(frozen=True)
 class FerPlus(RafDb):
     """Emotions of faces, 7 classes."""
 
@@ -104,7 +96,6 @@ class FerPlus(RafDb):
     )
 
 
-@dataclass(frozen=True)
 class Waimai(RafDb):
     """Is a review of a meal (in Chinese) positive."""
 
