@@ -62,6 +62,7 @@ from .sequential import Evaluated as Evaluated
 from .sequential import Policy as Policy
 from .sequential import Purchases as Purchases
 from .sequential import Sequential as Sequential
+from .splits import KNOWS as KNOWS
 from .splits import Splits as Splits
 
 __version__: str

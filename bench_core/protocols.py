@@ -87,10 +87,11 @@ class CompleteDataset(Dataset, Protocol):
     """Those of ``prepare``'s arguments that change the arrays."""
     stand_in_for: ClassVar[str] = ""
     """The licensed data set that this one replaces where its files are absent."""
-    optimum: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({})
+    optimum: Mapping[str | tuple[str, str], Sequence[tuple[float, float]]] = MappingProxyType({})
     """By metric the best quality that any model can expect, where it is known exactly: corners
     (mean cost per row, quality), costs rising; between two of them they are mixed, beyond the last
-    it stays. It holds for the data set's own prices."""
+    it stays. By ``(metric, "cap")`` the same under caps, where nothing is mixed. It holds for the
+    data set's own prices; that of ``Splits.truth`` is computed, for any."""
     places: ClassVar[tuple[str, ...]] = ()
     """Options that name where files are; they do not make it another data set."""
 

@@ -7,7 +7,7 @@ did not pay for, whatever it does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -132,18 +132,35 @@ class Purchases:
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)
 
 
+class _Lists:
+    """Lists of numbers, one after the other."""
+
+    def __init__(self, lists: Sequence[Sequence[int]]) -> None:
+        self.size = np.array([len(own) for own in lists], dtype=np.int64)
+        self.start = np.cumsum(self.size) - self.size
+        self.items = np.array([item for own in lists for item in own], dtype=np.int64)
+
+    def of(self, which: IntArray) -> tuple[IntArray, IntArray]:
+        """The items of the lists ``which`` (m,), and for each its place in ``which``."""
+        size = self.size[which]
+        place = np.repeat(np.arange(len(which)), size)
+        first = self.start[which] - (np.cumsum(size) - size)
+        return place, self.items[np.arange(len(place)) + first[place]]
+
+
 @dataclass(slots=True, eq=False)
 class _Rows:
     """How far the rows of a block are."""
 
     X: Float32Array  # (n, d), never shown
     cells: Float32Array  # (n, d)
-    bought: BoolArray  # (n, k)
+    made: BoolArray  # (n, e): the k purchases, then needs that several of them meet together
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
     left: FloatArray  # (n,)
-    purchases: Purchases  # at the prices that ``left`` is counted in
+    price: FloatArray  # (s,), the prices that ``left`` is counted in
     steps: IntArray  # (n,), purchases so far
+    bought: BoolArray  # (n, k), of ``made``
 
 
 @dataclass(eq=False)
@@ -163,16 +180,22 @@ class Sequential:
         if len(stops) != 1 or not len(*stops.values()):
             fault = f"stops are {dict(stops)!r:.80}"
             raise ValueError(f"{fault}: give one name and its values, as {{'price': (1.0, 0.1)}}")
-        self._purchases = purchases = Purchases.of(self.prices)
-        needs = self.prices.needs.tocsc()
-        self._open = np.flatnonzero(np.diff(self.prices.start) == 0)
-        self._columns, self._needs = [], []
-        for own in purchases.sets:
-            columns = np.unique(needs[:, np.flatnonzero(own)].indices)
-            needed = needs[columns].toarray() > 0
-            self._columns.append(columns)
-            # None: the purchase alone shows all of its columns
-            self._needs.append(None if not (needed & ~own).any() else needed)
+        self._purchases = Purchases.of(self.prices)
+        needs = [np.flatnonzero(row).tolist() for row in self._purchases.sets]
+        self._sensors = _Lists(needs)
+        # the columns that each set of sensors shows: of the purchases, then of what others give
+        columns: dict[tuple[int, ...], list[int]] = {tuple(need): [] for need in needs}
+        for j in range(self.prices.features):
+            need = sorted({*self.prices.sensors_of(j).tolist()})
+            columns.setdefault(tuple(need), []).append(j)
+        self._open = np.array(columns.pop((), []), dtype=np.int64)
+        self._columns = _Lists([*columns.values()])
+        sets = np.zeros((len(columns), self.prices.sensors), dtype=bool)
+        for own, known in zip(sets, columns, strict=True):
+            own[list(known)] = True
+        # those that other purchases may make, or help to make
+        self._joint = np.flatnonzero(sets[:, sets.sum(axis=0) > 1].any(axis=1))
+        self._joint_bits = Acquired.pack(sets[self._joint]).bits
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -218,67 +241,72 @@ class Sequential:
         X = np.asarray(features.X, dtype=np.float32)
         cells = np.full(X.shape, np.nan, dtype=np.float32)
         cells[:, self._open] = X[:, self._open]
-        bought, sensors = np.zeros((n, k), dtype=bool), np.zeros((n, s), dtype=bool)
+        made, sensors = np.zeros((n, len(self._columns.size)), bool), np.zeros((n, s), bool)
         order, steps = np.full((n, s), -1), np.zeros(n, dtype=np.int64)
-        purchases = replace(self._purchases, sensor=prices.sensor)
-        rows = _Rows(X, cells, bought, sensors, order, np.full(n, left), purchases, steps)
-        for purchase in np.flatnonzero(purchases.price == 0).tolist():
-            self._add(rows, np.arange(n), purchase)
+        known = np.full(n, left), prices.sensor, steps, made[:, :k]
+        rows = _Rows(X, cells, made, sensors, order, *known)
+        for purchase in np.flatnonzero(self._purchases.sets @ prices.sensor == 0).tolist():
+            self._add(rows, np.arange(n), np.full(n, purchase))
         return rows
 
     def _buy(self, rows: _Rows, stop: float) -> None:
         """Buy until the policy stops, nothing is left to buy, or the next purchase costs too
         much."""
-        first = int((rows.purchases.price == 0).any())  # what is free stands in step 0
+        first = int((self._purchases.sets @ rows.price == 0).any())  # what is free stands in step 0
         going = np.flatnonzero(~rows.bought.all(axis=1))
         while len(going):
-            bought, left = rows.bought[going], rows.left[going]
             chosen = self._chosen(rows, going, stop)
-            price = rows.purchases.marginal(bought)[np.arange(len(going)), chosen]
-            go = (chosen != STOP) & (price <= left)
+            go = chosen != STOP
+            going, chosen = going[go], chosen[go]
+            place, sensors = self._sensors.of(chosen)
+            due = np.where(rows.sensors[going[place], sensors], 0.0, rows.price[sensors])
+            price = np.bincount(place, due, minlength=len(going))
+            go = price <= rows.left[going]
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
-            for purchase in np.unique(chosen).tolist():
-                self._add(rows, going[chosen == purchase], purchase, first)
+            self._add(rows, going, chosen, first)
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 
     def _chosen(self, rows: _Rows, going: IntArray, stop: float) -> IntArray:
         """What the policy buys next for these rows."""
         bought, k = rows.bought[going], len(self._purchases)
-        given = np.asarray(
-            self.policy.act(rows.cells[going], bought.copy(), rows.left[going], stop)
-        )
+        given = np.asarray(self.policy.act(rows.cells[going], bought, rows.left[going], stop))
         if given.dtype.kind not in "iu" or given.shape != going.shape:
             fault = f"{given.dtype} {given.shape}, not whole numbers {going.shape}"
             raise ValueError(f"act gives {fault}: return a purchase for each row, or STOP")
         chosen = given.astype(np.int64)
         inside = (chosen >= 0) & (chosen < k)
-        again = inside & bought[np.arange(len(going)), np.where(inside, chosen, 0)]
+        again = inside & rows.bought[going, np.where(inside, chosen, 0)]
         wrong = again | ~(inside | (chosen == STOP))
         if wrong.any():
             fault = f"purchase {chosen[wrong][0]} of {k}"
             raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
         return chosen
 
-    def _add(self, rows: _Rows, those: IntArray, purchase: int, first: int = 0) -> None:
-        """Make one purchase for some rows, and show its cells."""
-        sensors = rows.sensors[those]
-        new = self._purchases.sets[purchase] & ~sensors
-        sensors |= self._purchases.sets[purchase]
-        rows.sensors[those] = sensors
-        rows.order[those] = np.where(new, (first + rows.steps[those])[:, None], rows.order[those])
-        if self._purchases.apart:
-            rows.bought[those, purchase] = True
-        else:
-            rows.bought[those] = self._purchases.made(sensors)
-        columns, needs = self._columns[purchase], self._needs[purchase]
-        place = np.ix_(those, columns)
-        cells = rows.X[place]
-        if needs is not None:
-            shown = ~(~sensors[:, None, :] & needs).any(axis=2)
-            cells = np.where(shown, cells, rows.cells[place])
-        rows.cells[place] = cells
+    def _add(self, rows: _Rows, those: IntArray, chosen: IntArray, first: int = 0) -> None:
+        """Make one purchase for each of some rows, and show its cells."""
+        place, sensors = self._sensors.of(chosen)
+        row = those[place]
+        new = ~rows.sensors[row, sensors]
+        row, sensors = row[new], sensors[new]
+        rows.sensors[row, sensors] = True
+        rows.order[row, sensors] = first + rows.steps[row]
+        joint = np.isin(chosen, self._joint)
+        pairs = [(those[~joint], chosen[~joint])]
+        if joint.any():
+            own = those[joint]
+            known = rows.made.take(own, axis=0).take(self._joint, axis=1)
+            bits = Acquired.pack(rows.sensors.take(own, axis=0)).bits
+            for word, needed in zip(bits.T, self._joint_bits.T, strict=True):
+                known |= (needed & ~word[:, None]) != 0
+            at, which = divmod(np.flatnonzero(~known), len(self._joint))
+            pairs.append((own[at], self._joint[which]))
+        row, made = map(np.concatenate, zip(*pairs, strict=True))
+        rows.made[row, made] = True
+        place, columns = self._columns.of(made)
+        row = row[place]
+        rows.cells[row, columns] = rows.X[row, columns]
 
     def _answer(self, rows: _Rows, point: dict[str, float]) -> Prediction:
         scores = self.policy.predict(rows.cells.copy(), rows.bought.copy())

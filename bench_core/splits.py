@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import Array, FloatArray
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
 from bench_core.errors import UsageError, option
 
 SPLITS = ("train", "valid", "test")
+KNOWS = "knows the distribution"
+"""The mark of a model that was told ``Splits.truth``: a reference, to which nothing learned is
+equal."""
 MOST_CLASSES = 20
 """More different whole numbers are a target of regression, where no task is given."""
 
@@ -31,6 +35,12 @@ class Splits:
     each feature is made of, () where features are columns; ``offsets``: what was subtracted from
     each, () for 0; ``class_names``: the labels of a user's classes, by number; ``notes`` are
     one-line notes for the user (a sample, what was left out).
+
+    ``truth`` is the distribution that rows are drawn from, where a generator tells it: ``table``
+    (v1, .., vd, K), the probabilities of all values (0, 1, ..) of the features with each class; or
+    ``label`` (h,), ``mean`` and ``sd`` (h, d) of hypotheses, equally likely, under each of which
+    features are independent and normal (``sd`` NaN: uniform on [0, 1)). It gives boards the
+    optimum (``bench_core.optimum``). A learner that reads it has models marked ``KNOWS``.
     """
 
     train: Examples
@@ -48,6 +58,7 @@ class Splits:
     origins: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     offsets: tuple[float, ...] = ()
+    truth: Mapping[str, Array] = field(default_factory=dict)
 
     def complete(self, task: Task | None = None) -> Splits:
         """The same data with task and number of classes: its own, else ``task``, else by labels."""

@@ -43,6 +43,7 @@ ORDER = (
         "parameters",
         "class_names",
         "sequential",
+        "optimum",
         "hookspecs",
         "plugins",
         "metrics",
@@ -58,6 +59,7 @@ ORDER = (
 PUBLIC = (
     *("bench_core.arrays", "bench_core.datasets.readers", "bench_core.datasets.splitting"),
     *("bench_core.datasets.cache", "bench_core.datasets.publishers", "bench_core.serving"),
+    "bench_core.optimum",
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}

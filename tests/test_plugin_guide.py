@@ -21,6 +21,7 @@ from bench_core.cli.app import plugin_commands
 SHOWN = {  # what each command must show, beside ending well
     "closest,constant": "closest",
     "asking,constant": "asking",
+    "--order": "100.0%        1.0  █···",
     "--data noisy --learners gbrt": "miser",
     "--metric hinge": "hinge",
     "--costs costs.toml": "cheapest-first",

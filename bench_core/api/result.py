@@ -20,7 +20,7 @@ from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
 from bench_core.leaderboard.board import SHARE, UNKNOWN, Board, Standing
-from bench_core.leaderboard.bought_sensors import chosen_within, purchases
+from bench_core.leaderboard.bought_sensors import chosen_within, ordered_purchases, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
@@ -195,7 +195,10 @@ class Result(RunResult):
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
                 }
-                for measure, one in (("area", row.area), ("regret", row.regret)):
+                measures = {"area": row.area, "regret": row.regret}
+                if board.optimum.mean:
+                    measures["to optimum"] = row.gap
+                for measure, one in measures.items():
                     about[measure] = one.value if one else math.nan
                     about |= _ends(measure, one.interval if one else UNKNOWN)
                 about |= {
@@ -221,6 +224,7 @@ class Result(RunResult):
                 self._boards[name].metric: stands.quality,
                 **_certainty(stands),
                 "cost": stands.cost,
+                **_to_optimum(self._boards[name], stands.quality, budget),
                 "best rank": stands.ranks[0],
                 "worst rank": stands.ranks[1],
             }
@@ -323,14 +327,20 @@ class Result(RunResult):
         dataset: str | None = None,
     ) -> DataFrame:
         """Purchases of a learner (None: the best) within a budget: price of each measurement, the
-        share of rows that buy it, and cost per row, the costliest first."""
+        share of rows that buy it, and cost per row, the costliest first. Of a policy also the mean
+        step in which these rows buy it, 1 for their first purchase."""
         name, within = self._one(dataset), _within(budget, kind)
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
             raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
-        bought = purchases(Store(self.store), self.run, chosen)
-        return _frame({**one._asdict(), "cost per row": one.price * one.share} for one in bought)
+        given = Store(self.store), self.run, chosen
+        found = _frame(
+            {**one._asdict(), "cost per row": one.price * one.share} for one in purchases(*given)
+        )
+        if steps := {one.features: one.step for one in ordered_purchases(*given)}:
+            found["mean step"] = found["features"].map(steps)
+        return found
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
@@ -388,6 +398,11 @@ class Result(RunResult):
                 reached = f"{board.metric} {quality(top.best.quality)} at {cost(top.best.cost)}"
                 yield f"{board.dataset}: {top.learner} reaches {reached}"
         yield from notices(self.info)
+
+
+def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:
+    """What a quality lacks to the optimum, on a board that knows it."""
+    return {"to optimum": board.lacks(quality, budget)} if board.optimum.mean else {}
 
 
 def _within(budget: Amount | None, kind: str) -> Budget:

@@ -44,6 +44,7 @@ from bench_core.splits import SPLITS, Splits
 
 FORMAT = 3
 META, SHARED = "meta.json", "shared"
+TRUTH = "truth."  # begins the names of the arrays of ``Splits.truth``
 # What ``META`` keeps of ``Splits`` as it is.
 PLAIN = (
     *("classes", "class_names", "feature_names", "origins", "offsets"),
@@ -170,6 +171,11 @@ def open_prepared(
             Task(meta["task"]),
             cost_model=from_json(meta["cost_model"]) if meta["cost_model"] else None,
             fingerprint=meta["fingerprint"],
+            truth={
+                name.removeprefix(TRUTH): mapped(path / f"{name}.npy")
+                for name in meta["arrays"]
+                if name.startswith(TRUTH)
+            },
             **plain,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -214,6 +220,8 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
         ):
             if array is not None:
                 yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)
+    for name, array in splits.truth.items():
+        yield f"{TRUTH}{name}", np.ascontiguousarray(array, dtype=np.float64)
 
 
 def fingerprint(splits: Splits) -> str:

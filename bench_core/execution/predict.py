@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +31,8 @@ from bench_core.sequential import Sequential
 
 BLOCK_ROWS = 8000
 METER_ROWS = 1000  # fewer are not worth loading a compiler
+STEPS = 16
+"""So many steps of purchases are counted one by one."""
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -97,6 +99,10 @@ class PredictedPath:
     evaluation_cost: FloatArray  # (p,)
     bought: FloatArray  # (p, s), the share of rows that bought each sensor
     ended: FloatArray  # (p, S), and that ended at each stage; S is 0 without a ``stage_tree``
+    # where bills declare the order of purchases: by number of the point (1 + STEPS, s), of each
+    # sensor the mean over rows of its step (0 for rows without it), and the share of rows that buy
+    # it in the first step, the second and so on
+    steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
     capped: PredictedPath | None = None  # the same with a point for each cap
     constant: PredictedPath | None = None  # and with the best constant alone
@@ -137,14 +143,19 @@ def predict_split(
     cost = zeros((room, n))
     # over copies of rows: feature and evaluation costs, buyers, who ended at each stage
     sums = np.zeros((room, 2 + sensors + stages))
+    steps: dict[int, FloatArray] = {}
+    # what is free is bought before the first step
+    first = not (isinstance(costs, SensorPrices) and (costs.sensor == 0).any())
 
-    def follow(block: Block) -> tuple[Block, Points, FloatArray, float]:
+    def follow(
+        block: Block,
+    ) -> tuple[Block, Points, FloatArray, dict[int, FloatArray], float]:
         """The path of a block: scores and costs go to their place, sums over rows are returned.
 
         All of a prediction is taken before the model goes on: it may write to its arrays.
         """
         rows, queries, own, seconds = block.rows, block.features.queries, copies[block.rows], 0.0
-        points, parts = [], []
+        points, parts, bought_in = [], [], {}
         buyers = _Buyers(costs, own, queries)
         under = caps.start(model, costs, queries, own) if caps else []
 
@@ -161,6 +172,8 @@ def predict_split(
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
             add(feature, evaluation, bought, _ended(prediction, own, stages))
+            if bill.order is not None:
+                bought_in[k] = _steps(bill.order + first, own)
             points.append(dict(prediction.point))
             for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
@@ -170,19 +183,23 @@ def predict_split(
                 own_answer = model.predict_capped(block.features, answers.limit, costs)
                 bill = plain(own_answer, len(own), costs, classes).bills["path"]
                 answers.take(own_answer.scores, bill, buyers.pay(bill)[0], np.zeros(len(own)))
+                if bill.order is not None:
+                    bought_in[k] = _steps(bill.order + first, own)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             bought = _count(Acquired(answers.bits, sensors), own)
             add(answers.feature, answers.evaluation, bought, np.zeros(stages))
-        return block, tuple(points), np.array(parts), seconds
+        return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
     seconds = 0.0
     crew = threads if model_of(model).concurrent else 1
-    for block, found, parts, took in in_order(follow, blocks(examples.features), crew):
+    for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), crew):
         points = points or _distinct(found)
         if found != points:  # a path is the same on every block
             raise ContractError(_other_points(points, found))
         sums[[*range(len(points)), *range(MAX_POINTS, room)]] += parts
+        for k, counts in bought_in.items():
+            steps[k] = steps.get(k, 0.0) + counts
         seconds += took
         progress(block.rows.stop)
     if not points:
@@ -192,7 +209,8 @@ def predict_split(
         those = slice(first, first + len(points))
         means = sums[those] / copies.sum()
         parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
-        return PredictedPath(points, scores[those], cost[those], *parts, **more)
+        own = {k: steps[first + k] / copies.sum() for k in range(len(points)) if first + k in steps}
+        return PredictedPath(points, scores[those], cost[those], *parts, own, **more)
 
     capped = path(caps.points, MAX_POINTS) if caps and limits else None
     constant = None
@@ -257,6 +275,18 @@ def _count(acquired: Acquired, copies: FloatArray) -> FloatArray:
     """How many copies bought each sensor (s,)."""
     mask = acquired.unpack()
     return np.asarray((copies if len(mask) == len(copies) else copies.sum()[None]) @ mask)
+
+
+def _steps(step: IntArray, copies: FloatArray) -> FloatArray:
+    """Of each sensor the sum over copies of the ``step`` (n, s) that buys it, 0 or less where none
+    does, and how many copies buy it in each of the first steps: (1 + STEPS, s)."""
+    rows, sensors = np.nonzero(np.broadcast_to(step, (len(copies), step.shape[1])) > 0)
+    at = np.broadcast_to(step, (len(copies), step.shape[1]))[rows, sensors]
+    counts = np.zeros((1 + STEPS, step.shape[1]))
+    np.add.at(counts[0], sensors, at * copies[rows])
+    early = at <= STEPS
+    np.add.at(counts, (at[early], sensors[early]), copies[rows[early]])
+    return counts
 
 
 def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArray:

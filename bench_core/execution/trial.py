@@ -224,9 +224,12 @@ def stored_values(
         means, rows = unit_costs(of.cost[k], part.groups, part.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
-        bought.append(of.bought[k])
+        bought.append(np.vstack([of.bought[k], of.steps.get(k, np.zeros((0, of.bought.shape[1])))]))
+    # points without an order, and steps in which nothing is bought
+    last = max(1 + int(np.flatnonzero(one.any(axis=1)).max(initial=0)) for one in bought)
+    padded = [np.vstack([one, np.zeros((last, one.shape[1]))])[:last].ravel() for one in bought]
     metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
-    arrays = metric, np.stack(costs), score.weights, rows, np.stack(bought)
+    arrays = metric, np.stack(costs), score.weights, rows, np.stack(padded)
     return StoredValues(split, tuple(kept), *(array.astype(np.float32) for array in arrays))
 
 

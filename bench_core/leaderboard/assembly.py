@@ -14,9 +14,9 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import unit_named
 from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Pick, Row
+from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Optimum, Pick, Row
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget, as_budgets, budget_of, default_budgets
+from bench_core.results.budgets import CAP, Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
@@ -79,7 +79,9 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     if places := selection.undefined(frame, metric.name):
         notes = (*notes, f"{metric.name} is not defined on {places}, and nor is a mean with it")
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
-    budgets = budgets_of(use, rows)
+    optimum = Optimum.of(use, metric.name)
+    capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
+    budgets = tuple(dict.fromkeys((*budgets_of(use, rows), *capped)))
     rows = within_each(frame, metric, rows, budgets)
     first = trials.iloc[0]  # what data and costs decide is the same for all
     stand_in = bool(first["stand_in"])
@@ -105,7 +107,7 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
         same_as=str(use.get("same_as", "")),
         notes=notes,
         budgets=budgets,
-        optimum=tuple((c, q) for c, q in (use.get("optimum") or {}).get(metric.name, ())),
+        optimum=optimum,
     )
 
 

@@ -11,6 +11,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
 
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
@@ -186,6 +189,36 @@ class Failure:
     trials: int
 
 
+Corners = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best quality that any model can expect, where it is known: corners of cost and quality,
+    costs rising, of mean costs and of caps."""
+
+    mean: Corners = ()
+    cap: Corners = ()
+
+    @classmethod
+    def of(cls, use: Mapping[str, Any], metric: str) -> Self:
+        """That of a data set as a run uses it."""
+        known = use.get("optimum") or {}
+        found = (known.get(name) or () for name in (metric, f"{metric} cap"))
+        return cls(*(tuple((cost, quality) for cost, quality in own) for own in found))
+
+    def within(self, budget: Budget | None) -> float:
+        """The best within a budget, NaN where it is not known."""
+        if budget is None:
+            return self.mean[-1][1] if self.mean else math.nan
+        paid = budget.amount * (1 + 1e-9)
+        if budget.kind == "mean" and self.mean and self.mean[0][0] <= paid:
+            corners = np.array(self.mean)
+            return float(np.interp(budget.amount, corners[:, 0], corners[:, 1]))
+        under = [quality for cap, quality in self.cap if cap <= paid]
+        return under[-1] if budget.kind == "cap" and under else math.nan
+
+
 @dataclass(frozen=True, slots=True)
 class Board:
     """The leaderboard of one data set: rows sorted, failures apart."""
@@ -209,7 +242,7 @@ class Board:
     unlimited: Standings | None = None  # without a limit
     costs: tuple[float, float] | None = None  # the range that areas are taken over
     draws: int = 0  # that intervals are of
-    optimum: tuple[tuple[float, float], ...] = ()  # corners of ``CompleteDataset.optimum``
+    optimum: Optimum = Optimum()
     same_as: str = ""  # the board under the run's first accounting, "" on itself
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
@@ -224,6 +257,10 @@ class Board:
             OVER: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
+
+    def lacks(self, quality: float, budget: Budget | None) -> float:
+        """What a quality lacks to the optimum within a budget, NaN where that is not known."""
+        return (1 if self.higher_is_better else -1) * (self.optimum.within(budget) - quality)
 
     @property
     def at(self) -> tuple[Standings, ...]:

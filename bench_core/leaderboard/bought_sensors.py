@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from bench_core._io.digests import canonical
+from bench_core.data import Features
 from bench_core.errors import UsageError, unknown
 from bench_core.leaderboard.assembly import offers, primary_metric
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget, budget_of
+from bench_core.results.budgets import CAP, Budget, budget_of
 from bench_core.results.operating_points import Criterion
+from bench_core.results.store_files import load_model, state_path, states_folder
+from bench_core.sequential import Sequential
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import RunInfo
+    from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
 EVERY, NEVER = 0.9995, 0.0
@@ -30,6 +37,17 @@ class Purchase(NamedTuple):
     features: str
     price: float
     share: float
+
+
+class OrderedPurchase(NamedTuple):
+    """A sensor that some rows buy: the mean ``step`` of these (1 for a row's first purchase, 0 for
+    what is free), and the share of all rows that buy it in the first step, the second and so on."""
+
+    features: str
+    price: float
+    share: float
+    step: float
+    steps: tuple[float, ...]
 
 
 def chosen_within(
@@ -56,10 +74,52 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
 
     Empty where a point is not kept: no budget chooses it in the primary metric.
     """
-    first = chosen.iloc[0]
+    total: dict[tuple[str, float], float] = {}
+    for one, k, part in kept_points(store, run, chosen):
+        for name, price, share in zip(*one.trial.sensors, one.bought[k], strict=True):
+            total[name, price] = total.get((name, price), 0.0) + part * float(share)
+    found = [Purchase(name, price, share) for (name, price), share in total.items()]
+    return sorted(
+        found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))
+    )
+
+
+def ordered_purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[OrderedPurchase]:
+    """Mean purchases of the chosen points with their steps, by mean step.
+
+    Empty where a point is not kept, or its model declares no order of purchases.
+    """
+    return ordered(kept_points(store, run, chosen))
+
+
+def ordered(points: Iterable[tuple[TrialValues, int, float]]) -> list[OrderedPurchase]:
+    """The mean over ``kept_points``."""
+    total: dict[tuple[str, float], list[float]] = {}
+    for one, k, part in points:
+        steps = [] if one.steps is None else [*one.steps[k]]
+        for name, price, *numbers in zip(*one.trial.sensors, one.bought[k], *steps, strict=True):
+            pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
+            total[name, price] = [before + part * float(number) for before, number in pairs]
+    # the last step in which some rows buy something
+    last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
+    found = [
+        OrderedPurchase(name, price, share, step / share, (*steps, *[0.0] * last)[:last])
+        for (name, price), (share, step, *steps) in (
+            (sensor, own) for sensor, own in total.items() if len(own) > 1
+        )
+        if share > NEVER
+    ]
+    return sorted(found, key=lambda one: (one.step, -one.share, natural(one.features)))
+
+
+def kept_points(
+    store: Store, run: str, chosen: pd.DataFrame
+) -> list[tuple[TrialValues, int, float]]:
+    """The stored values of the chosen points and mixtures, the place of each point in them and its
+    part of all; empty where one is not kept."""
+    first, found = chosen.iloc[0], []
     of, learner = str(first["dataset"]), str(first["learner"])
     kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
-    total: dict[tuple[str, float], float] = {}
     for _, row in chosen.iterrows():
         for prefix, part in (("", 1 - row["part"]), ("cheaper_", row["part"])):
             params, point = (json.loads(str(row[prefix + key])) for key in ("params", "point"))
@@ -68,14 +128,41 @@ def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
             one = next(same, None)
             if one is None or point not in one.settings:
                 return []
-            what = zip(*one.trial.sensors, one.bought[one.settings.index(point)], strict=True)
-            for name, price, share in what:
-                bought = part * float(share) / len(chosen)
-                total[name, price] = total.get((name, price), 0.0) + bought
-    found = [Purchase(name, price, share) for (name, price), share in total.items()]
-    return sorted(
-        found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))
+            found.append((one, one.settings.index(point), part / len(chosen)))
+    return found
+
+
+def purchases_by_row(
+    store: Store, run: str, chosen: pd.DataFrame, rows: int
+) -> list[tuple[float, list[str]]]:
+    """Of the first test rows what each pays for its sensors, and which it buys in each step: the
+    fitted model of the first repeat, asked again. Raises InputError where it is gone."""
+    from bench_core.execution.fitting import open_splits
+
+    # of a mixture with a point at which nothing is bought the other one
+    (one, k), *_ = (
+        (one, k)
+        for one, k, _ in kept_points(store, run, chosen)
+        if one.steps is not None and one.steps[k].any()
     )
+    trial, point = replace(one.trial, states=str(states_folder(store.path))), dict(one.settings[k])
+    splits = open_splits(trial, ("test",), ())
+    features = Features(splits.test.X[:rows])
+    model = load_model(state_path(trial.states, trial.fit))
+    if CAP in point and isinstance(model, Sequential):
+        answer = model.predict_capped(features, point[CAP], splits.prices)
+    else:
+        found = [p for p in model.predict_path(features) if dict(p.point) == point]
+        if not found:
+            raise UsageError(f"{trial.learner} is not asked at {point} for single rows")
+        answer = found[0]
+    bill, names = answer.bills["path"], np.array(one.trial.sensors.names)
+    cost = bill.feature_cost(splits.costs, len(features))
+    order = np.broadcast_to(np.asarray(bill.order), (len(features), len(names)))
+    return [
+        (float(paid), [" + ".join(names[own == step]) for step in np.unique(own[own >= 0])])
+        for paid, own in zip(cost, order, strict=True)
+    ]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -88,7 +175,6 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     """A row for each kept point of each trial and each sensor: its price, the share of test rows
     that buy it, and ``bought``: for every row, for some rows or never. ``trial`` and ``point`` are
     those of the export."""
-    import numpy as np
     import pandas as pd
 
     info = store.info(run)

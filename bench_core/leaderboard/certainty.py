@@ -452,9 +452,9 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
 
 def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
     """Mean distance of the curve to the known optimum, over the same costs."""
-    if not board.optimum:
+    if not board.optimum.mean:
         return None
-    corners = np.array(board.optimum)
+    corners = np.array(board.optimum.mean)
     most = float(np.interp(grid, corners[:, 0], corners[:, 1]).mean())
     low, high = most - area.interval.high, most - area.interval.low
     if board.higher_is_better:

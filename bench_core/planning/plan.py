@@ -40,7 +40,7 @@ class DatasetUse:
     unit: str  # of all prices and costs
     metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
     notes: tuple[str, ...] = ()
-    optimum: Mapping[str, Any] = field(default_factory=dict)  # CompleteDataset.optimum
+    optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
     caps: tuple[float, ...] = ()  # what no row may cost, measured besides the points of the paths
     budgets: tuple[str, ...] = ()  # to be shown (results/budgets.py), in the prices' unit

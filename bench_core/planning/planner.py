@@ -1,7 +1,7 @@
 """Plan a run: turn a request into fits and trials with content keys."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -12,13 +12,14 @@ from bench_core._io.text import is_url
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
-from bench_core.datasets.cache import prepare
+from bench_core.datasets.cache import kept_arrays, prepare
 from bench_core.datasets.cautions import cautions
 from bench_core.datasets.data_folder import DataFolder, fetched
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
+from bench_core.optimum import optimum_of
 from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
 from bench_core.planning.plan import (
     DatasetUse,
@@ -213,6 +214,7 @@ class _Planner:
         for line, warning in [*((note, False) for note in notes), *of_learners]:
             self.note(f"{label}: {line}", warning)
         notes += dict.fromkeys(line for line, _ in of_learners)
+        caps = as_caps(request.caps or suite.caps_on(name))
         use = DatasetUse(
             name=label,
             title=about.title or label,
@@ -231,9 +233,9 @@ class _Planner:
             unit=splits.costs.unit,
             metrics=metrics,
             notes=tuple(notes),
-            optimum={} if costs else dict(about.optimum),
+            optimum=_optimum(splits, {} if costs else about.optimum, caps),
             ends={learner.name: learner.ends for learner in learners},
-            caps=as_caps(request.caps or suite.caps_on(name)),
+            caps=caps,
             budgets=tuple(map(str, suite.budgets_on(name))),
             accounting=suite.accounting[0],
         )
@@ -396,6 +398,24 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     if metric_of(metric).pictures and splits.valid.frames is None:
         return f"judges pictures, and the rows of {label} are not their pixels"
     return ""
+
+
+def _optimum(
+    splits: Splits, stated: Mapping[str | tuple[str, str], Any], caps: Sequence[float]
+) -> dict[str, Any]:
+    """What is stated of the best, and what follows from the truth and these costs: corners by
+    metric, for caps by ``metric cap``."""
+    found = {
+        name if isinstance(name, str) else " ".join(name): [*at] for name, at in stated.items()
+    }
+    if splits.truth:
+        depends = [splits.fingerprint, costs_key(splits.costs), [*caps]]
+        known = kept_arrays(
+            *("optimum", depends, ["bench_core.optimum"]),
+            lambda: optimum_of(splits.truth, splits.costs, caps),
+        )
+        found |= {name: corners.tolist() for name, corners in known.items() if len(corners)}
+    return found
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:

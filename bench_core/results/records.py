@@ -137,7 +137,9 @@ class StoredValues:
     cost: Float32Array  # (p, m) per row of each unit
     weights: Float32Array  # (m,) of the metric
     rows: Float32Array  # (m,) rows of each unit, with multiplicity
-    bought: Float32Array  # (p, s) share of rows that buy each sensor
+    # (p, s) share of rows that buy each sensor; where the order is known (p, (2 + t) s), behind it
+    # the mean over rows of its step, and the share that buys it in each of the first t steps
+    bought: Float32Array
 
 
 VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
@@ -246,6 +248,7 @@ class TrialValues(StoredValues):
     trial: Trial
     settings: tuple[Mapping[str, Any], ...]  # (p,) the operating points
     p95: FloatArray  # (p,) what 95% of validation rows cost at most
+    steps: Float32Array | None = None  # (p, 1 + t, s), what ``bought`` has behind the shares
 
     @property
     def stages(self) -> Stages | None:

@@ -209,6 +209,10 @@ class Store:
                 numbers = tuple(stored.points[k] for k in kept)
                 if (key := row["sensors"]) not in sensors:
                     sensors[key] = _sensors(db, key)
+                bought = stored.bought[kept]
+                s = len(sensors[key].names) or bought.shape[1]
+                # behind the shares of rows
+                steps = bought[:, s:].reshape(len(kept), -1, s) if bought.shape[1] > s else None
                 yield TrialValues(
                     split=split,
                     points=numbers,
@@ -216,7 +220,8 @@ class Store:
                     cost=stored.cost[kept],
                     weights=stored.weights,
                     rows=stored.rows,
-                    bought=stored.bought[kept],
+                    bought=bought[:, :s],
+                    steps=steps,
                     trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
                     settings=tuple(json_value(inside[number][0]) for number in numbers),
                     p95=np.array([inside[number][1] for number in numbers], dtype=np.float64),

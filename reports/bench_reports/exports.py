@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from io import StringIO
@@ -23,7 +24,7 @@ from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED, cost, quality, times
-from bench_reports.terminal import marked
+from bench_reports.terminal import marked, optimum_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,6 +83,11 @@ def _markdown_table(board: Board) -> Iterator[str]:
     )
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
     yield from (f"- {md(note)}" for note in board.remarks())
+    if lacking := optimum_table(board, sys.maxsize):
+        yield from ("", md(lacking.title), "")
+        rule = ["---", *("---:" for _ in lacking.titles[1:])]
+        for line in ([md(one) for one in lacking.titles], rule, *lacking.rows):
+            yield f"| {' | '.join(line)} |"
 
 
 def _saving(board: Board, row: Row) -> list[str]:
@@ -120,6 +126,8 @@ def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
     for board in all_certified(run, store, frame):
         lines += [*_latex_table(board), ""]
+        if lacking := optimum_table(board, sys.maxsize):
+            lines += [*latex_table(lacking, lacking.title, f"{board.dataset}-optimum"), ""]
     lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
     write_text(output or Path("-"), "\n".join(lines))
 
@@ -241,7 +249,7 @@ TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
     *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
-    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high"),
+    *("area", "area_low", "area_high", "regret", "regret_low", "regret_high", "to_optimum"),
 )
 
 
@@ -268,6 +276,7 @@ def _rows(board: Board) -> Iterator[list[str]]:
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
                 *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
+                _number(board.lacks(one.quality, at.budget)),
             ]
 
 
@@ -313,6 +322,7 @@ def _board(board: Board) -> dict[str, Any]:
         "facts": board.facts,
         "notes": [*board.remarks()],
         "budgets": [at.budget for at in board.at],
+        "optimum": [board.optimum.within(at.budget) for at in board.at],
         "learners": [
             {
                 **_fields(row, "learner", "baseline"),

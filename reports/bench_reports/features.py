@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.errors import printable
+from bench_core.errors import UsageError, printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
 from bench_reports.best import costs_in, named_datasets, no_result
 
 if TYPE_CHECKING:
-    from bench_core.leaderboard.bought_sensors import Purchase
+    from bench_core.leaderboard.bought_sensors import OrderedPurchase, Purchase
     from bench_core.results.budgets import Budget
 
 NAMED = 30
@@ -33,6 +33,9 @@ Examples:
   bench features --budget 60                         of the best learner within the budget
   bench features --learner cegb --budget 60
   bench features --learner cegb -o features.csv      at its best; share 0: can be dropped
+  bench features --order                             in which step, of policies that buy row by row
+  bench features --order -o order.pdf                a picture (or .svg, .png, .csv)
+  bench features --order --rows 3                    and what the first three test rows buy
 
 \b
 The point is chosen on validation, shares are of test rows, averaged over repeats. Prices are those
@@ -42,27 +45,49 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.budget_options(several=False)
 @click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
+@click.option("--order", is_flag=True, help="Show when: the steps in which rows buy each.")
+@click.option(
+    "--rows", type=click.IntRange(0), default=0, help="And so many test rows by themselves."
+)
 @options.output_option
 @options.store_option
+@options.plugins_option
 @options.debug_option
 def command(
     run: str,
     budget: Budget | None,
     learner: str | None,
     datasets: tuple[str, ...],
+    order: bool,
+    rows: int,
     output: Path | None,
     store: Path,
+    plugins: tuple[str, ...],
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
-    from bench_core.leaderboard.bought_sensors import Purchase, chosen_within, purchases
+    from bench_core.leaderboard.bought_sensors import (
+        Purchase,
+        chosen_within,
+        ordered_purchases,
+        purchases,
+        purchases_by_row,
+    )
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
+    from bench_reports.figure_files import SUFFIXES
+    from bench_reports.purchase_order import draw_order, order_lines, order_table, rows_table
 
+    if rows and not order:
+        raise UsageError("--rows shows in which order rows buy: give --order too")
+    picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
     within = budget or Budget(math.inf)
     info, frame = finished(store, run)
-    kept, rows = Store(store), []
+    kept, lines = Store(store), []
+    panels: dict[str, list[OrderedPurchase]] = {}
+    if rows:
+        options.registry(plugins)  # their classes can be found
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
@@ -70,21 +95,38 @@ def command(
             why = no_result(info, own, within, store)
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue
+        first = str(chosen["learner"].iloc[0])
+        at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
+        title = f"{name}: what {first} buys {at}{costs_in(own)}"
+        if order:
+            steps = ordered_purchases(kept, info.run, chosen)
+            if steps:
+                panels[title if picture else name] = steps
+            else:
+                why = f"{first} does not say in which order it buys, as policies do"
+                console(stderr=True).out(printable(f"{name}: {why}"))
+            if steps and output is None:
+                show(order_table(title, steps), console())
+                if rows:
+                    show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
+            continue
         bought = purchases(kept, info.run, chosen)
-        rows += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
+        lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
-            first = str(chosen["learner"].iloc[0])
-            show(_table(name, first, within, bought, costs_in(own)), console())
-    if output is not None and rows:
-        deliver(Table(("data set", *Purchase._fields), rows), output)
-    return 0 if rows else 1
+            show(_table(title, bought), console())
+    if output is not None and picture and panels:
+        draw_order(panels, output)
+    elif output is not None and panels:
+        deliver(order_lines(panels), output)
+    elif output is not None and lines:
+        deliver(Table(("data set", *Purchase._fields), lines), output)
+    return 0 if lines or panels else 1
 
 
-def _table(name: str, learner: str, within: Budget, bought: Sequence[Purchase], unit: str) -> Table:
+def _table(title: str, bought: Sequence[Purchase]) -> Table:
     """The purchases of a learner for a terminal; what nobody buys is named below."""
     from bench_core.leaderboard.bought_sensors import NEVER, sentences
 
-    at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
     rows = [
         [one.features, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought
@@ -95,5 +137,4 @@ def _table(name: str, learner: str, within: Budget, bought: Sequence[Purchase], 
     if never := [one.features for one in bought if one.share == NEVER]:
         more = f", ... (all {len(never)}: -o features.csv)" if len(never) > NAMED else ""
         footer.append(f"can be dropped: {', '.join(never[:NAMED])}{more}")
-    title = f"{name}: what {learner} buys {at}{unit}"
     return Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)

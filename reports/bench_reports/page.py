@@ -10,8 +10,10 @@ import base64
 import hashlib
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +30,7 @@ from bench_reports.terminal import (
     explained_marks,
     heading,
     of_few_draws,
+    optimum_table,
     run_line,
     selection_line,
     target,
@@ -132,6 +135,7 @@ def environment() -> Any:
     )
     made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
     made.filters |= {"legend": legend, "savings": saving_sentences}
+    made.filters |= {"lacking": partial(optimum_table, width=sys.maxsize)}
     return made
 
 

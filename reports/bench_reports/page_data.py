@@ -27,7 +27,7 @@ from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
-from bench_core.leaderboard.bought_sensors import EVERY, NEVER
+from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
 from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
@@ -62,10 +62,10 @@ COMPARED = 8
 """Learners that are compared by thirds and within budgets: the best ones and the reference."""
 
 ALIKE = 1e-6
-GROUPS, MOST_STAGES, BEST, NAMED = 5, 40, 6, 6
+GROUPS, MOST_STAGES, BEST, NAMED, ORDERED = 5, 40, 6, 6, 16
 """Groups of sensors by price, stages that are shown, learners whose purchases are shown along
-budgets where curves are many, and sensors that are named of those bought for every row, for some
-and never."""
+budgets where curves are many, sensors that are named of those bought for every row, for some
+and never, and sensors whose steps are shown."""
 
 Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
@@ -576,7 +576,9 @@ def _bought_steps(
         if len(there) == len(parts):
             shares = [weight * one.bought[k].astype(np.float64) for one, k, weight in there]
             share = np.sum(shares, axis=0) / len(picked)
-            yield {"x": float(budget), **bought(share, price, of), **_stages(*there[0][:2])}
+            order = _order([(one, k, weight / len(picked)) for one, k, weight in there])
+            stages = _stages(*there[0][:2])
+            yield {"x": float(budget), **bought(share, price, of), **stages, **order}
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:
@@ -605,6 +607,27 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
         "some": [*some, percent.tolist()],
         "never": listed(never),
         "saved": exact(float(price[never].sum())),
+    }
+
+
+def _order(points: Sequence[tuple[TrialValues, int, float]]) -> dict[str, Any]:
+    """When sensors are bought, of models that say it: for each of the first by mean step its place,
+    the percentage of rows that buy it, that mean, and a digit for each step, 9 for all rows and 0
+    for none."""
+    found = ordered(points)
+    if not any(one.steps for one in found):
+        return {}
+    names = points[0][0].trial.sensors.names
+    return {
+        "order": [
+            [
+                names.index(one.features),
+                round(100 * one.share),
+                round(one.step, 1),
+                "".join(str(max(round(9 * share), int(share > 0))) for share in one.steps),
+            ]
+            for one in found[:ORDERED]
+        ]
     }
 
 

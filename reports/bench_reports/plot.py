@@ -7,7 +7,6 @@ same bytes.
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from bench_core.leaderboard.board import Board, Row
 from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
-from bench_core.terminal.tables import write_bytes
+from bench_reports.figure_files import figure_file, safe
 from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
-SUFFIXES = (".svg", ".pdf", ".png")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, told apart by colour-blind readers too, without its yellow."""
 
@@ -41,32 +39,16 @@ BAND_PLACES, LINE_PLACES = 30, 200
 WIDE = 10.0
 """From this ratio of costs on the axis is logarithmic."""
 
-STYLE: Any = {
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "savefig.dpi": 200,
-}
-
 
 def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
     from bench_core.leaderboard.assembly import boards
 
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError(
-            f"{output}: drawing curves needs matplotlib; pip install 'budget-bench[plot]'"
-        ) from error
     made = [board for board in boards(run, frame) if any(row.curve for row in board.rows)]
     if not made:
         raise UsageError(f"run {run.run} has no curves to draw")
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": run.run}):
-        figure = Figure(figsize=(6.6, 3.6 * len(made)), layout="constrained")
+    with figure_file(output, run.run) as figure:
+        figure.set_size_inches(6.6, 3.6 * len(made))
         # methods have the first colours
         rows = sorted((row for board in made for row in board.rows), key=lambda row: row.baseline)
         looks = {name: k for k, name in enumerate(dict.fromkeys(row.learner for row in rows))}
@@ -74,17 +56,7 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
         for axes, board in zip(panels, made, strict=True):
             _panel(axes, board, looks, *_bands(run, store, board, frame))
         figure.suptitle(one_line(run.title or run.run), fontsize=9)
-        suffix = (output or Path("-.svg")).suffix.lower().removeprefix(".")
-        content = BytesIO()
-        figure.savefig(content, format=suffix, metadata=_NO_DATES[suffix])
-    write_bytes(output or Path("-"), content.getvalue())
 
-
-_NO_DATES: dict[str, dict[str, str | None]] = {
-    "svg": {"Date": None, "Creator": "Budget Bench"},
-    "pdf": {"CreationDate": None, "Creator": "Budget Bench", "Producer": None},
-    "png": {"Software": None},
-}
 
 Bands = dict[str, FloatArray]
 """By learner the ends (budgets, 2) of the intervals, NaN where there is none."""
@@ -123,7 +95,7 @@ def _panel(
     for row in board.rows:
         if row.curve:
             colour, dash = _look(row, looks)
-            name = _safe(one_line(row.learner))
+            name = safe(one_line(row.learner))
             if row.learner in bands:
                 low, high = bands[row.learner].T
                 axes.fill_between(places, low, high, color=colour, alpha=0.13, lw=0)
@@ -136,9 +108,9 @@ def _panel(
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = f" in {one_line(board.unit)}" if board.unit else ""
-    axes.set_xlabel(_safe(f"budget: mean cost per row{unit}"))
-    axes.set_ylabel(_safe(f"{board.metric} on test ({better} is better)"))
-    axes.set_title(_safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
+    axes.set_xlabel(safe(f"budget: mean cost per row{unit}"))
+    axes.set_ylabel(safe(f"{board.metric} on test ({better} is better)"))
+    axes.set_title(safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:
         axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=f"{CONFIDENCE} interval")
     if any(row.baseline for row in board.rows):
@@ -180,8 +152,3 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
             annotation_clip=False,
         )
-
-
-def _safe(text: str) -> str:
-    """Text in which matplotlib reads no formulas, and which a legend does not leave out."""
-    return text.replace("$", r"\$").lstrip("_") or "-"

@@ -24,7 +24,7 @@ class Format:
 @hookimpl
 def bench_reports() -> Sequence[Report]:
     """One for each format."""
-    from bench_reports import exports, page, plot, terminal
+    from bench_reports import exports, figure_files, page, plot, terminal
 
     return [
         Format("text", ("", ".txt"), terminal.write),
@@ -33,5 +33,5 @@ def bench_reports() -> Sequence[Report]:
         Format("latex", (".tex",), exports.latex),
         Format("csv", (".csv",), exports.write_csv),
         Format("json", (".json",), exports.write_json),
-        Format("curves", plot.SUFFIXES, plot.write),
+        Format("curves", figure_files.SUFFIXES, plot.write),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -176,8 +177,9 @@ def _on_screen(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
     yield from ((line, "dim") for line in mark_lines(board))
     if (lines := curve_lines(board, width)) and not os.environ.get("BENCH_NO_CURVE"):
         yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
-    if budgets := budget_table(board, width):
-        yield budgets
+    for budgets in (budget_table(board, width), optimum_table(board, width)):
+        if budgets:
+            yield budgets
 
 
 def mark_lines(board: Board) -> list[str]:
@@ -389,6 +391,32 @@ def budget_table(board: Board, width: int) -> Table | None:
     return replace(made, title=title, bold_cells=frozenset(bold))
 
 
+def optimum_table(board: Board, width: int) -> Table | None:
+    """What each learner lacks to the known optimum within each budget, below the optimum itself."""
+    known = {
+        _within(board, k): (k, most)
+        for k, budget in enumerate(board.budgets)
+        if not math.isnan(most := board.optimum.within(budget))
+    }
+    if not known:
+        return None
+    columns = {title: partial(_lacking, board, k) for title, (k, _) in known.items()}
+    made, _ = _narrow(board, columns, width)
+    best = ["the optimum", *(quality(most) for _, most in known.values())]
+    return replace(
+        made,
+        title=f"{board.metric}: distance to the optimum within a cost per row of:",
+        rows=[best, *made.rows],
+        row_styles=["", *made.row_styles],
+        rule=made.rule and made.rule + 1,
+    )
+
+
+def _lacking(board: Board, k: int, row: Row) -> str:
+    pick = row.within[k] if row.within else None
+    return quality(board.lacks(pick.quality, board.budgets[k])) if pick else "-"
+
+
 def plain_tables(board: Board) -> Iterator[Table]:
     """Every figure of a board, one row a line, with the data set in front."""
     names: Columns = {
@@ -413,7 +441,7 @@ def plain_tables(board: Board) -> Iterator[Table]:
         "saving tier": lambda row: str(row.saved.tier) if row.saved else "-",
         **_measures("area", "area"),
         **_measures("regret", "regret"),
-        **(_measures("to optimum", "gap") if board.optimum else {}),
+        **(_measures("to optimum", "gap") if board.optimum.mean else {}),
         "audit": lambda row: row.audit,
         "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
     }
@@ -427,6 +455,9 @@ def plain_tables(board: Board) -> Iterator[Table]:
             within[f"tier {name}"] = partial(lambda at, row: _tier(at.get(row.learner)), at)
         title = f"{board.metric} within a cost per row of:"
         yield replace(_table(within, board.rows), title=title)
+    if lacking := optimum_table(board, sys.maxsize):
+        titles = ["data set", *lacking.titles]
+        yield replace(lacking, titles=titles, rows=[[board.dataset, *row] for row in lacking.rows])
 
 
 def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,36 @@ def test_a_trial_answers_caps_by_the_policy_and_within_them():
     dear = SensorPrices.additive(np.array([1.0, 2.0, 3.0, 4.0]), tree=0.1)
     capped = predict_split(model, part, dear, 2, caps=caps).capped
     assert (capped.scores[1] == 0.25).all()
+
+
+def test_steps_are_counted_sensor_by_sensor_over_copies_of_rows():
+    price, cap = np.array([1.0, 0.0, 2.0, 0.5]), 1.5
+    part = rows(9000)  # of two blocks
+    part = replace(part, multiplicity=1 + np.arange(9000) % 3)
+    prices = SensorPrices.additive(price)
+    stops = (0.4, 1.6)
+    model = Sequential(Ladder({"sum": stops}), prices)
+    found = predict_split(model, part, prices, 2, caps=Caps((cap,), np.array(0.0)))
+    assert found.capped is not None
+    limits = (
+        *((stop, np.inf, found, k) for k, stop in enumerate(stops)),
+        (1.6, cap, found.capped, 0),
+    )
+    for stop, limit, path, k in limits:
+        counts = np.zeros((17, 4))
+        for x, copies in zip(part.X, part.multiplicity, strict=True):
+            paid = [j for j in bought_by_hand(x, price, stop, limit) if price[j] > 0]
+            for step, j in enumerate(paid, start=1):
+                counts[[0, step], j] += [step * copies, copies]
+        assert path.steps[k] == pytest.approx(counts / part.multiplicity.sum())
+
+
+def test_steps_after_the_sixteenth_count_in_the_mean_alone():
+    part, prices = rows(3, 20), SensorPrices.additive(np.ones(20))
+    path = predict_split(Sequential(Ladder({"sum": (99.0,)}), prices), part, prices, 2)
+    assert path.steps[0][0].tolist() == [*range(1, 21)]
+    assert (path.steps[0][1:, :16] == np.eye(16)).all()
+    assert (path.steps[0][1:, 16:] == 0).all()
 
 
 def test_purchases_are_distinct_sets_of_sensors():

@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"masked-gbrt"}
+POLICIES = {"bayes-cmi", "exact-dp", "masked-gbrt"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -32,11 +32,13 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "bayes-cmi": {"points": 5},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
         "budget-rf": trees,
         "catboost": trees,
         "cegb": trees,
+        "certified-stop": {"base": LEARNERS["cegb"](**trees, tradeoff=0.5), "alpha": 0.4},
         "cheapest-first": {**trees, "steps": 3},
         "confidence-cascade": {
             "base": LEARNERS["cegb"](**trees, tradeoff=0.5),
@@ -53,6 +55,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "cstc": {**base, **CYCLES, "depth": 2, "iterations": 20},
         "cstc-single": {**base, "iterations": 20},
         "early-exit": {**base, "every": 2},
+        "exact-dp": {"values": 2},
         "forward-selection": {**trees, "steps": 2, "leaves": 4},
         "gbrt": trees,
         "gbrt-subset": trees,
@@ -64,6 +67,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "lightgbm-cegb": trees,
         "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
+        "qwyc": {**base, "every": 2},
         "random-forest": {"trees": count},
         "random-order": {**trees, "steps": 3},
         "rbf-svm": {},

@@ -27,7 +27,9 @@ def run() -> ValuedRun:
     rng = np.random.default_rng(3)
     tree = Stages((-1, 0, 0), (1, 2, 3), (1.0, 2.0, 6.0), {k: [1, 0.4, 0.6] for k in range(4)})
     chain = Stages((-1, 0), (1, 3), (1.0, 6.0), {k: [1, 0.25] for k in range(4)})
-    made = ValuedRun(baselines=("constant",), stages={"miser": chain, "gbrt": tree})
+    made = ValuedRun(
+        baselines=("constant",), stages={"miser": chain, "gbrt": tree}, ordered=("gbrt",)
+    )
     for name in ("a", "b"):
         for learner, skills in SKILLS.items():
             skills = SKILLS["gbrt"] if name == "b" and learner == "miser" else skills

@@ -25,6 +25,7 @@ class ValuedRun:
     rows: list[dict[str, Any]] = field(default_factory=list)
     kept: list[TrialValues] = field(default_factory=list)
     stages: dict[str, Stages] = field(default_factory=dict)
+    ordered: tuple[str, ...] = ()  # learners that buy f1, then f2, and f3 in step 1 or 3
 
     def add(
         self,
@@ -66,6 +67,16 @@ class ValuedRun:
             stages = self.stages.get(learner)
             walked = json.loads(json.dumps(stages._asdict())) if stages else {}
             bought = np.minimum(np.outer(1 + np.arange(len(points)), [0.5, 0.25, 0.1]), 1)
+            none, half = np.zeros(len(points)), bought[:, 2] / 2
+            steps = np.stack(
+                [
+                    bought * [1, 2, 2],  # the mean of steps, over all rows
+                    np.stack([bought[:, 0], none, half], axis=1),
+                    np.stack([none, bought[:, 1], none], axis=1),
+                    np.stack([none, none, half], axis=1),
+                ],
+                axis=1,
+            )
             self.kept.append(
                 TrialValues(
                     split=split,
@@ -75,6 +86,7 @@ class ValuedRun:
                     weights=ones,
                     rows=ones,
                     bought=bought.astype(np.float32),
+                    steps=steps.astype(np.float32) if learner in self.ordered else None,
                     trial=Trial.of(
                         spec, audit=more.get("audit", "sampled"), sensors=sensors, stages=walked
                     ),

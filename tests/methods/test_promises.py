@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
 from bench_methods.baselines import CheapestFirst, Constant, GreedyOrder, RandomOrder
+from bench_methods.bayes_cmi import BayesCMI
 from bench_methods.budget_boosting import BudgetBoosting
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
+from bench_methods.certified_stop import CertifiedStop
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
 from bench_methods.cost_tree import CostTree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
@@ -26,6 +28,7 @@ from bench_methods.gbrt_subset import SubsetGBRT
 from bench_methods.lightgbm import LightGBM, LightGBMCEGB
 from bench_methods.linear import L1, RBFSVM, AverageKernelSVM
 from bench_methods.miser import GreedyMiser
+from bench_methods.qwyc import QWYC
 from bench_methods.scikit import RandomForest, ScikitLearn
 from bench_methods.xgboost import XGBoost
 from helpers.every_learner_cases import LEARNERS
@@ -57,6 +60,10 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
+    (BayesCMI(points=6), None),
+    (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
+    (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), None),
+    (BayesCMI(points=6, bins=4, dependence="tree"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
     (CEGB(trees=5, tradeoff=0.05), None),
@@ -80,6 +87,7 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (CSTC(base=GBRT(trees=5, depth=2), **CYCLES), None),
     (CSTC(base=None, prune=False, depth=2, **CYCLES), (Task.REGRESSION,)),
     (EarlyExit(base=TREES, every=3), CLASSES),
+    (QWYC(base=TREES, every=3), None),
     *((EarlyExit(TREES, every=3, rule=rule, k=2), (Task.RANKING,)) for rule in RULES),
     (EarlyExit(base=GreedyMiser(trees=12, tradeoff=0.05), every=3, k=2), (Task.RANKING,)),
     (AdaptGBRT(f0=FEW, trees=4, iterations=2, gates=3), None),

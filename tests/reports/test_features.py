@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from bench_reports import figure_files, purchase_order
 from helpers.commands import QUICK, Run
 
-from bench_core.leaderboard.bought_sensors import natural
+from bench_core import Features, load_run
+from bench_core.datasets.cache import open_prepared
+from bench_core.leaderboard.bought_sensors import OrderedPurchase, natural
+from bench_core.results.store import Store
+from bench_core.results.store_files import load_model
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20", "-m", "accuracy")
 
@@ -20,6 +28,72 @@ def done(bench: Run, material: Path) -> Path:
     asked = ("--set", "cegb.tradeoff=0.3", "--set", "cegb.depth=3", "--set", "cegb.min_rows=2")
     assert bench("run", *RUN, *asked).status == 0
     return material
+
+
+def orders(model: Path, point: dict[str, float], X: np.ndarray) -> list[list[int]]:
+    """What each row buys, one sensor after the other, by the stored policy."""
+    path = load_model(model).predict_path(Features(X.astype(np.float32)))
+    (order,) = (p.bills["path"].order for p in path if dict(p.point) == point)
+    return [[int(j) for j in np.argsort(row) if row[j] >= 0] for row in order]
+
+
+def test_the_order_of_purchases_is_that_of_the_policy(material: Path, bench: Run) -> None:
+    assert bench("new", "policy", "stepwise").status == 0
+    sys.modules.pop("stepwise", None)
+    asked = (*QUICK, "-p", "stepwise", "--costs", "costs.csv", "-l", "stepwise", "-m", "accuracy")
+    assert bench("run", *asked, "--caps", "6").status == 0
+    words = ("features", "--learner", "stepwise", "--order")
+    table = bench(*words, "--rows", "5", "-p", "stepwise")
+    assert table.status == 0, table.err
+    assert bench(*words, "-o", "order.csv").err == "wrote order.csv\n"
+    found = pd.read_csv("order.csv").set_index("features")
+    # the same from the model itself
+    (model,) = Path("results/bench.fits").glob("[0-9a-f][0-9a-f]/*.npz")
+    store = Store("results/bench.db")
+    (values,) = store.values("last", learner="stepwise")
+    points = store.frame("last").query("learner == 'stepwise' and split == 'valid' and cap.isna()")
+    best = points.loc[points["accuracy"].idxmax(), "point"]
+    X = open_prepared(Path(values.trial.data)).test.X
+    own, names = orders(model, json.loads(best), X), values.trial.sensors.names
+    assert len({*map(tuple, own)}) > 1
+    for j, name in enumerate(names):
+        steps = [1 + order.index(j) for order in own if j in order]
+        assert (name in found.index) == bool(steps)
+        if steps:
+            row = found.loc[name]
+            assert row["share"] == pytest.approx(len(steps) / len(own), rel=1e-5)
+            assert row["step"] == pytest.approx(np.mean(steps), rel=1e-5)
+            for k in range(1, 1 + sum(c.startswith("step ") for c in found)):
+                assert row[f"step {k}"] == pytest.approx(steps.count(k) / len(own), rel=1e-5)
+    in_python = load_run("last").features("stepwise").set_index("features")["mean step"]
+    assert in_python.dropna().to_dict() == pytest.approx(found["step"].to_dict(), rel=1e-5)
+    shown = [", ".join(names[j] for j in order) or "nothing" for order in own[:5]]
+    assert [line.split(maxsplit=2)[2] for line in table.out.splitlines()[-5:]] == shown
+
+
+def test_only_policies_have_an_order(done: Path, bench: Run) -> None:
+    ended = bench("features", "--learner", "cegb", "--order")
+    assert (ended.status, ended.out) == (1, "")
+    assert "cegb does not say in which order it buys" in ended.err
+    assert "give --order too" in bench("features", "--rows", "2").err
+
+
+def test_the_picture_of_an_order_has_a_line_for_each_sensor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    some = [
+        OrderedPurchase("age", 1.0, 1.0, 1.0, (1.0, 0.0)),
+        OrderedPurchase("x$y", 2.0, 0.25, 2.0, (0.0, 0.25)),
+    ]
+    for k in range(2):
+        purchase_order.draw_order({"a: what p buys": some}, tmp_path / f"{k}.svg")
+    text = (tmp_path / "0.svg").read_text()
+    for word in ("age, 100%", "x$y, 25%", "a: what p buys", "share of rows"):
+        assert f">{word}<" in text, word
+    assert text == (tmp_path / "1.svg").read_text()
+    assert purchase_order.shaded((0.0, 0.001, 0.25, 0.5, 0.75, 1.0)) == "·░▒▓██"
 
 
 @pytest.mark.parametrize("learner", ["toy", "cegb"])

@@ -234,6 +234,14 @@ def test_purchases_are_by_group_of_prices_and_name_sensors(sure: str) -> None:
     assert "stages" not in found["of"]["2"][0]  # the constant has none
 
 
+def test_the_order_of_purchases_is_shown_where_it_is_known(sure: str) -> None:
+    found = data_of(sure)["sets"][0]["bought"]["of"]
+    # gbrt buys (1 + k) times 50, 25 and 10% of rows; f3 half in step 1 and half in step 3
+    assert found["0"][0]["order"] == [[0, 50, 1, "400"], [1, 25, 2, "020"], [2, 10, 2, "101"]]
+    assert found["0"][-1]["order"] == [[0, 100, 1, "900"], [1, 100, 2, "090"], [2, 40, 2, "202"]]
+    assert not any("order" in step for step in [*found["1"], *found["2"]])
+
+
 def test_a_share_of_rows_is_never_or_every_row_only_if_it_is() -> None:
     shares = np.array([0.0, 1e-5, 0.99, 0.999, 1.0, 0.0])
     price = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0])

@@ -313,6 +313,14 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
     assert "2 sensors: f3 (30%), f2 (75%)" in tab.js(bought)
     choose(tab, "section.set:not(.off) .bought select", "0")
     assert "stage 3 after 1 is reached by 60% of rows" in tab.js(pictures)[1]
+    # of the third point, by gbrt alone
+    assert "f2 is bought for 75% of rows, in step 2 on average" in tab.js(pictures)[2]
+    cells = f"[...{place}.querySelectorAll('.scroll:not([aria-label=Stages]) rect')]"
+    assert tab.js(f"{cells}.map(r => r.getAttribute('opacity') > 0.1)") == [
+        *(True, False, False),
+        *(False, True, False),
+        *(True, False, True),
+    ]
     choose(tab, "#f-kind", "p95")
     assert tab.js(f"{place}.hidden")
 

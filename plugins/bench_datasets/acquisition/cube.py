@@ -92,7 +92,9 @@ class Cube:
             mixture.draw(np.random.default_rng([seed, self.stream, split]), count)
             for split, count in enumerate((rows, -(-rows // 3), -(-rows // 3)))
         )
-        return Splits(train, valid, test, self.prices(), classes=CLASSES)
+        return Splits(
+            *(train, valid, test), self.prices(), classes=CLASSES, truth=mixture._asdict()
+        )
 
     def mixture(self) -> Mixture:
         """What rows are drawn from."""

@@ -1,8 +1,8 @@
 // Pictures of what is bought along the trade-off, and of the stages that rows go through.
 //
 // A step has its budget (x), by group of prices the percentage of rows that buy (g), how many sensors are bought for
-// every row, for some and never with the places of the first of them (for some rows also percentages), and of stages
-// [parent, sensors, cost, percentage of rows that get there].
+// every row, for some and never with the places of the first of them (for some rows also percentages), of stages
+// [parent, sensors, cost, percentage of rows that get there], and the order of purchases where models say it.
 
 /** The shares of rows that buy the sensors of each group of prices, by budget: a chart whose curves are the groups. */
 function boughtSvg(groups, steps, width, at) {
@@ -32,6 +32,21 @@ function stagesSvg(stages, width) {
   const label = shown.map((k) => `${name(k)} is reached by ${stages[k][3]}% of rows`).join(", ");
   const height = 24 * shown.length + 8;
   return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12">${bars.join("")}</svg>`;
+}
+
+/** A row of cells for each sensor [place, percentage of rows, mean step, a digit for each step]: darker where more rows buy. */
+function orderSvg(names, order, width) {
+  const [left, right] = [150, 96];
+  const size = Math.min(18, (width - left - right) / order[0][3].length);
+  const rows = order.map(([k, percent, step, digits], i) => {
+    const cells = [...digits].map((digit, j) => `<rect class="bar" x="${left + size * j}" y="${18 * i + 2}" width="${size - 1}" height="15" opacity="${Math.max(0.04, digit / 9)}"/>`);
+    const name = names[k].length > 24 ? `${names[k].slice(0, 23)}…` : names[k];
+    return `<text class="words" x="0" y="${18 * i + 14}">${esc(name)}</text>${cells.join("")}`
+      + `<text class="words" x="${left + 6 + size * digits.length}" y="${18 * i + 14}">${percent}%, step ${step}</text>`;
+  });
+  const label = order.map(([k, percent, step]) => `${esc(names[k])} is bought for ${percent}% of rows, in step ${step} on average`).join(", ");
+  const height = 18 * order.length + 4;
+  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="11">${rows.join("")}</svg>`;
 }
 
 /** The sensors bought for every row, for some and never; the first of each by name. */
@@ -65,10 +80,13 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const stages = steps[at]?.stages;
   const drawn = !stages ? "" : "<div><p>Stages at that point: rows that get there, and what the way may buy (first repeat).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
+  const order = steps[at]?.order;
+  const inOrder = !order ? "" : "<div><p>Steps in which rows buy at that point, the first purchase on the left, darker where more rows buy; their share and mean step.</p>"
+    + `<div class="scroll" role="region" tabindex="0" aria-label="Order of purchases">${orderSvg(set.bought.names, order, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
-    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}</div>`;
+    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}${inOrder}</div>`;
   const select = box.querySelector("select");
   if (focused) select.focus();
   select.onchange = () => { place.dataset.l = select.value; drawPurchases(place, data, set, shown, limit, leader); };

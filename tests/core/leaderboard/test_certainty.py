@@ -12,7 +12,7 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import Board, Measure, Row
+from bench_core.leaderboard.board import Board, Measure, Optimum, Row
 from bench_core.leaderboard.certainty import CELLS, certified, cost_range, grid_of
 from bench_core.leaderboard.ranks import least_difference, normal_range, over_datasets
 
@@ -244,7 +244,7 @@ def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher: bool) -> Non
     info, held = replace(run.info, higher_is_better={"accuracy": higher}), run
     (board,) = boards(info, run.frame)
     assert all(one.gap is None for one in certified(info, held, board, run.frame).rows)  # type: ignore[arg-type]
-    board = replace(board, optimum=((1.0, sign * 0.5), (10.0, sign * 0.9)))
+    board = replace(board, optimum=Optimum(((1.0, sign * 0.5), (10.0, sign * 0.9))))
     board = certified(info, held, board, run.frame, resamples=400)  # type: ignore[arg-type]
     cells = np.minimum(0.5 + 0.4 * (grid_of(board) - 1) / 9, 0.9)
     gap = row(board, "mine").gap

@@ -1,0 +1,161 @@
+"""The optimum where the distribution of discrete rows is known: what no model can beat.
+
+A state s says of each purchase whether it was made, and what it showed. With the probability
+p(s, y) that a row agrees with s and is of class y, the most that is to be had from s on is
+
+    V(s) = max( max_y p(y | s),  max_a  -price c_a(s) + sum_v p(v | s) V(s + (a = v)) )
+
+where ``price`` is that of money in accuracy and c_a(s) what purchase a costs after those made. All
+V are found in one pass from the states where all is bought back to the one where nothing is.
+
+- Mean costs: for each price the best policy has a mean cost and a quality. These are the corners of
+  the best mixtures; all corners are found by asking, between two of them, at the price at which
+  both are worth the same.
+- Caps: what is left of a cap c in state s is c less what s has cost, so that one pass for each cap
+  does: purchases that exceed it are left out, and money has no price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from bench_core.arrays import Array, FloatArray, IntArray
+from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.sequential import ROUNDING, Purchases
+
+MOST_STATES = 4_000_000
+SOLVES = 500  # at most, for the corners of one problem
+EXACT = 1e-9
+"""Between two corners nothing is better than their mixture by more than this."""
+
+
+_Gap = tuple[float, tuple[float, float], tuple[float, float]]
+
+
+class Corner(NamedTuple):
+    """The mean cost and the quality of an optimal policy, and a price at which it is best."""
+
+    cost: float
+    quality: float
+    price: float
+
+
+class Solution(NamedTuple):
+    """What an optimal policy does in each state; its mean cost and quality from the first on."""
+
+    action: IntArray  # (states,) int8, the digit to buy, -1 to stop
+    cost: float
+    quality: float
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """All states of a problem. State 0 has bought nothing; digit t of a state's number, the first
+    being the most significant, is 0 or 1 more than the value that purchase t showed."""
+
+    mass: FloatArray  # (states, K), p(s, y)
+    radix: IntArray  # (t,), one more than the values of each digit
+    price: FloatArray  # (2**t, t), of each purchase after those in the mask
+    spent: FloatArray  # (2**t,), of those in the mask
+
+    @classmethod
+    def of(cls, table: FloatArray, purchases: Purchases, each: IntArray) -> Self:
+        """The states of a table (v1, .., vt, K), whose axes are the values of ``each`` purchase
+        (t,); -1 is what is known from the start."""
+        digits, bought = table.ndim - 1, each >= 0
+        masks = (np.arange(2**digits)[:, None] >> np.arange(digits)) & 1 > 0
+        made = np.zeros((len(masks), len(purchases)), dtype=bool)
+        made[:, each[bought]] = masks[:, bought]
+        price = np.zeros(masks.shape)
+        price[:, bought] = purchases.marginal(made)[:, each[bought]]
+        mass = table
+        for axis in range(digits):
+            mass = np.concatenate([mass.sum(axis=axis, keepdims=True), mass], axis=axis)
+        radix = np.array(mass.shape[:-1], dtype=np.int64)
+        spent = purchases.sensors(made) @ purchases.sensor
+        return cls(mass.reshape(-1, mass.shape[-1]), radix, price, spent)
+
+    @property
+    def strides(self) -> IntArray:
+        """What a digit counts in a state's number, (t,)."""
+        return np.asarray(np.cumprod(np.append(self.radix, 1)[::-1])[::-1][1:])
+
+    def solve(self, price: float = 0.0, cap: float = np.inf) -> Solution:
+        """The best policy where money has a ``price``, and no row may pay more than ``cap``. Of
+        equally good ones it is the cheapest, then the first."""
+        from bench_core.optimum.kernels import solve
+
+        total = self.mass.sum(axis=1)
+        action, value, cost = solve(
+            *(total, self.mass.max(axis=1), self.radix, self.strides, self.price, self.spent),
+            *(price, cap * (1 + ROUNDING)),
+        )
+        return Solution(action, cost, value + price * cost if cost else value)
+
+    def corners(self, most: int = SOLVES) -> list[Corner]:
+        """The corners of mean cost and accuracy, costs rising, from at most so many solutions."""
+        ends = [self.solve(np.inf), self.solve(0.0)]
+        found = {one.cost: one.quality for one in ends}
+        open_gaps = [_gap(*((one.cost, one.quality) for one in ends))]
+        for _ in range(most - 2):
+            area, low, high = heappop(open_gaps) if open_gaps else (0.0, (0.0, 0.0), (0.0, 0.0))
+            if area == 0:
+                break  # what is left is level
+            slope = (high[1] - low[1]) / (high[0] - low[0])
+            _, cost, quality = self.solve(slope)
+            if quality - low[1] - slope * (cost - low[0]) > EXACT:
+                found[cost] = quality
+                heappush(open_gaps, _gap(low, (cost, quality)))
+                heappush(open_gaps, _gap((cost, quality), high))
+        costs = sorted(found)
+        qualities = [found[cost] for cost in costs]
+        slopes = [*(np.diff(qualities) / np.diff(costs)), 0.0]
+        # a price between the slopes on both sides of a corner
+        prices = np.mean([[2 * slopes[0], *slopes[:-1]], slopes], axis=0)
+        return [Corner(*one) for one in zip(costs, qualities, prices.tolist(), strict=True)]
+
+
+def _gap(low: tuple[float, float], high: tuple[float, float]) -> _Gap:
+    """Two neighbours among the corners found so far; those with most room between them first."""
+    return -(high[0] - low[0]) * (high[1] - low[1]), low, high
+
+
+def shown_by(purchases: Purchases, prices: SensorPrices) -> IntArray:
+    """The purchase that shows each feature (d,): -1 where it needs none, -2 where several."""
+    needs = prices.needs.toarray() > 0
+    shown = ~(needs[:, None, :] & ~purchases.sets[None]).any(axis=2)  # (d, k)
+    one = np.where(shown.sum(axis=1) == 1, shown.argmax(axis=1), -2)
+    return np.where(needs.any(axis=1), one, -1)
+
+
+def by_purchase(table: FloatArray, shown: IntArray) -> tuple[FloatArray, IntArray]:
+    """A table (v1, .., vd, K) of features with one axis for those that a purchase shows together,
+    and the purchase of each axis."""
+    each = np.unique(shown)
+    sizes = np.array(table.shape[:-1])
+    shape = [int(sizes[shown == purchase].prod()) for purchase in each]
+    order = np.argsort(shown, kind="stable")
+    return table.transpose([*order, -1]).reshape(*shape, -1), each
+
+
+def optimum_of(
+    truth: Mapping[str, Array], costs: CostModel, caps: Sequence[float]
+) -> dict[str, FloatArray]:
+    """The optimum of accuracy as corners (m, 2) of mean cost and quality, and under these caps as
+    (caps, 2); nothing where it cannot be known."""
+    if "table" not in truth or not isinstance(costs, SensorPrices):
+        return {}
+    purchases = Purchases.of(costs)
+    shown = shown_by(purchases, costs)
+    if (shown == -2).any():
+        return {}
+    table, each = by_purchase(truth["table"], shown)
+    states = States.of(table, purchases, each)
+    corners = [corner[:2] for corner in states.corners()]
+    capped = [(cap, states.solve(cap=cap).quality) for cap in caps]
+    return {"accuracy": np.array(corners), "accuracy cap": np.array(capped).reshape(-1, 2)}

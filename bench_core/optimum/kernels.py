@@ -1,0 +1,58 @@
+"""One pass over all states of a problem, compiled."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+TIED = 1e-12  # of the mass of a state
+
+
+@njit(cache=True, nogil=True)
+def solve(
+    mass: Any,
+    best_class: Any,
+    radix: Any,
+    strides: Any,
+    prices: Any,
+    spent: Any,
+    price: float,
+    cap: float,
+) -> Any:
+    """The best action in each state (states,), the value of the first state, and its mean cost.
+
+    ``mass`` (states,) is p(s), ``best_class`` (states,) max_y p(s, y): values are times p(s).
+    """
+    count, digits = len(mass), len(radix)
+    value, cost = np.zeros(count), np.zeros(count)
+    action = np.full(count, -1, np.int8)
+    digit = radix - 1  # of the last state, where all is bought
+    made = (1 << digits) - 1
+    for s in range(count - 1, -1, -1):
+        value[s] = best_class[s]
+        if mass[s] > 0.0:
+            tied = TIED * mass[s]
+            for t in range(digits):
+                own = prices[made, t]
+                if digit[t] > 0 or spent[made] + own > cap or (own > 0.0 and price == np.inf):
+                    continue
+                worth = 0.0 if own == 0.0 else -price * own * mass[s]
+                for v in range(1, radix[t]):
+                    worth += value[s + v * strides[t]]
+                if worth < value[s] - tied:
+                    continue
+                paid = own * mass[s]
+                for v in range(1, radix[t]):
+                    paid += cost[s + v * strides[t]]
+                if worth > value[s] + tied or paid < cost[s] - tied:
+                    value[s], cost[s], action[s] = worth, paid, t
+        t = digits - 1
+        while t >= 0 and digit[t] == 0:
+            digit[t] = radix[t] - 1
+            made |= 1 << t
+            t -= 1
+        if t >= 0:
+            digit[t] -= 1
+            if digit[t] == 0:
+                made &= ~(1 << t)
+    return action, value[0], cost[0]

@@ -1,0 +1,234 @@
+"""Batches of another learner's trees in a better order, which rows leave once they are decided.
+
+S. Wang, M. Gupta, S. You, "Quit when you can: efficient evaluation of ensembles with ordering
+optimization", arXiv 1806.11202 (2018), ACM JETC 17 (2021). Read as an abstract and in a third
+party's code; what is not in these is restated from memory.
+
+With f = sum_t f_t the whole ensemble and g_r the sum of the first r base models of an order pi, a
+row leaves after position r as negative if g_r < low_r, as positive if g_r >= high_r. C_r are the
+training rows that are still undecided after it. Greedily, position by position, the base model
+and its thresholds are those of the least
+
+    J_r = c_pi(r) |C_(r-1)| / |C_(r-1) without C_r|
+
+such that of all training rows at most a share alpha has left by then on the other side than f puts
+it. Each alpha is an operating point; the last point is the whole ensemble.
+
+Equations
+    J, order        bench_methods.qwyc.arranged
+    thresholds      bench_methods.qwyc.thresholds
+    c               bench_methods.qwyc.QWYC._batches
+
+Departures
+- A base model is a batch of ``every`` trees. Its price is the mean price of its evaluation, plus
+  that of the sensors that its trees need beyond those of the positions before it. Rows pay for
+  their own paths alone, so that this is at most too high.
+- The two thresholds of a position are the best pair; they stand on both sides of 0, so that a row
+  that leaves answers its partial score. Ties go to the base's own order, as do positions at
+  which no base model decides a row.
+- Score 0 is negative, as metrics read it. Thresholds stand halfway between scores of training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.dictionary import sensor_bits
+from bench_models.path_of_models import PathOfModels
+from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
+
+from bench_core import (
+    Acquired,
+    Examples,
+    Features,
+    FitContext,
+    Prices,
+    Task,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble
+
+_BLOCK = 8000  # rows walked at a time
+
+LEAST_POSITIVE = 1e-300
+
+
+@dataclass(frozen=True)
+class QWYC(OnTrees):
+    """Another learner's trees in batches, ordered such that rows can leave early."""
+
+    name: ClassVar[str] = "qwyc"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+    adds_up: ClassVar[bool] = False
+
+    alphas: tuple[float, ...] = param(
+        (0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0),
+        "operating points: the share of training rows that may leave on the wrong side",
+        least=0,
+        most=1,
+    )
+    every: int = param(10, "trees of a base model", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < len(set(self.alphas)) == len(self.alphas) < MOST_POINTS:
+            raise ValueError(f"alphas must be 1 to {MOST_POINTS - 1} different numbers")
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> PathOfModels:
+        """Order by the cells of ``train``; neither labels nor ``valid`` are used."""
+        ensemble = ensemble_of(self.name, self.base, context)
+        full = prefix_chain(ensemble, [ensemble.trees], prices, {})
+        batches = self._batches(ensemble, train, prices)
+        models = []
+        for k, alpha in enumerate(sorted(self.alphas, reverse=True)):
+            if len(batches.own) > 1:
+                order = arranged(batches, float(ensemble.base[0]), train.weights, alpha)
+                stages = _stages(order, batches.trees, ensemble)
+                points = [Point(len(stages) - 1, {"alpha": alpha})]
+                models.append(StagedModel(stages, points, prices, ensemble))
+            context.progress(k + 1, len(self.alphas))
+        context.progress(1, 1)
+        return PathOfModels([*models, full])
+
+    def _batches(self, ensemble: Ensemble, train: Examples, prices: Prices) -> Batches:
+        """The base models, in the base's order."""
+        cuts = np.arange(self.every, ensemble.trees, self.every)
+        trees = np.split(np.arange(ensemble.trees, dtype=np.int64), cuts)
+        stages = [
+            Stage(own, np.ones(len(own)), np.zeros(1), then=k + 1 if k + 1 < len(trees) else END)
+            for k, own in enumerate(trees)
+        ]
+        # apart: each stage has its own trees' sum
+        apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
+        scores, splits = [], np.zeros(len(trees))
+        for start in range(0, len(train), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            walked = [*apart.stage_by_stage(Features(np.asarray(train.X[rows])))]
+            scores.append(np.stack([found[:, 0] for found, _, _ in walked]))
+            splits += [float(train.weights[rows] @ own) for _, _, own in walked]
+        each = np.diff(splits, prepend=0.0) / train.weights.sum()  # they add up along the chain
+        real = np.diff(ensemble.start) > 1
+        count = np.array([real[own].sum() for own in trees], dtype=np.float64)
+        bits = sensor_bits(ensemble, prices)
+        needs = np.stack([np.bitwise_or.reduce(bits[own], axis=0, initial=0) for own in trees])
+        evaluation = prices.split * each + prices.tree * count
+        # where nothing costs anything, the number of trees
+        evaluation += 1e-9 * ((prices.everything + evaluation.sum()) or 1.0) * (count + 1)
+        sensors = Acquired(needs, prices.sensors).unpack()
+        return Batches(trees, np.concatenate(scores, axis=1), evaluation, sensors, prices.sensor)
+
+
+class Batches(NamedTuple):
+    """B base models: their trees, scores of n rows, and what they cost."""
+
+    trees: Sequence[IntArray]
+    own: FloatArray  # (B, n)
+    evaluation: FloatArray  # (B,)
+    sensors: BoolArray  # (B, s)
+    price: FloatArray  # (s,)
+
+
+class Position(NamedTuple):
+    """A base model, and between which partial scores rows go on to the next."""
+
+    batch: int
+    low: float
+    high: float
+
+
+def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> list[Position]:
+    """All base models in order, for rows that count ``mass`` (n,) times."""
+    own, left = batches.own, list(range(len(batches.own)))
+    partial = np.full(own.shape[1], base)
+    positive = base + own.sum(axis=0) > 0
+    on = np.arange(own.shape[1])
+    bought = np.zeros(len(batches.price), dtype=bool)
+    allowed, order = alpha * float(mass.sum()) + 1e-9, list[Position]()
+    while len(left) > 1:
+        best, least, flips = Position(left[0], -np.inf, np.inf), np.inf, 0.0
+        for t in left if len(on) else []:
+            found = thresholds(partial[on] + own[t, on], positive[on], mass[on], allowed)
+            if found.decided > 0:
+                cost = batches.evaluation[t] + batches.price @ (batches.sensors[t] & ~bought)
+                ratio = float(cost * mass[on].sum() / found.decided)
+                if ratio < least:
+                    best, least, flips = Position(t, found.low, found.high), ratio, found.flips
+        left.remove(best.batch)
+        order.append(best)
+        partial += own[best.batch]
+        bought |= batches.sensors[best.batch]
+        allowed -= flips
+        on = on[(partial[on] >= best.low) & (partial[on] < best.high)]
+    return [*order, Position(left[0], -np.inf, np.inf)]
+
+
+class Cut(NamedTuple):
+    """Thresholds, the rows that leave by them, and those that leave on the wrong side."""
+
+    low: float
+    high: float
+    decided: float
+    flips: float
+
+
+def thresholds(g: FloatArray, positive: BoolArray, mass: FloatArray, allowed: float) -> Cut:
+    """Those by which most rows with scores ``g`` (n,) leave, at most ``allowed`` of them on the
+    wrong side; ``positive`` (n,) is the right one."""
+    values, place = np.unique(g, return_inverse=True)
+    rows = np.bincount(place, mass, len(values))
+    ones = np.bincount(place, mass * positive, len(values))
+    below, above = int((values < 0).sum()), int((values > 0).sum())
+    # by how many of the lowest, and of the highest, values leave
+    low, low_flips = (np.append(0.0, np.cumsum(v[:below])) for v in (rows, ones))
+    down = slice(None, len(values) - above - 1 if above < len(values) else None, -1)
+    high, high_flips = (np.append(0.0, np.cumsum(v[down])) for v in (rows, rows - ones))
+    fits = np.searchsorted(high_flips, allowed - low_flips, side="right") - 1
+    decided = np.where(fits >= 0, low + high[fits], -1.0)
+    i = int(decided.argmax())
+    j = int(fits[i])
+    middle = (values[1:] + values[:-1]) / 2
+    edges = np.concatenate([[-np.inf], middle, [np.inf]])
+    return Cut(
+        min(float(edges[i]), 0.0),
+        max(float(edges[len(values) - j]), LEAST_POSITIVE),
+        float(decided[i]),
+        float(low_flips[i] + high_flips[j]),
+    )
+
+
+def _stages(
+    order: Sequence[Position],
+    trees: Sequence[IntArray],
+    ensemble: Ensemble,
+) -> list[Stage]:
+    """A stage for each position, and one without trees behind it where rows may leave on either
+    side: the first one's gate lets the positive rows out, the second one's the negative."""
+    stages: list[Stage] = []
+    for r, (batch, low, high) in enumerate(order):
+        own, last, both = trees[batch], r == len(order) - 1, np.isfinite([low, high]).all()
+        bias = ensemble.base if r == 0 else np.zeros(1)
+        how: dict[str, Any] = {"carry": r > 0, "then": END if last else len(stages) + 1}
+        if np.isfinite(high):
+            how |= {"bar": high, "then": END, "otherwise": len(stages) + 1}
+        elif np.isfinite(low):
+            how |= {"bar": low}
+        stages.append(Stage(own, np.ones(len(own)), bias, **how))
+        if both:
+            nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(1)
+            stages.append(Stage(*nothing, carry=True, bar=low, then=len(stages) + 1))
+    return stages
+
+
+bench_learners = provide_learners(QWYC)

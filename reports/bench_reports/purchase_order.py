@@ -1,0 +1,87 @@
+"""The order of purchases: in which step rows buy each sensor, as tables and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.bought_sensors import OrderedPurchase
+from bench_core.terminal.tables import Table
+from bench_core.terminal.wording import cost
+from bench_reports.figure_files import figure_file, safe
+
+SHADES = "·░▒▓█"
+"""No row buys in that step; some do; 25%, 50%, 75% of all rows or more."""
+
+MOST = 40
+"""So many sensors have a line in a picture."""
+
+
+def order_table(title: str, bought: Sequence[OrderedPurchase]) -> Table:
+    """A line for each sensor that some rows buy, the first steps of rows from left to right."""
+    titles = "features", "price", "bought for", "mean step", f"steps 1 to {len(bought[0].steps)}"
+    rows = [
+        [one.features, cost(one.price), f"{one.share:.1%}", f"{one.step:.1f}", shaded(one.steps)]
+        for one in bought
+    ]
+    legend = f"{SHADES[4]} 75% of rows or more buy in that step, {SHADES[3]} 50%, {SHADES[2]} 25%, "
+    legend += f"{SHADES[1]} fewer, {SHADES[0]} none; step 0: free, for all"
+    return Table(titles, rows, "features", titles[1:4], ("features",), title=title, footer=[legend])
+
+
+def shaded(steps: Sequence[float]) -> str:
+    """A character for each step, the darker the more rows buy in it."""
+    return "".join(SHADES[min(1 + int(4 * share), 4) if share > 0 else 0] for share in steps)
+
+
+def order_lines(bought: Mapping[str, Sequence[OrderedPurchase]]) -> Table:
+    """All numbers, by data set, for a file."""
+    width = max(len(one.steps) for own in bought.values() for one in own)
+    titles = ("data set", *OrderedPurchase._fields[:4], *(f"step {k + 1}" for k in range(width)))
+    rows = []
+    for name, own in bought.items():
+        for one in own:
+            numbers = one.price, one.share, one.step, *one.steps, *[0] * (width - len(one.steps))
+            rows.append([name, one.features, *(f"{number:.6g}" for number in numbers)])
+    return Table(titles, rows)
+
+
+def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
+    """What single test rows buy, one purchase after the other."""
+    rows = [
+        [str(k), cost(paid), ", ".join(steps) or "nothing"]
+        for k, (paid, steps) in enumerate(bought, start=1)
+    ]
+    titles = ("test row", "cost", "buys, in this order")
+    return Table(titles, rows, right=titles[:2], fold=titles[2:])
+
+
+def draw_order(panels: Mapping[str, Sequence[OrderedPurchase]], output: Path) -> None:
+    """Draw a panel for each title: sensors from above by mean step, steps from left to right, the
+    darker the more rows buy. Raises UsageError without matplotlib."""
+    with figure_file(output, "purchases") as figure:
+        heights = [min(len(own), MOST) for own in panels.values()]
+        figure.set_size_inches(6.6, 0.8 * len(heights) + 0.17 * sum(heights))
+        axes = figure.subplots(len(heights), height_ratios=heights, squeeze=False)[:, 0]
+        for ax, (title, own) in zip(axes, panels.items(), strict=True):
+            shown, width = own[:MOST], len(own[0].steps)
+            edges = [k + 0.5 for k in range(width + 1)]
+            lines = [k - 0.5 for k in range(len(shown) + 1)]
+            picture = ax.pcolormesh(
+                edges,
+                lines,
+                [one.steps for one in shown],
+                cmap="Blues",
+                vmin=0,
+                vmax=1,
+                edgecolors="white",
+                lw=0.4,
+            )
+            names = [f"{safe(one_line(one.features))[:40]}, {one.share:.0%}" for one in shown]
+            ax.set_yticks(range(len(shown)), names, fontsize=6.5)
+            ax.set_xticks(range(1, width + 1))
+            ax.invert_yaxis()
+            ax.set_xlabel("step: the first purchase of a row, the second, ...")
+            ax.set_title(safe(one_line(title)), loc="left", fontsize=9)
+            figure.colorbar(picture, ax=ax, label="share of rows")

@@ -1,0 +1,142 @@
+"""Orders and thresholds of QWYC against a search over all of them, and what rows are answered."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_methods.gbrt import GBRT
+from bench_methods.qwyc import QWYC, Batches, arranged
+
+from bench_core import Task
+from bench_core.conformance import task_splits
+from bench_core.conformance.tasks import fit
+
+BASE = GBRT(trees=40, min_rows=5)
+SPLITS = cache(lambda: task_splits(Task.BINARY, 600))
+
+
+def best_cut(g: Any, positive: Any, mass: Any, allowed: float) -> tuple[float, frozenset[int]]:
+    """The most rows that can leave, by trying every pair of thresholds; the rows of the first best
+    pair, those with the fewest negative values first."""
+    lows = [-np.inf, *sorted({(a + b) / 2 for a, b in pairwise(sorted({*g[g < 0], 0.0}))})]
+    lows += [0.0]
+    highs = sorted({*g[g > 0]}, reverse=True)
+    found: tuple[float, frozenset[int]] = (0.0, frozenset())
+    for low in lows:
+        for high in [np.inf, *highs]:
+            out = np.where(g < low, True, g >= high)
+            wrong = np.where(g < low, positive, ~positive) & out
+            if mass[wrong].sum() <= allowed + 1e-9 and mass[out].sum() > found[0]:
+                found = float(mass[out].sum()), frozenset(np.flatnonzero(out).tolist())
+    return found
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 0.2])
+def test_each_position_has_the_base_model_and_thresholds_of_the_least_ratio(alpha: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        count, n = 4, 25
+        own = rng.integers(-4, 5, (count, n)).astype(float)
+        mass = rng.integers(1, 3, n).astype(float)
+        evaluation = rng.integers(1, 4, count).astype(float)
+        sensors, price = rng.random((count, 3)) < 0.5, rng.integers(0, 3, 3).astype(float)
+        batches = Batches([np.array([t]) for t in range(count)], own, evaluation, sensors, price)
+        order = arranged(batches, 0.5, mass, alpha)
+        assert sorted(p.batch for p in order) == list(range(count))
+        # the same, position by position
+        partial, on, bought = np.full(n, 0.5), np.arange(n), np.zeros(3, dtype=bool)
+        positive, allowed = 0.5 + own.sum(axis=0) > 0, alpha * mass.sum()
+        left = set(range(count))
+        for position in order[:-1]:
+            ratios = {}
+            for t in left if len(on) else ():
+                decided, _ = best_cut(partial[on] + own[t, on], positive[on], mass[on], allowed)
+                cost = evaluation[t] + price[sensors[t] & ~bought].sum()
+                ratios[t] = cost * mass[on].sum() / decided if decided else np.inf
+            t = position.batch
+            if not ratios or min(ratios.values()) == np.inf:
+                assert t == min(left)
+                assert (position.low, position.high) == (-np.inf, np.inf)
+            else:
+                assert ratios[t] == pytest.approx(min(ratios.values()))
+                decided, _ = best_cut(partial[on] + own[t, on], positive[on], mass[on], allowed)
+                g = partial[on] + own[t, on]
+                out = (g < position.low) | (g >= position.high)
+                wrong = np.where(g < position.low, positive[on], ~positive[on]) & out
+                assert mass[on][out].sum() == decided
+                assert mass[on][wrong].sum() <= allowed + 1e-9
+                assert position.low <= 0 < position.high
+                allowed -= mass[on][wrong].sum()
+            partial += own[t]
+            bought |= sensors[t]
+            left.remove(t)
+            on = on[(partial[on] >= position.low) & (partial[on] < position.high)]
+
+
+def fitted(**settings: Any) -> Any:
+    return fit(QWYC(base=BASE, every=4, **settings), SPLITS())
+
+
+def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows() -> None:
+    train = SPLITS().train
+    *path, full = fitted().predict_path(train.features)
+    whole = [*fit(BASE, SPLITS()).predict_path(train.features)][-1]
+    assert np.array_equal(full.scores, whole.scores)
+    shares = [((p.scores > 0) != (full.scores > 0)).mean() for p in path]
+    assert [p.point["alpha"] for p in path] == [0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0]
+    for prediction, share in zip(path, shares, strict=True):
+        assert share <= prediction.point["alpha"]
+    assert shares[0] > 0.02  # what is allowed is used
+
+
+def test_rows_evaluate_fewer_trees_the_more_may_change_sides() -> None:
+    *path, full = fitted().predict_path(SPLITS().test.features)
+    trees = [np.mean(p.bills["path"].trees) for p in (*path, full)]
+    assert trees[-1] == 40
+    assert trees[0] < 0.5 * trees[-1]
+    assert trees[0] < trees[-2] < trees[-1]
+    wrong = ((path[0].scores > 0) != (full.scores > 0)).mean()
+    assert wrong < 0.12
+
+
+def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated() -> None:
+    """Stage by stage by hand, over the single trees' values."""
+    splits = SPLITS()
+    model, base = fitted(alphas=(0.02,)), fit(BASE, splits)
+    staged, test = model.models[0], splits.test.features
+    prefix = [p.scores for p in base.predict_path(test)]
+    assert len(prefix) == 40
+    start = float(base.ensemble.base[0])
+    own = np.diff(np.stack(prefix), axis=0, prepend=start)  # of each tree
+    (first, *_) = model.predict_path(test)
+    for i in range(len(test)):
+        k, score, trees = 0, start, 0
+        while k >= 0:
+            stage = staged.stages[k]
+            score += own[stage.entries, i].sum()
+            trees += len(stage.entries)
+            passes = stage.bar is None or score >= stage.bar
+            k = stage.then if passes else stage.otherwise
+        assert first.scores[i] == pytest.approx(score, abs=1e-9)
+        assert first.bills["path"].trees[i] == trees
+
+
+def test_a_better_order_needs_fewer_trees_than_the_base_s_own() -> None:
+    """Three batches of noise before one that decides: the own order evaluates all for most rows."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], 400)
+    own = np.stack([*(0.1 * rng.normal(size=(3, 400))), 3 * y])
+    batches = Batches(
+        [np.array([t]) for t in range(4)], own, np.ones(4), np.ones((4, 1), bool), np.zeros(1)
+    )
+    assert arranged(batches, 0.0, np.ones(400), 0.0)[0].batch == 3
+
+
+def test_settings_that_make_no_path_are_refused() -> None:
+    for alphas in ((), (0.1, 0.1)):
+        with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):
+            QWYC(alphas=alphas)
