@@ -27,14 +27,15 @@ Departures
   parts; all other rows get the mean score of the five. How many trees these have is chosen for each
   set, by the loss of rows that they did not see. Validation rows are not used.
 - A training row stands in the regressions at ``tried`` of the lambdas, evenly spread.
-- Of k purchases there are 2^k sets: more than 6 that cost something are refused.
+- Of k purchases there are 2^k sets. Where more than 6 cost something, the 6 are considered that
+  alone raise the mean of v most per price; the others are never bought.
 - Under a cap the best purchase that a row can still pay is made, at lambda 0. The cap is not looked
   ahead to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -59,7 +60,6 @@ from bench_core import (
     Purchases,
     Sequential,
     Task,
-    UsageError,
     among,
     log,
     param,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from bench_trees.inference import Layout
 
 MOST = 6
-"""Purchases that cost something."""
+"""Purchases that cost something and are considered."""
 
 PARTS = 5
 LOOKS = 11
@@ -95,7 +95,7 @@ class BackwardInduction:
     tried: int = param(6, "prices of money at which a training row is seen", least=1)
     trees: int = param(80, "boosting iterations, for the answers the most", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
-    depth: int = param(4, "most split levels of a tree", least=1, most=12, search=among(2, 3, 5))
+    depth: int = param(3, "most split levels of a tree", least=1, most=12, search=among(2, 4, 5))
     min_rows: int = param(
         20, "least rows (copies counted) on each side of a split", least=1, search=log(10, 100)
     )
@@ -107,22 +107,26 @@ class BackwardInduction:
         from bench_trees import find_bins
 
         purchases = Purchases.of(prices)
-        sets = _sets(purchases, self.name)
         copies = training_copies(train, context.seed)
         part = np.empty(len(copies), dtype=np.int64)
         part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % PARTS
-        shown = visible(sets, purchases, prices)
         bins = find_bins(copies.X, threads=context.threads)
         words = bins.words(copies.X, context.threads)
-        answers, stop = [], np.empty((len(sets), len(copies)))
-        for s, own in enumerate(shown):
+
+        def judged(bought: BoolArray) -> tuple[SetTrees, FloatArray]:
+            own = visible(bought[None], purchases, prices)[0]
             trees, scores = self._answers(copies, bins, words, part, own, context)
+            return trees, largest_probability(scores)
+
+        sets = _sets(purchases, lambda bought: float(judged(bought)[1].mean()))
+        answers, stop = [], np.empty((len(sets), len(copies)))
+        for s, bought in enumerate(sets):
+            trees, stop[s] = judged(bought)
             answers.append(trees)
-            stop[s] = largest_probability(scores)
             context.progress(s + 1, 2 * len(sets))
         gained = max(1e-9, float(stop[-1].mean() - stop[0].mean()))
         t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
-        price = t * gained / prices.everything
+        price = t * gained / max(prices.everything, 1e-9)
         every = min(self.tried, self.points)
         row = np.repeat(np.arange(len(copies)), every)
         first = np.arange(len(copies))[:, None]
@@ -202,7 +206,8 @@ class BackwardInduction:
         from bench_trees import Ensemble, boost, find_bins
 
         settings = self._settings(self.trees, self.min_rows * min(self.tried, self.points))
-        purchases, number = Purchases.of(prices), _numbers(sets)
+        purchases = Purchases.of(prices)
+        number = {code: s for s, code in enumerate(_code(sets).tolist())}
         bins = find_bins(X, threads=context.threads)
         words = bins.words(X, context.threads)
         value, found = stop.copy(), []
@@ -215,7 +220,10 @@ class BackwardInduction:
             marginal = purchases.marginal(sets[s : s + 1])[0]
             for j in np.flatnonzero(~sets[s]).tolist():
                 more = _closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
-                target = value[number[_code(more)[0]]] - stop[s]
+                after = number.get(int(_code(more)[0]))
+                if after is None:
+                    continue
+                target = value[after] - stop[s]
                 trees = boost(
                     words, bins, target, settings=settings, offers=offers, threads=context.threads
                 )
@@ -300,11 +308,13 @@ class Lookahead(Stored):
 
     def _by_set(self, trees: Sequence[SetTrees], X: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores (n, K), each row by the trees of its set."""
-        number, codes = _numbers(self.sets), _code(bought)
+        codes = _code(bought)
         found = np.empty((len(X), len(trees[0].ensemble.base)))
         for code in np.unique(codes).tolist():
             own = codes == code
-            found[own] = trees[number[code]].scores(X[own])
+            # the largest set that is bought; at other prices than in training more may be free
+            inside = ~(self.sets & ~bought[own][0]).any(axis=1)
+            found[own] = trees[int(np.max(np.flatnonzero(inside), initial=0))].scores(X[own])
         return found
 
 
@@ -313,13 +323,16 @@ def _most(sets: Sequence[SetTrees], multiplier: FloatArray) -> Evaluated:
     return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
 
 
-def _sets(purchases: Purchases, name: str) -> BoolArray:
-    """Every set of purchases (sets, k) that can be made, what is free among them; the smallest
-    first. Raises UsageError where they are too many."""
-    paid = np.flatnonzero(purchases.price > 0)
+def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray:
+    """Every set of purchases (sets, k) that is considered, what is free among them; the smallest
+    first. ``sure`` is the mean of v where a set is bought."""
+    free, each = purchases.price == 0, np.eye(len(purchases), dtype=bool)
+    paid = np.flatnonzero(~free)
     if len(paid) > MOST:
-        raise UsageError(f"{name}: {len(paid)} purchases, at most {MOST}; choose another learner")
-    bought = np.ones((2 ** len(paid), len(purchases)), dtype=bool)
+        nothing = sure(free)
+        gain = np.array([sure(free | each[j]) - nothing for j in paid.tolist()])
+        paid = np.sort(paid[np.argsort(-gain / purchases.price[paid], kind="stable")[:MOST]])
+    bought = np.tile(free, (2 ** len(paid), 1))
     bought[:, paid] = (np.arange(len(bought))[:, None] >> np.arange(len(paid))) & 1
     made = np.unique(_closed(bought, purchases), axis=0)
     return made[np.argsort(made.sum(axis=1), kind="stable")]
@@ -333,11 +346,6 @@ def _closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
 def _code(bought: BoolArray) -> IntArray:
     """A number (n,) for each set of purchases (n, k)."""
     return np.asarray(bought @ (1 << np.arange(bought.shape[1])), dtype=np.int64)
-
-
-def _numbers(sets: BoolArray) -> dict[int, int]:
-    """Which row of ``sets`` each code means."""
-    return {code: s for s, code in enumerate(_code(sets).tolist())}
 
 
 bench_learners = provide_learners(BackwardInduction)

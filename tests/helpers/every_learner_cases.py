@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"bayes-cmi", "exact-dp", "masked-gbrt"}
+POLICIES = {"backward-induction", "bayes-cmi", "exact-dp", "masked-gbrt"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -32,6 +32,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "backward-induction": {**trees, "points": 5, "tried": 2},
         "bayes-cmi": {"points": 5},
         "budget-boosting": {**trees, "folds": 2},
         "budget-prune": {"base": LEARNERS["budget-rf"](**trees)},
