@@ -13,7 +13,7 @@ from bench_core import Examples, Prices, Queries, Splits, Task
 from bench_core.plugins import load_registry
 
 LEARNERS = load_registry().learners
-POLICIES = {"backward-induction", "bayes-cmi", "exact-dp", "masked-gbrt"}
+POLICIES = {"backward-induction", "bayes-cmi", "exact-dp", "ma-tree", "masked-gbrt"}
 """Learners of sequential policies, which have no program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -66,6 +66,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "lear": {**base, "sentinels": (2, 4), "trees": 3, "leaves": 4},
         "lightgbm": trees,
         "lightgbm-cegb": trees,
+        "ma-tree": {"min_rows": 4, "alpha": 0.1},
         "masked-gbrt": {**trees, "copies": 2, "parts": 2, "leaves": 4},
         "miser": trees,
         "qwyc": {**base, "every": 2},

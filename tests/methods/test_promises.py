@@ -18,7 +18,7 @@ from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.certified_stop import CertifiedStop
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
-from bench_methods.cost_tree import CostTree
+from bench_methods.cost_tree import CostTree, MATree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
 from bench_methods.early_exit import EarlyExit, Lear
@@ -60,6 +60,7 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (ConfidenceCascade(base=CEGB(trees=8, tradeoff=0.05), large=TREES, prefixes=2, gates=2), None),
     (SubsetGBRT(trees=4), None),
     (CostTree(min_rows=5), None),
+    (MATree(min_rows=5, alpha=0.1), None),
     (BayesCMI(points=6), None),
     (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
     (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), None),

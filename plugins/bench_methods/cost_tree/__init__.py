@@ -47,6 +47,7 @@ from bench_core import (
     Examples,
     FitContext,
     Prices,
+    Sequential,
     Task,
     among,
     linear,
@@ -54,7 +55,10 @@ from bench_core import (
     param,
     provide_learners,
 )
+from bench_core.arrays import BoolArray, FloatArray
+from bench_methods.cost_tree.missingness import NodePolicy
 from bench_methods.cost_tree.model import (
+    CostedTree,
     CostTreeGrower,
     GrowthSettings,
     Target,
@@ -97,14 +101,48 @@ class CostTree:
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PrunedPath:
         """Grow and price on ``train``; ``valid`` prunes what does not help."""
+        tree, score, prunings = self._grown(train, valid, prices, context, None)
+        return pruned_path(tree, score, prunings, prices)
+
+    def _grown(
+        self,
+        train: Examples,
+        valid: Examples,
+        prices: Prices,
+        context: FitContext,
+        avoid: float | None,
+    ) -> tuple[CostedTree, FloatArray, list[BoolArray]]:
+        """The tree, what its nodes answer, and its prunings."""
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
-        how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows)
+        how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows, avoid)
         tree = CostTreeGrower(bins, codes, target, prices, how, context.progress).tree()
         score = scores_of(np.array(tree.summed), target)
         kept = without_useless(tree, losses(tree, score, valid, target.classes))
         context.progress(1, 1)
-        return pruned_path(tree, score, nested_prunings(tree, kept), prices)
+        return tree, score, nested_prunings(tree, kept)
 
 
-bench_learners = provide_learners(CostTree)
+@dataclass(frozen=True, kw_only=True)
+class MATree(CostTree):
+    """A policy that walks a decision tree grown to avoid features that are often missing."""
+
+    name: ClassVar[str] = "ma-tree"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
+
+    criterion: Literal["eg2", "cs-id3", "idx"] = param(
+        "idx", "the first part of the score, as of cost-tree", search=among("eg2", "cs-id3", "idx")
+    )
+    alpha: float = param(
+        1.0, "what a feature's missing cells take off its score", least=0, search=log(0.01, 10)
+    )
+
+    def fit(  # type: ignore[override]
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Grow and price on ``train``; ``valid`` prunes what does not help."""
+        grown = self._grown(train, valid, prices, context, self.alpha)
+        return Sequential(NodePolicy.of(*grown, prices), prices)
+
+
+bench_learners = provide_learners(CostTree, MATree)

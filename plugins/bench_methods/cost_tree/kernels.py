@@ -76,7 +76,7 @@ def best_cuts(
     codes: NDArray[np.uint8],
     missing: IntArray,
     data: tuple[IntArray, IntArray, FloatArray, FloatArray],
-    how: tuple[float, int, float],
+    how: tuple[float, int, float, bool],
     found: tuple[FloatArray, IntArray, BoolArray],
 ) -> None:
     """Write what the best cut of every feature adds to ``_score``, its bin, and whether missing
@@ -84,10 +84,11 @@ def best_cuts(
 
     ``codes`` (d, n), the code ``missing[f]`` for missing cells. ``data``: the node's rows, then of
     all rows the class, the number and the copies. ``how``: what is taken off all numbers, how many
-    classes (0: numbers), the least copies on each side.
+    classes (0: numbers), the least copies on each side, whether rows with a missing cell are left
+    out.
     """
     rows, label, value, weight = data
-    mean, classes, least = how
+    mean, classes, least, left_out = how
     # the last line is for missing cells
     table = np.zeros((257, max(classes, 2)))
     whole = np.zeros(max(classes, 2))
@@ -107,6 +108,8 @@ def best_cuts(
                 table[code, 0] += weight[i]
                 table[code, 1] += weight[i] * (value[i] - mean)
         for k in range(len(whole)):
+            if left_out:
+                table[256, k] = 0.0
             whole[k] = table[256, k]
             for b in range(low, high + 1):
                 whole[k] += table[b, k]
