@@ -219,6 +219,8 @@ class BackwardInduction:
             base, best = np.zeros(len(purchases)), np.zeros(len(X))
             marginal = purchases.marginal(sets[s : s + 1])[0]
             for j in np.flatnonzero(~sets[s]).tolist():
+                done += 1
+                context.progress(total + done, 2 * total)
                 more = _closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
                 after = number.get(int(_code(more)[0]))
                 if after is None:
@@ -237,8 +239,6 @@ class BackwardInduction:
                         base=np.zeros(len(purchases)),
                     )
                 )
-                done += 1
-                context.progress(done, total)
             value[s] += best
             found.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
         return found[::-1]
