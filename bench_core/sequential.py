@@ -7,7 +7,7 @@ did not pay for, whatever it does.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -18,12 +18,16 @@ from bench_core.class_names import find_class, remember_class
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Features
+from bench_core.errors import UsageError
 
 STOP = -1
 """As the next purchase of a row: none, predict."""
 
 ROUNDING = 1e-9
 """A sum of prices may exceed what is left by this share of the cap: 0.1 + 0.2 is within 0.3."""
+
+
+_EVALUATED = ("each_act", "each_answer")
 
 
 class Evaluated(NamedTuple):
@@ -76,6 +80,9 @@ class CompletePolicy(Policy, Protocol):
     """What one call of ``act`` evaluates for a row, at most."""
     each_answer: Evaluated = Evaluated()
     """What one call of ``predict`` evaluates for a row, at most."""
+
+    def program(self, prices: SensorPrices, stop: float) -> Any:
+        """The policy at a stop as a ``bench_core.serving.PolicyProgram``: then it is exported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +168,7 @@ class _Rows:
     price: FloatArray  # (s,), the prices that ``left`` is counted in
     steps: IntArray  # (n,), purchases so far
     bought: BoolArray  # (n, k), of ``made``
+    short: BoolArray  # (n,), whose next purchase cost too much
 
 
 @dataclass(eq=False)
@@ -214,10 +222,30 @@ class Sequential:
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """The prediction at the last stop where no row may pay more than ``cap`` for its sensors,
         by these ``prices``; the policy knows what is left."""
+        return self.capped(features, cap, prices)[0]
+
+    def capped(
+        self, features: Features, cap: float, prices: SensorPrices
+    ) -> tuple[Prediction, BoolArray]:
+        """As ``predict_capped``, and the rows (n,) whose next purchase cost too much."""
         ((name, stops),) = self.policy.stops.items()
         rows = self._begin(features, prices, cap * (1 + ROUNDING))
         self._buy(rows, stops[-1])
-        return self._answer(rows, {name: stops[-1]})
+        return self._answer(rows, {name: stops[-1]}), rows.short
+
+    def program(self, point: Mapping[str, int | float]) -> Any:
+        """The policy's program (``bench_core.serving.PolicyProgram``) at one of its stops.
+
+        Raises UsageError where it has none.
+        """
+        ((name, _),) = self.policy.stops.items()
+        if not hasattr(self.policy, "program"):
+            raise UsageError(
+                f"a {type(self.policy).__name__} has no 'program' and cannot be exported; "
+                "docs/serving.md shows what its author adds"
+            )
+        evaluated = {name: getattr(self.policy, name, Evaluated()) for name in _EVALUATED}
+        return replace(self.policy.program(self.prices, point[name]), **evaluated)
 
     def state(self) -> dict[str, Any]:
         """The policy's state under its class, and the prices."""
@@ -244,7 +272,7 @@ class Sequential:
         made, sensors = np.zeros((n, len(self._columns.size)), bool), np.zeros((n, s), bool)
         order, steps = np.full((n, s), -1), np.zeros(n, dtype=np.int64)
         known = np.full(n, left), prices.sensor, steps, made[:, :k]
-        rows = _Rows(X, cells, made, sensors, order, *known)
+        rows = _Rows(X, cells, made, sensors, order, *known, np.zeros(n, dtype=bool))
         for purchase in np.flatnonzero(self._purchases.sets @ prices.sensor == 0).tolist():
             self._add(rows, np.arange(n), np.full(n, purchase))
         return rows
@@ -262,6 +290,7 @@ class Sequential:
             due = np.where(rows.sensors[going[place], sensors], 0.0, rows.price[sensors])
             price = np.bincount(place, due, minlength=len(going))
             go = price <= rows.left[going]
+            rows.short[going] = ~go
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
             self._add(rows, going, chosen, first)
@@ -310,9 +339,7 @@ class Sequential:
 
     def _answer(self, rows: _Rows, point: dict[str, float]) -> Prediction:
         scores = self.policy.predict(rows.cells.copy(), rows.bought.copy())
-        act, answer = (
-            getattr(self.policy, name, Evaluated()) for name in ("each_act", "each_answer")
-        )
+        act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
         asked = rows.steps + ~rows.bought.all(axis=1)
         splits, trees = (
             asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)

@@ -221,6 +221,11 @@ ANSWERS = {
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
     "Where does a policy buy, and what does it see?": ("class Policy", "def _buy"),
+    "Where is the optimum computed that boards compare with?": (
+        "def optimum_of",
+        "optimum=_optimum(",
+        "class Optimum",
+    ),
     "Where is an operating point chosen?": ("def best_points", "def under_budget"),
     "Where is a row written to the store?": ("def trial", "def put"),
     "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),

@@ -9,7 +9,7 @@ path, one of four proofs shows what the answers of its rows are made from:
 - *all alike*: all rows buy the same, so that a purchase tells nothing. All other cells are
   replaced, once by NaN and once by other rows' values; the answers must stay.
 - *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides what a
-  row has not bought, and shows it cell by cell.
+  row has not bought, and shows it cell by cell. A program that it has must do the same.
 - *in order*: bills declare the ``order`` of purchases. As above; and a row is shown what it had
   bought before a random step, and must buy in that step what it bought.
 
@@ -49,7 +49,7 @@ from bench_core.execution.predict import (
 )
 from bench_core.results.records import Verdict
 from bench_core.sequential import Sequential
-from bench_core.serving import Exportable, Folder, Predictor, Program
+from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Program
 
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
@@ -182,7 +182,7 @@ class _Audit:
         block = self._block(order[: min(most, max(1, len(sizes) // 2))])
         self._without_others(block)
         at = np.resize(points, len(block.chosen))[block.own]
-        self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()])
+        self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()], True)
 
     def whole(self) -> None:
         """Every query at every point, in blocks of queries in random order."""
@@ -273,15 +273,16 @@ class _Audit:
             for what, same in own.compared(after):
                 block.require(same, those, point, f"{doing}, {what}")
 
-    def _judge(self, block: _Block, judged: Judged) -> None:
+    def _judge(self, block: _Block, judged: Judged, sampled: bool = False) -> None:
         """Find the proof for each of these points, or refuse it."""
-        if type(self.model) is Sequential:
-            return
+        masked = type(self.model) is Sequential  # its program is compared in the sample alone
         hidden = []
         for p, rows in judged:
-            program = self._program(p)
+            program = None if masked and not sampled else self._program(p)
             if program is not None:
                 self._ask(block, p, rows, program)
+                continue
+            if masked:
                 continue
             hidden.append((p, rows))
             # what all rows buy, or none, tells nothing
@@ -300,17 +301,18 @@ class _Audit:
             return self.path.bought
         return predict_split(self.model, self.examples, self.costs, self.classes).bought
 
-    def _program(self, p: int) -> Program | None:
+    def _program(self, p: int) -> Program | PolicyProgram | None:
         if not isinstance(self.model, Exportable):
             return None
         try:
-            return self.model.program(self.path.points[p])
+            found: Program | PolicyProgram = self.model.program(self.path.points[p])
+            return found
         except UsageError:  # it says that it has none there
             return None
         except Exception as error:
             raise AuditError(f"its program raises {type(error).__name__}: {error}") from error
 
-    def _ask(self, block: _Block, p: int, rows: IntArray, program: Program) -> None:
+    def _ask(self, block: _Block, p: int, rows: IntArray, program: Program | PolicyProgram) -> None:
         """Walk the program on demand, and compare."""
         features, here, _ = gather(block.features, np.unique(block.own[rows]))
         names = tuple(map(str, range(features.X.shape[1])))

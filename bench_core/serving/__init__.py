@@ -1,13 +1,15 @@
 """Fitted models at one operating point, served: they ask for features and tell what they spent.
 
 ``load(folder)`` opens what ``bench model export`` wrote. Every model is a ``Program``, steps over
-trees and columns, and no learner's code is imported. Three walks give the same answers:
+trees and columns, or a ``PolicyProgram``, and no learner's code is imported. Three walks of the
+former give the same answers:
 ``naive_walk`` needs numpy alone and serves every program; ``row_walk`` (numba) serves single rows;
 ``block_walk`` takes many rows at hand through the walker of ``bench_trees``.
 """
 
 from bench_core.serving.folder import Folder, write_folder
 from bench_core.serving.gates import linked
+from bench_core.serving.policy_program import PolicyProgram, Sums
 from bench_core.serving.predictor import Answers, Predictor, load
 from bench_core.serving.program import (
     END,
@@ -37,10 +39,12 @@ __all__ = [
     "Finish",
     "Folder",
     "Kernel",
+    "PolicyProgram",
     "Predictor",
     "Program",
     "Step",
     "Stop",
+    "Sums",
     "Trees",
     "compact",
     "joined",

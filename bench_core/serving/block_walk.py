@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import VECTOR, Program, Step, segments
@@ -53,6 +53,13 @@ class BlockWalk:
             leave(self.program, number, here, rows, boundaries)
         rows.last = self.number[rows.last]
         return rows, Acquired(bits, self.needs.sensors)
+
+    def sums(self, number: int, X: Float32Array) -> FloatArray:
+        """The sums (n, K) of a step by itself, for all rows."""
+        rows = Rows(self.program, len(X))
+        bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
+        self._add_trees(number, np.ascontiguousarray(X), np.arange(len(X)), rows, bits)
+        return rows.own
 
     def _add_trees(
         self, number: int, X: Float32Array, here: IntArray, rows: Rows, bits: Any

@@ -19,6 +19,7 @@ from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
+from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Exportable, Program, constant_program
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def export(
 
 def _program(
     states: Path, spec: Mapping[str, Any], splits: Splits, text: str
-) -> tuple[Program, Mapping[str, int | float]]:
+) -> tuple[Program | PolicyProgram, Mapping[str, int | float]]:
     """The program of a trial's model at a point, which is JSON, and that point."""
     point = json.loads(text)
     if CONSTANT in point:
@@ -139,14 +140,17 @@ def _program(
     return program_of(model, spec["learner"], point), point
 
 
-def program_of(model: Any, learner: str, point: Mapping[str, int | float]) -> Program:
+def program_of(
+    model: Any, learner: str, point: Mapping[str, int | float]
+) -> Program | PolicyProgram:
     """A fitted model at a point. Raises UsageError where it cannot be exported."""
     if not isinstance(model, Exportable):
         raise UsageError(
             f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
             "exported; docs/serving.md shows what its author adds"
         )
-    return model.program(point)
+    found: Program | PolicyProgram = model.program(point)
+    return found
 
 
 def _spec(store: Store, run: str, row: pd.Series[Any], text: str) -> Mapping[str, Any]:

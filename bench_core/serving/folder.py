@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.files import atomic_folder
-from bench_core.costs.model import CostModel
+from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import MODELS
 from bench_core.errors import InputError, UsageError
+from bench_core.sequential import Evaluated
+from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop, Trees
 
 FORMAT, VERSION = "budget-bench model", 2
@@ -28,6 +30,7 @@ INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
 _TREES = tuple(f.name for f in fields(Trees))
+_POLICY = ("outputs", "rule", "least", "bounded", "skip", "each_act", "each_answer")
 _STEP = ("carry", "combine", "gate", "k")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 _UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionError)
@@ -40,11 +43,11 @@ class Folder:
     is the program that serves a share of the rows, by the ``part`` and ``seed`` of its
     ``about["mixture"]``."""
 
-    program: Program
+    program: Program | PolicyProgram
     costs: CostModel
     names: tuple[str, ...]
     about: Mapping[str, Any]
-    cheaper: Program | None = None
+    cheaper: Program | PolicyProgram | None = None
 
     def single(self, form: str) -> None:
         """Raise UsageError for a mixture, of which a form other than the folder has no way to
@@ -138,8 +141,27 @@ def _costs(about: Mapping[str, Any], arrays: Arrays) -> CostModel:
     return made
 
 
-def program_state(program: Program) -> tuple[dict[str, Any], dict[str, Any]]:
+def _policy_state(policy: PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
+    arrays, index = program_state(policy.scores)
+    prices = policy.prices.state()
+    arrays |= {f"prices.{k}": v for k, v in prices.items() if isinstance(v, np.ndarray)}
+    arrays["marked"] = policy.marked
+    values = {k: v for k, v in prices.items() if not isinstance(v, np.ndarray)}
+    own = {name: getattr(policy, name) for name in _POLICY}
+    return arrays, index | {"policy": own | {"prices": values}}
+
+
+def _policy_from(scores: Program, arrays: Arrays, about: Mapping[str, Any]) -> PolicyProgram:
+    own = {name: about[name] for name in _POLICY}
+    own |= {name: Evaluated(*about[name]) for name in ("each_act", "each_answer")}
+    prices = SensorPrices.from_state(about["prices"] | _inside("prices.", arrays))
+    return PolicyProgram(scores, prices=prices, marked=arrays["marked"], **own)
+
+
+def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
     """A program as arrays by name and JSON values."""
+    if isinstance(program, PolicyProgram):
+        return _policy_state(program)
     steps = program.steps
     arrays: dict[str, Any] = {f"trees.{name}": getattr(program.trees, name) for name in _TREES}
     arrays["multiplier"] = program.multiplier
@@ -176,7 +198,7 @@ def _plain(step: Step) -> dict[str, Any]:
     }
 
 
-def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program:
+def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyProgram:
     """The inverse of ``program_state``."""
     uses = [_parts(arrays, "steps", name) for name in ("trees", "weights", "fresh")]
     columns = [_parts(arrays, "columns", name) for name in _COLUMNS]
@@ -200,7 +222,7 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program:
             sentinel_base=about["sentinel"] or 0.0,
         )
         steps.append(step)
-    return Program(
+    program = Program(
         outputs=index["outputs"],
         steps=steps,
         trees=Trees(**_inside("trees.", arrays)),
@@ -210,6 +232,7 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program:
         vectors=arrays.get("vectors"),
         nothing=arrays.get("nothing"),
     )
+    return _policy_from(program, arrays, index["policy"]) if "policy" in index else program
 
 
 def _finish(about: Mapping[str, Any] | None) -> Finish | None:

@@ -17,6 +17,7 @@ from bench_core._io.files import atomic_folder
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
+from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import END, Program, Trees
 
 _MISSING, _LEFT = 8, 2  # NaN is missing; it goes left
@@ -35,7 +36,8 @@ def text(folder: Folder) -> str:
     """The file's content. Raises UsageError where the model is no plain sum of trees."""
     folder.single("lightgbm")
     program, d = folder.program, len(folder.names)
-    if (reason := _more(program)) is not None:
+    reason = "a policy" if isinstance(program, PolicyProgram) else _more(program)
+    if isinstance(program, PolicyProgram) or reason is not None:
         raise UsageError(
             f"lightgbm: the model is no plain sum of trees ({reason}); export a folder or C"
         )

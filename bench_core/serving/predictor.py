@@ -24,6 +24,8 @@ from bench_core.metrics.frontier import drawn
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.naive_walk import Lists, NaiveWalk
+from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
 from bench_core.serving.row_state import CAPPED, Answer, FeatureNeeds, Rounds, bill
 
@@ -77,7 +79,7 @@ class Predictor:
     """
 
     def __init__(self, folder: Folder) -> None:
-        self.program: Program = folder.program
+        self.program: Program | PolicyProgram = folder.program
         self.costs: CostModel = folder.costs
         self.names: tuple[str, ...] = folder.names
         self.about: Mapping[str, Any] = folder.about
@@ -95,6 +97,8 @@ class Predictor:
         For the start of a service: it loads numba, and compiles once per machine. False where the
         model, its costs or this machine allow the plain walk only.
         """
+        if isinstance(self.program, PolicyProgram):
+            return False
         if self._row_walk is None and self._needs.prices is not None:
             try:
                 from bench_core.serving.row_walk import RowWalk, compilable
@@ -225,8 +229,11 @@ class Predictor:
         return there, self._rows(cells[there], inside, cap)
 
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
-        bounds = None if queries is None else queries.boundaries
-        if self._limit(cap) is None and len(cells) >= MANY and self._block_walk is not None:
+        bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
+        if isinstance(self.program, PolicyProgram):
+            if len(cells) >= MANY and (limit is None or self._evaluates_free):
+                return self._at_hand(cells, queries, limit)
+        elif limit is None and len(cells) >= MANY and self._block_walk is not None:
             rows, acquired = self._block_walk.run(cells, bounds)
             scores = answers(self.program, rows, bounds)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
@@ -251,6 +258,15 @@ class Predictor:
             step=np.array([answer.step for answer in found], dtype=np.int64),
             capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
         )
+
+    def _at_hand(
+        self, cells: Float32Array, queries: Queries | None, limit: float | None
+    ) -> Answers:
+        """Rows that follow a policy, all of them a purchase at a time."""
+        found, capped = self._policy_blocks.at_hand(cells, limit)
+        own: Any = found.bills["path"]
+        spent = bill(self.costs, own.acquired, own.splits, own.trees, queries)
+        return Answers(found.scores, spent, own.acquired, own.order.max(axis=1, initial=-1), capped)
 
     def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
         """Probabilities of the classes (n, K) of rows at hand. UsageError for other tasks."""
@@ -290,13 +306,15 @@ class Predictor:
         """All that rows need next, round by round; returns their answers, by number."""
         limit = self._limit(cap)
         by_row = pays_by_row(self.costs)
-        alone = not grouped or (by_row and not self.program.in_queries)
-        if self._row_walk is not None and limit is None and alone:
-            return self._row_walk.rounds(count)
         if limit is not None and count > 1 and grouped and not by_row:
             raise UsageError(
                 f"no cap per row: costs {self.costs.name!r} share bills within a query"
             )
+        if isinstance(self.program, PolicyProgram):
+            return self._policy.rounds(count, grouped, limit)
+        alone = not grouped or (by_row and not self.program.in_queries)
+        if self._row_walk is not None and limit is None and alone:
+            return self._row_walk.rounds(count)
         parts = self.program, self._lists, self._needs
         return NaiveWalk(*parts, count, grouped=grouped, cap=limit).rounds()
 
@@ -304,6 +322,10 @@ class Predictor:
         cap = self.cap if cap is None else cap
         if cap is not None and not cap >= 0:  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap is a number of at least 0")
+        policy = isinstance(self.program, PolicyProgram)
+        if policy and cap not in (None, inf) and self._needs.prices is None:
+            fault = f"costs {self.costs.name!r} do not add up purchase by purchase"
+            raise UsageError(f"no cap for a policy: {fault}")
         return None if cap == inf else cap
 
     @cached_property
@@ -312,7 +334,25 @@ class Predictor:
             from bench_core.serving.block_walk import BlockWalk
         except ImportError:  # no numba here
             return None
+        if isinstance(self.program, PolicyProgram):
+            return BlockWalk(self.program.scores, self.program.unpriced)
         return BlockWalk(self.program, self.costs)
+
+    @cached_property
+    def _policy(self) -> PolicyWalk:
+        assert isinstance(self.program, PolicyProgram)
+        return PolicyWalk(self.program, self.costs)
+
+    @cached_property
+    def _policy_blocks(self) -> PolicyWalk:
+        assert isinstance(self.program, PolicyProgram)
+        sums = None if self._block_walk is None else self._block_walk.sums
+        return PolicyWalk(self.program, self.costs, sums)
+
+    @cached_property
+    def _evaluates_free(self) -> bool:
+        prices = self._needs.prices
+        return prices is not None and not prices.split and not prices.tree
 
     @cached_property
     def _names_array(self) -> Any:
@@ -320,10 +360,11 @@ class Predictor:
 
     @cached_property
     def _needs(self) -> FeatureNeeds:
-        return FeatureNeeds(self.program, self.costs)
+        return FeatureNeeds(self.program.features, self.costs)
 
     @cached_property
     def _lists(self) -> Lists:
+        assert isinstance(self.program, Program)
         return Lists(self.program)
 
 

@@ -48,8 +48,9 @@ LINKS = ("identity", "exp", "probability", "sigmoid")
 class Exportable(Protocol):
     """A model that can be served outside the benchmark. A model need not have this."""
 
-    def program(self, point: Mapping[str, int | float]) -> Program:
-        """The model at a point of its path. Raises UsageError that says why there is none."""
+    def program(self, point: Mapping[str, int | float]) -> Any:
+        """The model at a point of its path: a ``Program``, or of a policy its ``PolicyProgram``.
+        Raises UsageError that says why there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

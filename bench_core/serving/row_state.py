@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
@@ -39,6 +39,24 @@ class Answer:
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
 """Yields rows with the numbers of the features that they need next, and the array for their
 values."""
+
+
+def side_by_side(ways: Sequence[Generator[tuple[IntArray, Float32Array], None, Any]]) -> Any:
+    """What rows return, each of which yields the numbers of the features that it needs and the
+    array for their values; in each round all that are not at their ends ask."""
+    found: list[Any] = [None] * len(ways)
+    here: Sequence[int] = range(len(ways))
+    while here:
+        asks = []
+        for i in here:
+            try:
+                asks.append((i, *next(ways[i])))
+            except StopIteration as end:
+                found[i] = end.value
+        if asks:
+            yield asks
+        here = [i for i, _, _ in asks]
+    return found
 
 
 class Rows:
@@ -85,11 +103,11 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
 
 
 class FeatureNeeds:
-    """What the features of a program need."""
+    """What the features that a program may read need."""
 
-    def __init__(self, program: Program, costs: CostModel) -> None:
+    def __init__(self, features: IntArray, costs: CostModel) -> None:
         self.costs, self.prices = costs, prices_of(costs)
-        self.features = program.features.tolist()
+        self.features: list[int] = features.tolist()
         self.sensors = {f: costs.sensors_of(f).tolist() for f in self.features}
         self.price_of = (
             [0.0] * costs.sensors if self.prices is None else self.prices.sensor.tolist()

@@ -6,7 +6,7 @@ combinations that need ``exp``, gates that compare the rows of a query, and cost
 prices. The C source (``c_source``) is made of the same arrays.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from bench_core.serving.row_state import (
     FeatureNeeds,
     Purchases,
     Rounds,
+    side_by_side,
 )
 
 CELL, KEY, LEFT = range(3)  # of a node
@@ -275,19 +276,7 @@ class RowWalk:
 
     def rounds(self, count: int) -> Rounds:
         """So many rows; in each round all that are not at their ends ask."""
-        ways = [self.way() for _ in range(count)]
-        found: list[Any] = [None] * count
-        here: Sequence[int] = range(count)
-        while here:
-            asks = []
-            for i in here:
-                try:
-                    asks.append((i, *next(ways[i])))
-                except StopIteration as end:
-                    found[i] = end.value
-            if asks:
-                yield asks
-            here = [i for i, _, _ in asks]
+        found: list[Answer] = yield from side_by_side([self.way() for _ in range(count)])
         return found
 
     def way(self) -> Generator[tuple[IntArray, Float32Array], None, Answer]:

@@ -23,7 +23,7 @@ from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import take
 
 SEEDS = (1, 5, 10, 50, 100)
-TRAIN = 0.9
+TRAIN = 0.8
 """Of the training half; the others validate."""
 
 _REPOSITORY = "https://github.com/lchen001/FrugalML"

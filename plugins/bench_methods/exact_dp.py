@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from bench_models.discrete_states import DiscreteRows, estimated, known
+from bench_models.discrete_states import DiscreteRows, estimated, known, scores_of
 from bench_models.states import Stored
 
 from bench_core import (
@@ -98,7 +98,7 @@ class ExactPolicy(Stored):
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """What is known of the class in each state."""
-        return self.rows.scores(self.rows.state_of(cells, bought))
+        return scores_of(self.rows.posterior(cells, bought))
 
     def _actions(self, price: float, cap: float) -> IntArray:
         if (price, cap) not in self._solved:

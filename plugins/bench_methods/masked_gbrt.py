@@ -26,12 +26,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.masked_predictor import MaskedPredictor, fit_masked, masked, training_copies
+from bench_models.masked_predictor import (
+    MaskedPredictor,
+    closed,
+    fit_masked,
+    masked,
+    training_copies,
+)
 from bench_models.path_of_models import growing
 from bench_models.states import Stored
 
@@ -49,6 +55,9 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import PolicyProgram
 
 POINTS = 40
 ROWS = 4000
@@ -119,16 +128,27 @@ class OneOrder(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first of the order that is not made and can be paid."""
-        price = self.purchases.marginal(bought)[:, self.order]
-        open_ = ~bought[:, self.order] & (price <= left[:, None])
-        if len(self.order) == 0:
+        order = self.order[: int(stop)]
+        price = self.purchases.marginal(bought)[:, order]
+        open_ = ~bought[:, order] & (price <= left[:, None])
+        if len(order) == 0:
             return np.full(len(cells), STOP)
-        going = open_.any(axis=1) & (bought[:, self.order].sum(axis=1) < stop)
-        return np.where(going, self.order[open_.argmax(axis=1)], STOP)
+        return np.where(open_.any(axis=1), order[open_.argmax(axis=1)], STOP)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The predictor's scores."""
         return self.predictor.scores(cells, bought)
+
+    def program(self, prices: Prices, stop: float) -> PolicyProgram:
+        """The first purchases of the order, and the predictor's trees."""
+        from bench_core.serving import PolicyProgram, Sums, Trees
+
+        k, chosen = len(self.purchases), self.order[: int(stop)]
+        worth = np.full(k + 1, -1.0)
+        worth[chosen], worth[k] = 1.0 + len(chosen) - np.arange(len(chosen)), 0.0
+        trees = self.predictor.whole
+        values, answer = [Sums(Trees.none(), worth)], trees.as_sums()
+        return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
 
 
 def order_alone(
@@ -139,7 +159,7 @@ def order_alone(
     free = purchases.price == 0
 
     def loss(bought: BoolArray) -> float:
-        made = purchases.made(purchases.sensors(np.tile(bought, (len(X), 1))))
+        made = closed(np.tile(bought, (len(X), 1)), purchases)
         cells = masked(X, made, purchases, prices)
         return float(predictor.loss(predictor.cross_fitted(cells, made, part), y).mean())
 

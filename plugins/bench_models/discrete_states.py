@@ -42,6 +42,11 @@ class DiscreteRows(Stored):
     prices: Prices
     told: bool  # the table is the truth
 
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.table.shape[-1])
+
     @cached_property
     def states(self) -> States:
         """All states of the table."""
@@ -66,12 +71,40 @@ class DiscreteRows(Stored):
         digits = state[:, None] // self.states.strides % self.states.radix
         return np.asarray((digits > 0) @ (1 << np.arange(len(self.each))))
 
-    def scores(self, state: IntArray) -> FloatArray:
-        """Log-odds (n,) or log-probabilities (n, K) of these states."""
-        mass = self.states.mass[state]
-        total = np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
-        log = np.log(np.maximum(mass / total, LEAST))
-        return np.asarray(log if log.shape[1] > 2 else log[:, 1] - log[:, 0])
+    def posterior(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The probabilities (n, K) of the classes."""
+        return _shares(self.states.mass[self.state_of(cells, bought)])
+
+    def gain(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """What each purchase (n, k) is expected to tell about the class, in nats."""
+        states, state = self.states, self.state_of(cells, bought)
+        gain, own = np.zeros(bought.shape), np.maximum(states.mass[state].sum(axis=1), 1e-300)
+        for t, (each, stride) in enumerate(zip(self.each, states.strides, strict=True)):
+            if each >= 0:
+                ask = ~bought[:, each]
+                after = sum(
+                    self._unsure[state[ask] + v * stride] for v in range(1, states.radix[t])
+                )
+                gain[ask, each] = (self._unsure[state[ask]] - after) / own[ask]
+        return gain
+
+    @cached_property
+    def _unsure(self) -> FloatArray:
+        """The entropy of the class in each state, times its probability."""
+        p = _shares(self.states.mass)
+        entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1)
+        return np.asarray(self.states.mass.sum(axis=1) * entropy)
+
+
+def _shares(mass: FloatArray) -> FloatArray:
+    """Each row (n, K) as a part of its sum."""
+    return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
+
+
+def scores_of(p: FloatArray) -> FloatArray:
+    """Probabilities (n, K) as scores: log-odds (n,) of two classes, else logarithms (n, K)."""
+    log = np.log(np.maximum(p, LEAST))
+    return np.asarray(log if log.shape[1] > 2 else log[:, 1] - log[:, 0])
 
 
 def known(truth: FloatArray, prices: Prices) -> DiscreteRows | None:

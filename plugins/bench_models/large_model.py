@@ -114,13 +114,15 @@ def whole_program(model: Any, features: int, name: str) -> Program:
 
     Raises UsageError, which begins with ``name``, where it cannot be served there.
     """
-    from bench_core.serving import Exportable
+    from bench_core.serving import Exportable, Program
 
     if not isinstance(model, Exportable):
         raise UsageError(f"{name}, a {type(model).__name__}, cannot be exported")
     # no rows are enough to learn the name of the last point
     nobody = Features(np.zeros((0, features), dtype=np.float32))
     program = model.program(last_prediction(model, nobody).point)
+    if not isinstance(program, Program):
+        raise UsageError(f"{name} is a policy and cannot be served behind a gate")
     if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
         raise UsageError(f"{name} compares the documents of a query; choose another")
     return replace(program, rejected="score" if program.rejected == "below" else program.rejected)

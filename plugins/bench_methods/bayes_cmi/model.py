@@ -24,7 +24,7 @@ _NOTHING = 1e-12
 PRIOR_ROWS = 5.0
 """Rows by which the shares given another variable's value lean on those given the class alone."""
 
-_HOTTEST = 1e3
+_HOTTEST = 1e3  # T, and the coolest is one over it
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +174,8 @@ def chow_liu(
         nearest = left.pop(int(np.argmax(best[left])))
         order.append(nearest)
         for v in left:
-            place, shape = (
-                joint[:, nearest] * size[v] + codes[:, v],
-                (classes, size[nearest], size[v]),
-            )
+            place = joint[:, nearest] * size[v] + codes[:, v]
+            shape = classes, size[nearest], size[v]
             gain = _worth(np.bincount(place, mass, int(np.prod(shape))).reshape(shape))
             if gain > best[v]:
                 best[v], parent[v] = gain, nearest
@@ -193,10 +191,8 @@ def _worth(both: Any) -> float:
 
     a, b, rows = both.sum(axis=2), both.sum(axis=1), float(both.sum())
     parts = entropy_of(a) + entropy_of(b) - entropy_of(both) - entropy_of(a.sum(axis=1))
-    free = sum(
-        max(0, (p > 0).sum() - 1) * max(0, (q > 0).sum() - 1) for p, q in zip(a, b, strict=True)
-    )
-    return float(parts - 0.5 * free * np.log(rows)) / rows
+    left, right = (np.maximum((part > 0).sum(axis=1) - 1, 0) for part in (a, b))
+    return float(parts - 0.5 * (left @ right) * np.log(rows)) / rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +228,10 @@ class BayesPolicy(Stored):
     ) -> FloatArray:
         """Information per price (n, k), as shares of both; 0 for what is bought or too dear."""
         if bought is None:
-            bought = np.zeros((len(cells), len(self._purchases)), dtype=bool)
-            bought[:, self._purchases.price == 0] = True
-        _, value = self._posterior(cells, bought, len(self._purchases))
-        price = self._purchases.marginal(bought)
+            bought = np.zeros((len(cells), len(self.purchases)), dtype=bool)
+            bought[:, self.purchases.price == 0] = True
+        _, value = self._posterior(cells, bought, len(self.purchases))
+        price = self.purchases.marginal(bought)
         useful = ~bought & (value > _NOTHING)
         if left is not None:
             useful &= price <= left[:, None]
@@ -258,7 +254,8 @@ class BayesPolicy(Stored):
         return self.forest.posterior(codes, known, self.temperature, candidates)
 
     @cached_property
-    def _purchases(self) -> Purchases:
+    def purchases(self) -> Purchases:
+        """What can be bought."""
         return Purchases.of(self.prices)
 
 
@@ -270,12 +267,10 @@ def temperature_of(policy: BayesPolicy, valid: Examples, order: IntArray) -> flo
     codes = policy.variables.codes(valid.X)
     y, mass = valid.y.astype(np.int64), valid.weights / valid.weights.sum()
     prior, found = np.log(policy.forest.prior), []
-    for count in sorted({*(2 ** np.arange(16)).tolist(), len(order)}):
+    for count in [*(2 ** np.arange((len(order) - 1).bit_length())).tolist(), len(order)]:
         known = np.ones(codes.shape, dtype=bool)
         known[:, order[count:]] = False
         found.append(policy.forest.posterior(codes, known, 1.0, 0)[0] - prior)
-        if count >= len(order):
-            break
 
     def loss(logarithm: float) -> float:
         total = 0.0

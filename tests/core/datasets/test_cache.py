@@ -123,6 +123,24 @@ def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
         splits.train.X[0, 0] = 1
 
 
+def test_a_distribution_comes_back_and_belongs_to_the_data(folder: Path) -> None:
+    def told(chance: float) -> Splits:
+        return replace(made(1.0), truth={"table": np.array([[chance, 1 - chance]])})
+
+    class Told(Toy):
+        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+            return told(0.25)
+
+    _, splits = entry(folder, Told())
+    assert {name: array.tolist() for name, array in splits.truth.items()} == {
+        "table": [[0.25, 0.75]]
+    }
+    assert_same(splits, made(1.0))
+    prints = [fingerprint(one) for one in (told(0.25), told(0.5), made(1.0))]
+    assert splits.fingerprint == prints[0]
+    assert len({*prints}) == 3
+
+
 @pytest.mark.parametrize("widths", [None, [2, 1]])
 def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -> None:
     frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))

@@ -1,0 +1,160 @@
+"""Sequential policies as programs: trees that value purchases, trees that answer, and a rule.
+
+A row has d cells, NaN where they are not bought, and behind them 1 or 0 for each of the ``marked``
+purchases: whether it was made. The trees see these d + g cells. With v_j the value of purchase j, H
+the entropy of the answer and c_j the marginal price, the row makes the purchase of the largest
+
+    rate    clip(v_j, 0, H) / c_j      without ``bounded`` there is no H; what is free is infinite
+    class   v_j
+
+among those not made yet, with ``skip`` among those that can be paid, if it is at least ``least``,
+or for ``class`` at least v_k, the value of stopping. Ties go to the first. Then it asks for all
+columns that the purchase shows. What is free is bought before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.costs.model import SensorPrices
+from bench_core.sequential import STOP, Evaluated, Purchases
+from bench_core.serving.program import END, VECTOR, Program, Step, Trees
+
+RULES = ("rate", "class")
+_NOTHING = Evaluated()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """``base`` (m,) and trees that add to it; with ``vectors`` (v, m) their leaves number rows."""
+
+    trees: Any  # ``Trees``, or what has the same arrays
+    base: FloatArray
+    vectors: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyProgram:
+    """A policy at one of its stops. Raises ValueError for what is none.
+
+    The steps of ``scores`` are sums of trees over d + g features: the last one answers, with
+    ``outputs`` scores. The others value purchases, and the largest of their values counts.
+    ``prices`` are those that the policy compares, ``each_act`` and ``each_answer`` what it
+    evaluates when it is asked (``bench_core.sequential``).
+    """
+
+    scores: Program
+    outputs: int  # K
+    prices: SensorPrices
+    marked: IntArray  # (g,), numbers of purchases
+    rule: str
+    least: float = 0.0
+    bounded: bool = False
+    skip: bool = False
+    each_act: Evaluated = _NOTHING
+    each_answer: Evaluated = _NOTHING
+    purchases: Purchases = field(init=False)
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[Sums],
+        answer: Sums,
+        prices: SensorPrices,
+        marked: IntArray,
+        rule: str,
+        **more: Any,
+    ) -> Self:
+        """From the sums that value purchases and the one that answers."""
+        every, steps, parts = [*values, answer], list[Step](), list[Trees]()
+        width, trees, rows = max(len(own.base) for own in every), 0, 0
+        vectors = [np.zeros((0, width))]
+        for own in every:
+            part = Trees.joined([own.trees])
+            if own.vectors is not None:
+                number = part.value + rows * (part.feature < 0)
+                part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
+                vectors.append(_padded(own.vectors, width))
+                rows += len(own.vectors)
+            those = np.arange(trees, trees + len(part))
+            nothing = np.zeros(len(part), dtype=bool)
+            step = Step(those, np.ones(len(part)), nothing, _padded(own.base[None], width)[0])
+            steps.append(replace(step, then=len(steps) + 1))
+            parts.append(part)
+            trees += len(part)
+        scores = Program(
+            width,
+            [*steps[:-1], replace(steps[-1], then=END)],
+            Trees.joined(parts),
+            np.zeros(prices.features + len(marked)),
+            vectors=np.concatenate(vectors) if rows else None,
+        )
+        return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "purchases", Purchases.of(self.prices))
+        k, scores = len(self.purchases), self.scores
+        if self.rule not in RULES or len(scores.steps) < 2 or not np.isfinite(self.least):
+            raise ValueError(f"a policy has a rule ({', '.join(RULES)}) and values to go by")
+        if len(scores.multiplier) != self.prices.features + len(self.marked):
+            raise ValueError("trees and prices differ in their features")
+        few = scores.outputs < max(k + (self.rule == "class"), self.outputs)
+        if few or not np.isin(self.marked, range(k)).all():
+            raise ValueError(f"the trees do not fit {k} purchases and {self.outputs} scores")
+        for step in scores.steps:
+            more = step.reads or step.carry or step.finish or step.gate != "always"
+            if more or (step.weights != 1).any():
+                raise ValueError("a step of a policy is more than a sum of trees")
+
+    @property
+    def features(self) -> IntArray:
+        """The features that it may ask for: all that a purchase shows."""
+        return np.arange(self.prices.features)
+
+    @property
+    def multiplier(self) -> FloatArray:
+        """What a split on each feature counts (d,)."""
+        return self.prices.multiplier
+
+    @property
+    def unpriced(self) -> SensorPrices:
+        """Of the trees by themselves: d + g features that need no sensor."""
+        start = np.zeros(len(self.scores.multiplier) + 1, np.int32)
+        return SensorPrices(start, start[:0], np.zeros(0), self.scores.multiplier)
+
+    def chosen(
+        self, values: Sequence[FloatArray], answer: FloatArray, bought: BoolArray, left: FloatArray
+    ) -> IntArray:
+        """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps."""
+        k = len(self.purchases)
+        best: Any = np.max(values, axis=0)
+        worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
+        if k == 0:
+            return np.full(len(bought), STOP)
+        price = self.purchases.marginal(bought)
+        if self.rule == "rate":
+            most = entropy(answer[:, : self.outputs])[:, None] if self.bounded else np.inf
+            worth = np.clip(worth, 0.0, most)
+            free = np.full(worth.shape, np.inf)
+            worth = np.divide(worth, price, out=free, where=price > 0)
+        closed = bought | (price > left[:, None]) if self.skip else bought
+        worth = np.where(closed, -np.inf, worth)
+        return np.where(worth.max(axis=1) >= least, worth.argmax(axis=1), STOP)
+
+
+def entropy(scores: FloatArray) -> FloatArray:
+    """Of the answers (n,) to scores (n, K): of one score, its log-odds."""
+    both = scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores])
+    top = both.max(axis=1)
+    total = top + np.log(np.exp(both - top[:, None]).sum(axis=1))
+    share = np.exp(both - total[:, None])
+    return np.asarray(total - (share * both).sum(axis=1))
+
+
+def _padded(rows: FloatArray, width: int) -> FloatArray:
+    return np.pad(rows.astype(np.float64), ((0, 0), (0, width - rows.shape[1])))

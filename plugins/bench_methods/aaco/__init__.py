@@ -1,0 +1,138 @@
+"""Acquisition by an oracle of neighbours: AACO, and trees that imitate it.
+
+M. Valancius, M. Lennon, J. Oliva ("Acquisition conditioned oracle for nongreedy active feature
+acquisition", ICML 2024) plan all further purchases of a row at once, on the training rows N(x_m)
+nearest to it by what was bought. With f a predictor for any purchases, l its loss, m the purchases
+made, u a set of purchases that contains them, and a price of money lambda
+
+    u* = argmin_u  mean over i in N(x_m) of l(f(x_i,u), y_i) + lambda * cost(u \\ m)
+
+If u* is m, the row stops. Else it makes the one purchase of u* \\ m that lowers the mean loss most
+alone, and plans again. An operating point is a lambda. Under a cap only sets that can be paid are
+considered.
+
+Candidates for u are m, m with each single purchase, random sets, and for each neighbour the set
+that was best for itself: grown one by one by its own loss, and cut where loss and price are least.
+Losses of training rows come from predictors that they were not in.
+
+- ``planning`` the argmin, and the first purchase; ``kernels`` the neighbours
+- ``aaco``     the policy above
+- ``aaco-tree`` trees that imitate it, which can be served (the paper's ``AACO+NN``)
+
+Departures
+- Masks are sets of purchases, not of features: columns of one sensor are bought together.
+- Where nothing was seen all rows are neighbours. The paper fixes the first purchase by hand. Here
+  it is the purchase after which planning again costs least: each training row plans by its
+  neighbours after that purchase, and is charged its own loss and price.
+- ``lambda`` is a ``tradeoff`` times the loss where nothing is bought, over the price of everything.
+- The predictor is the one of less loss on validation rows: boosted trees (``masked-gbrt``) or naive
+  Bayes with a latent class (``bench_models.latent_bayes``), in place of trees for each mask.
+- At most ``rows`` training rows are neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
+from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
+
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    param,
+    provide_learners,
+)
+from bench_methods.aaco.planning import Oracle, Rows, grown, pool
+
+LEAST_LOSS = 1e-6
+"""Of a row with nothing bought; keeps prices of money apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aaco:
+    """Plans all further purchases on the nearest training rows, makes one, plans again."""
+
+    name: ClassVar[str] = "aaco"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+    adds_up: ClassVar[bool] = False
+
+    predictor: BudgetedLearner = param("masked-gbrt", "learner of the trees that predict")
+    form: Literal["auto", "trees", "bayes"] = param(
+        "auto", "predictor: trees, naive Bayes with a latent class, or that of less validation loss"
+    )
+    neighbours: int = param(20, "training rows that a row plans on", least=1)
+    candidates: int = param(30, "random sets among the candidates", least=0)
+    rows: int = param(2000, "training rows that may be neighbours, at most", least=2)
+    most: int = param(10, "purchases of a training row's own best set, at most", least=1)
+    tradeoffs: tuple[float, ...] = param(
+        (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.02),
+        "prices of everything in units of the loss where nothing is bought, falling",
+        least=0,
+    )
+
+    def __post_init__(self) -> None:
+        if len(self.tradeoffs) == 0 or (np.diff(self.tradeoffs) >= 0).any():
+            raise ValueError("tradeoffs must be falling numbers")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The trees, unless they are not asked."""
+        return () if self.form == "bayes" else (self.predictor,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Choose the predictor, grow each row's own best set, and fill the pool of first plans."""
+        copies = training_copies(train, context.seed)
+        predictor = self._predictor(copies, valid, prices, context)
+        purchases, own = Purchases.of(prices), slice(0, self.rows)
+        centre, spread = moments(copies.X)
+        z = standardised(copies.X[own], centre, spread)
+        part = predictor.parts_of(copies)[own]
+        rows = Rows(predictor, prices, copies.X[own], copies.y[own], z, part)
+        rng = np.random.default_rng([context.seed, 4])
+        context.progress(1, 3)
+        order, losses = grown(rows, self.most, rng)
+        context.progress(2, 3)
+        factor = max(float(losses[:, 0].mean()), LEAST_LOSS) / (purchases.sensor.sum() or 1.0)
+        masks, alone = pool(rows, order, rng)
+        context.progress(3, 3)
+        oracle = Oracle(
+            rows,
+            centre,
+            spread,
+            order,
+            losses,
+            masks,
+            alone,
+            [float(t * factor) for t in self.tradeoffs],
+            self.neighbours,
+            self.candidates,
+            context.seed,
+        )
+        return Sequential(oracle, prices)
+
+    def _predictor(
+        self, copies: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> MaskedPredictor:
+        """The chosen one."""
+        if self.form == "bayes":
+            return fit_latent_bayes(copies, valid, prices, context, parts=5)
+        trees = fitted_predictor(self.name, self.predictor, context)
+        if self.form == "trees" or len(valid) == 0:
+            return trees
+        bayes = fit_latent_bayes(copies, valid, prices, context, parts=len(trees.without))
+        both = [masked_loss(each, valid, prices, context.seed) for each in (trees, bayes)]
+        return trees if both[0] <= both[1] else bayes
+
+
+bench_learners = provide_learners(Aaco)

@@ -1,0 +1,48 @@
+"""Nearest neighbours by the cells that both rows have; compiled."""
+
+# mypy: disallow-untyped-decorators=False
+import numpy as np
+from numba import njit
+
+from bench_core.arrays import Float32Array, IntArray
+
+
+@njit(cache=True, nogil=True)
+def nearest(rows: Float32Array, z: Float32Array, skip: IntArray, count: int) -> IntArray:
+    """The ``count`` nearest of ``rows`` (r, d) to each of z (n, d), the nearest first.
+
+    Squared distances are summed over cells that are NaN in neither, and scaled to all cells that z
+    has. Row ``skip[i]`` is no neighbour of i. Ties go to the lower number.
+    """
+    found = np.zeros((len(z), count), dtype=np.int64)
+    columns = np.zeros(z.shape[1], dtype=np.int64)
+    best = np.zeros(count)
+    for i in range(len(z)):
+        shown = 0
+        for j in range(z.shape[1]):
+            if not np.isnan(z[i, j]):
+                columns[shown] = j
+                shown += 1
+        filled = 0
+        for r in range(len(rows)):
+            if r == skip[i]:
+                continue
+            total, both = 0.0, 0
+            for place in range(shown):
+                cell = rows[r, columns[place]]
+                if not np.isnan(cell):
+                    off = cell - z[i, columns[place]]
+                    total += off * off
+                    both += 1
+            distance = total * shown / both if both > 0 else np.inf
+            if filled == count and not distance < best[count - 1]:
+                continue
+            place = filled if filled < count else count - 1
+            while place > 0 and best[place - 1] > distance:
+                best[place] = best[place - 1]
+                found[i, place] = found[i, place - 1]
+                place -= 1
+            best[place] = distance
+            found[i, place] = r
+            filled = min(filled + 1, count)
+    return found

@@ -1,0 +1,284 @@
+"""Plans on neighbours: which set of purchases to make, and which of them first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from bench_models.latent_bayes import standardised
+from bench_models.masked_predictor import masked, visible
+from bench_models.states import Stored
+
+from bench_core import STOP, Evaluated, Prices, Purchases
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+FIRST_ROWS = 1000  # training rows that the first purchase is planned on
+POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows whose own best sets are in it
+WIDE = 100  # purchases that a row's own best set may be continued by in one step
+BLOCK = 1 << 16  # masked rows that are predicted at once
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Stored):
+    """Training rows that may be neighbours."""
+
+    predictor: Any  # a MaskedPredictor
+    prices: Prices
+    X: Float32Array  # (r, d)
+    y: FloatArray  # (r,)
+    z: Float32Array  # (r, d), standardised
+    part: IntArray  # (r,), of the predictor
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """What is bought at the start (k,)."""
+        free = self.purchases.price[None] == 0
+        return np.asarray(self.purchases.made(self.purchases.sensors(free))[0])
+
+    def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
+        """The loss (p,) of each of these rows (p,) with its purchases (p, k)."""
+        found = np.empty(len(row))
+        for start in range(0, len(row), BLOCK):
+            those = slice(start, start + BLOCK)
+            own, made = row[those], bought[those]
+            cells = masked(self.X[own], made, self.purchases, self.prices)
+            scores = self.predictor.cross_fitted(cells, made, self.part[own])
+            found[those] = self.predictor.loss(scores, self.y[own])
+        return found
+
+    def price(self, bought: BoolArray) -> FloatArray:
+        """The price (p,) of all purchases made (p, k)."""
+        if self.purchases.apart:
+            return np.asarray(bought @ self.purchases.price)
+        return np.asarray(self.purchases.sensors(bought) @ self.purchases.sensor)
+
+
+def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """The purchases (r, t) by which each row's own loss falls most, one after the other, and the
+    losses (r, t + 1) before them and after each."""
+    r, paid = len(rows.y), np.flatnonzero(~rows.free)
+    bought = np.tile(rows.free, (r, 1))
+    order = np.zeros((r, min(most, len(paid))), dtype=np.int64)
+    losses = np.empty((r, order.shape[1] + 1))
+    losses[:, 0] = rows.losses(np.arange(r), bought)
+    for step in range(order.shape[1]):
+        least = np.full(r, np.inf)
+        for purchase in rng.permutation(paid)[:WIDE].tolist():
+            open_ = np.flatnonzero(~bought[:, purchase])
+            tried = bought[open_]
+            tried[:, purchase] = True
+            loss = rows.losses(open_, tried)
+            better = loss < least[open_]
+            least[open_[better]] = loss[better]
+            order[open_[better], step] = purchase
+        none = np.isinf(least)  # all that were drawn are made
+        order[none, step] = order[none, max(step - 1, 0)]
+        bought[np.arange(r), order[:, step]] = True
+        losses[:, step + 1] = np.where(none, losses[:, step], least)
+    return order, losses
+
+
+def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
+    """Sets (q, k) for plans at the start, and the losses (r', q) of the first rows with them."""
+    bought = np.tile(rows.free, (min(len(order), POOL_ROWS), 1))
+    found = []
+    for step in range(order.shape[1]):
+        bought[np.arange(len(bought)), order[: len(bought), step]] = True
+        found.append(bought.copy())
+    several = np.unique(np.concatenate([bought[:0], *found]), axis=0)
+    several = several[rng.permutation(len(several))[:POOL]]
+    masks = np.concatenate(
+        [rows.free[None], rows.free | np.eye(len(rows.free), dtype=bool), several]
+    )
+    masks = np.unique(masks, axis=0)
+    count = min(len(rows.y), FIRST_ROWS)
+    row = np.arange(count)
+    losses = [rows.losses(row, np.tile(mask, (count, 1))) for mask in masks]
+    return masks, np.array(losses).T
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle(Stored):
+    """The policy."""
+
+    rows: Rows
+    centre: FloatArray  # (d,)
+    spread: FloatArray  # (d,)
+    order: IntArray  # (r, t), of each row's own purchases
+    own: FloatArray  # (r, t + 1), its losses with the first of them
+    masks: BoolArray  # (q, k), for plans at the start
+    alone: FloatArray  # (r', q), losses with them
+    price: Sequence[float]  # the values of lambda
+    neighbours: int
+    candidates: int
+    seed: int
+
+    @property
+    def stops(self) -> Mapping[str, Sequence[float]]:
+        """Prices of money."""
+        return {"price": self.price}
+
+    @cached_property
+    def each_answer(self) -> Evaluated:
+        """The predictor's."""
+        found: Evaluated = self.rows.predictor.whole.evaluated(self.rows.prices)
+        return found
+
+    @cached_property
+    def each_act(self) -> Evaluated:
+        """All candidates for all neighbours."""
+        sets = 1 + len(self.rows.purchases) + self.candidates + self.neighbours
+        count = sets * min(self.neighbours, len(self.rows.y))
+        return Evaluated(*(count * each for each in self.each_answer))
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The predictor's scores."""
+        return np.asarray(self.rows.predictor.scores(cells, bought))
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """One purchase of the best plan."""
+        return self.plan(cells, bought, left, stop, np.full(len(cells), -1))
+
+    def plan(
+        self,
+        cells: Float32Array,
+        bought: BoolArray,
+        left: FloatArray,
+        stop: float,
+        skip: IntArray,
+    ) -> IntArray:
+        """As ``act``; training row ``skip`` (n,) is no neighbour."""
+        chosen = np.full(len(cells), STOP)
+        blind = ~visible(bought, self.rows.purchases, self.rows.prices).any(axis=1)
+        for money in np.unique(left[blind]).tolist():
+            chosen[blind & (left == money)] = self._first(money, stop)
+        seen = np.flatnonzero(~blind)
+        near = self._nearest(cells[seen], skip[seen], len(self.rows.y))
+        packed = np.packbits(bought[seen], axis=1)
+        _, group = np.unique(packed, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        for number in range(group.max(initial=-1) + 1):
+            own = np.flatnonzero(group == number)
+            at = seen[own]
+            chosen[at] = self._of_equal(bought[at[0]], near[own], left[at], stop)
+        return chosen
+
+    def _nearest(self, cells: Float32Array, skip: IntArray, among: int) -> IntArray:
+        from bench_methods.aaco.kernels import nearest
+
+        count = min(self.neighbours, among - 1)
+        z = standardised(cells, self.centre, self.spread)
+        return np.asarray(nearest(self.rows.z[:among], z, skip, count))
+
+    def _of_equal(self, made: BoolArray, near: IntArray, left: FloatArray, stop: float) -> IntArray:
+        """The next purchase of rows with the same purchases ``made`` (k,) and ``near`` (g, c)."""
+        sets = self._shared(made)
+        extra = self.rows.price(sets) - self.rows.price(made[None])
+        fits = extra <= left.max()
+        fits[0] = True
+        sets, extra = sets[fits], extra[fits]
+        some, place = np.unique(near, return_inverse=True)
+        losses = self.rows.losses(
+            np.repeat(some, len(sets)), np.tile(sets, (len(some), 1))
+        ).reshape(len(some), -1)
+        mean = losses[place.reshape(near.shape)].mean(axis=1)  # (g, c)
+        payable = extra <= left[:, None]
+        payable[:, 0] = True
+        score = np.where(payable, mean + stop * extra, np.inf)
+        best = score.argmin(axis=1)
+        plan, least = sets[best], score.min(axis=1)
+        row, proposed, value = self._proposals(made, near, left, stop)
+        # of each row the first with the least score
+        for at in np.lexsort((value, row))[::-1].tolist():
+            if value[at] < least[row[at]]:
+                plan[row[at]], least[row[at]] = proposed[at], value[at]
+        new = plan & ~made
+        single = np.full(new.shape, np.inf)
+        ones = np.flatnonzero((sets & ~made).sum(axis=1) == 1)
+        single[:, (sets[ones] & ~made).argmax(axis=1)] = mean[:, ones]
+        chosen = np.where(new, single, np.inf).argmin(axis=1)
+        return np.where(new.any(axis=1), chosen, STOP)
+
+    def _shared(self, made: BoolArray) -> BoolArray:
+        """Candidates (c, k) after purchases ``made``: these, one more, random ones more."""
+        open_ = np.flatnonzero(~made)
+        singles = made | (np.arange(len(made)) == open_[:, None])
+        rng = np.random.default_rng([self.seed, 5, *np.packbits(made).tolist()])
+        size = rng.integers(1, len(open_) + 1, self.candidates)
+        drawn = np.tile(made, (len(size), 1))
+        for own, count in zip(drawn, size, strict=True):
+            own[rng.permutation(open_)[:count]] = True
+        return np.concatenate([made[None], singles, drawn])
+
+    def _proposals(
+        self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
+    ) -> tuple[IntArray, BoolArray, FloatArray]:
+        """For each row its neighbours' own best sets: the row (p,), the set (p, k), its score."""
+        g, c = near.shape
+        paid = self.rows.price(made[None])
+        bought = np.tile(made, (g * c, 1))
+        every, row = near.reshape(-1), np.repeat(np.arange(g), c)
+        least, best, extra = np.full(g * c, np.inf), bought.copy(), np.zeros(g * c)
+        for step in range(self.own.shape[1]):
+            if step:
+                bought[np.arange(g * c), self.order[every, step - 1]] = True
+            price = self.rows.price(bought) - paid
+            score = self.own[every, step] + stop * price
+            better = (score < least) & ((price <= left[row]) | (step == 0))
+            least[better], best[better], extra[better] = (
+                score[better],
+                bought[better],
+                price[better],
+            )
+        key = np.column_stack(
+            [row.astype(">u4").view(np.uint8).reshape(-1, 4), np.packbits(best, axis=1)]
+        )
+        _, first = np.unique(key, axis=0, return_index=True)
+        first = first[(best[first] & ~made).any(axis=1)]
+        row, best, extra = row[first], best[first], extra[first]
+        losses = self.rows.losses(near[row].reshape(-1), np.repeat(best, c, axis=0))
+        return row, best, losses.reshape(-1, c).mean(axis=1) + stop * extra
+
+    def _first(self, left: float, stop: float) -> int:
+        """The first purchase where nothing is seen, or ``STOP``.
+
+        After each purchase all rows plan by their neighbours, and are charged their own loss and
+        price.
+        """
+        rows, made = self.rows, self.rows.free
+        extra = rows.price(self.masks) - rows.price(made[None])
+        charged = self.alone + stop * extra
+        least = charged[:, (self.masks == made).all(axis=1)].mean()
+        chosen = STOP
+        for purchase, near in self._near_after.items():
+            own = np.flatnonzero(self.masks[:, purchase] & (extra <= left))
+            if len(own) == 0:
+                continue
+            each = charged[:, own]
+            planned = each[near].mean(axis=1).argmin(axis=1)
+            value = each[np.arange(len(each)), planned].mean()
+            if value < least:
+                chosen, least = purchase, value
+        return chosen
+
+    @cached_property
+    def _near_after(self) -> dict[int, IntArray]:
+        """The neighbours (r', c) of the first rows by what each purchase shows."""
+        rows, found = self.rows, {}
+        count = len(self.alone)
+        for purchase in np.flatnonzero(~rows.free).tolist():
+            bought = rows.free.copy()
+            bought[purchase] = True
+            cells = masked(rows.X[:count], np.tile(bought, (count, 1)), rows.purchases, rows.prices)
+            found[purchase] = self._nearest(cells, np.arange(count), count)
+        return found

@@ -1,0 +1,215 @@
+"""A generative predictor for every set of purchases: naive Bayes with a latent class.
+
+A latent class h = 1..H and the label y explain a row; given both, features are independent:
+
+    p(x, y) = sum_h p(h, y) prod_j N(x_j; m_jhy, v_jhy)
+
+A feature that was not bought drops out of the product, so one model answers whatever was bought,
+and nothing is trained on masks. With H = 1 it is Gaussian naive Bayes. A latent class finds
+features that tell nothing of the label by themselves, but which of the others do.
+
+- The latent classes come from EM on the features alone (diagonal covariances, the best of several
+  starts of k-means++), the labels' parameters from its responsibilities.
+- Means of a latent class and a label are shrunk to the mean over labels, by the part of their
+  variance that chance explains (empirical Bayes; C. Morris, "Parametric empirical Bayes inference",
+  JASA 1983), variances by ``PRIOR`` rows to the one within labels.
+- H and a temperature of the answers have the least loss on validation rows, masked at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench_core import Evaluated, Examples, FitContext, Prices, Purchases
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
+from bench_models.masked_predictor import MaskedPredictor, masked, random_purchases
+from bench_models.states import Stored
+
+LATENT = 1, 2, 3, 5, 8
+TEMPERATURES = 1.0, 0.7, 0.5, 0.35, 0.25
+ROWS = 10_000  # training rows, at most
+STARTS, ITERATIONS, TOLERANCE = 8, 60, 1e-4
+PRIOR, FIRST_PRIOR = 60.0, 5.0
+LEAST_VARIANCE = 0.02  # of standardised features
+LARGEST = 5.0  # standard deviations from the mean beyond which cells are cut
+MASKS = 6  # of a validation row
+
+
+@dataclass(frozen=True, eq=False)
+class LatentBayes(Stored):
+    """Densities of d features under hypotheses, latent class by latent class, labels within."""
+
+    centre: FloatArray  # (d,)
+    spread: FloatArray  # (d,)
+    mean: FloatArray  # (d, H * K), standardised
+    variance: FloatArray  # (d, H * K)
+    prior: FloatArray  # (H * K,), logarithms
+    labels: int  # K
+    temperature: float
+
+    @property
+    def outputs(self) -> int:
+        """Number of scores of a row."""
+        return 1 if self.labels == 2 else self.labels
+
+    def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Log-odds (n, 1) or logarithms of class probabilities (n, K); unbought cells are NaN."""
+        found = self.temperature * self.log_joint(cells)
+        return found[:, 1:] - found[:, :1] if self.labels == 2 else found
+
+    def log_joint(self, cells: Float32Array) -> FloatArray:
+        """log p(cells, y) (n, K), less one number for each row."""
+        from bench_models.latent_bayes_kernels import log_joint
+
+        z = standardised(cells, self.centre, self.spread)
+        constant = -np.log(self.variance) / 2
+        return log_joint(z, self.mean, 0.5 / self.variance, constant, self.prior, self.labels)
+
+    def evaluated(self, prices: Prices) -> Evaluated:
+        """It has no trees."""
+        return Evaluated()
+
+
+@dataclass(frozen=True, eq=False)
+class LatentBayesPredictor(MaskedPredictor):
+    """The model of all training rows, and those of all but one part of them."""
+
+    whole: LatentBayes  # type: ignore[assignment]
+    without: Sequence[LatentBayes]  # type: ignore[assignment]
+
+
+def fit_latent_bayes(
+    copies: Examples, valid: Examples, prices: Prices, context: FitContext, parts: int
+) -> LatentBayesPredictor:
+    """The predictor for classes; ``copies`` as of ``training_copies``."""
+    train = Examples(copies.X[:ROWS], copies.y[:ROWS])
+    held = valid if len(valid) else train
+    best, least, count = None, np.inf, 1
+    name = "logistic" if context.classes == 2 else "softmax"
+    for latent in LATENT:
+        fitted = _fit(train, latent, context)
+        for temperature in TEMPERATURES:
+            model = replace(fitted, temperature=temperature)
+            tried = LatentBayesPredictor(model, [model] * parts, name)
+            loss = masked_loss(tried, held, prices, context.seed)
+            if loss < least:
+                best, least, count = tried, loss, latent
+    assert best is not None
+    part = best.parts_of(copies)[:ROWS]
+    rest = [np.flatnonzero(part != k) if len(train) >= parts else part >= 0 for k in range(parts)]
+    fits = [_fit(Examples(train.X[own], train.y[own]), count, context) for own in rest]
+    temperature = best.whole.temperature
+    return replace(best, without=[replace(fit, temperature=temperature) for fit in fits])
+
+
+def masked_loss(predictor: MaskedPredictor, rows: Examples, prices: Prices, seed: int) -> float:
+    """The mean loss of rows that it was not trained on, with random purchases hidden."""
+    purchases, rng = Purchases.of(prices), np.random.default_rng([seed, 2])
+    row = np.repeat(np.arange(len(rows)), MASKS)
+    bought = random_purchases(purchases, len(row), rng)
+    scores = predictor.scores(masked(rows.X[row], bought, purchases, prices), bought)
+    return float(np.average(predictor.loss(scores, rows.y[row]), weights=rows.weights[row]))
+
+
+def moments(X: Float32Array) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation (d,) of the cells that are there; 0 and 1 where none differ."""
+    known = ~np.isnan(X)
+    count = np.maximum(known.sum(axis=0), 1)
+    centre = np.where(known, X, 0).sum(axis=0, dtype=np.float64) / count
+    square = np.where(known, X - centre, 0) ** 2
+    spread = np.sqrt(square.sum(axis=0) / count)
+    return centre, np.where(spread > 0, spread, 1.0)
+
+
+def standardised(cells: Float32Array, centre: FloatArray, spread: FloatArray) -> Float32Array:
+    """Cells in standard deviations from the mean, cut where they are far; NaN stays."""
+    z = (cells - centre) / spread
+    return np.clip(z, -LARGEST, LARGEST).astype(np.float32)
+
+
+def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
+    """With ``latent`` classes."""
+    centre, spread = moments(train.X)
+    z = standardised(train.X, centre, spread).astype(np.float64)
+    known = (~np.isnan(z)).astype(np.float64)
+    z = np.where(known > 0, z, 0.0)
+    share = _latent_classes(z, known, latent, np.random.default_rng([context.seed, latent]))
+    label = train.y.astype(np.int64)[:, None] == np.arange(context.classes)
+    each = (share[:, :, None] * label[:, None, :]).reshape(len(z), -1)  # (n, H * K)
+    shape = latent, context.classes, z.shape[1]
+    count, first, second = (
+        (each.T @ cells).reshape(shape) for cells in (known, z * known, z**2 * known)
+    )
+    rows = np.maximum(count, 1e-9)
+    mean, total = first / rows, np.maximum(count.sum(axis=1), 1e-9)
+    pooled = first.sum(axis=1) / total
+    within = (second - count * mean**2).sum(axis=1) + FIRST_PRIOR
+    within = np.maximum(within / (np.maximum(total - context.classes, 1) + FIRST_PRIOR), 1e-6)
+    # the variance of the labels' means beyond that of chance, from the analysis of variance
+    between = (count * (mean - pooled[:, None]) ** 2).sum(axis=1)
+    free = np.maximum(total - (count**2).sum(axis=1) / total, 1e-9)
+    signal = np.maximum(0.0, between - (context.classes - 1) * within) / free
+    kept = signal[:, None] * count / (signal[:, None] * count + within[:, None])
+    mean = pooled[:, None] + kept * (mean - pooled[:, None])
+    square = second - 2 * mean * first + mean**2 * count
+    variance = (square + PRIOR * within[:, None]) / (count + PRIOR)
+    mass = each.sum(axis=0) + 1
+
+    def by_feature(values: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(values.reshape(-1, z.shape[1]).T)
+
+    return LatentBayes(
+        centre,
+        spread,
+        by_feature(mean),
+        by_feature(np.maximum(variance, LEAST_VARIANCE)),
+        np.log(mass / mass.sum()),
+        context.classes,
+        1.0,
+    )
+
+
+def _latent_classes(
+    z: FloatArray, known: FloatArray, latent: int, rng: np.random.Generator
+) -> FloatArray:
+    """Responsibilities (n, H) of a mixture with diagonal covariances, the likeliest of all
+    starts."""
+    best, most = np.ones((len(z), 1)), -np.inf
+    for _ in range(STARTS if latent > 1 else 0):
+        mean = _starts(z, latent, rng)
+        variance, prior, before = np.ones_like(mean), np.full(latent, 1 / latent), -np.inf
+        for _ in range(ITERATIONS):
+            precise = 1 / variance
+            square = (z**2) @ precise.T - 2 * z @ (mean * precise).T
+            square += known @ (mean**2 * precise + np.log(variance)).T
+            log = np.log(prior) - square / 2
+            top = log.max(axis=1, keepdims=True)
+            share = np.exp(log - top)
+            mass = share.sum(axis=1, keepdims=True)
+            fit, share = float((top + np.log(mass)).mean()), share / mass
+            if fit > most:
+                best, most = share, fit
+            if fit - before < TOLERANCE:
+                break
+            before = fit
+            prior = (share.sum(axis=0) + 1) / (len(z) + latent)
+            count = share.T @ known
+            mean = (share.T @ z) / (count + 1)
+            square = share.T @ z**2 - 2 * mean * (share.T @ z) + mean**2 * count
+            variance = np.maximum((square + FIRST_PRIOR) / (count + FIRST_PRIOR), LEAST_VARIANCE)
+    return best
+
+
+def _starts(z: FloatArray, latent: int, rng: np.random.Generator) -> FloatArray:
+    """Rows (H, d) far from each other (k-means++)."""
+    mean = [z[rng.integers(len(z))]]
+    far = ((z - mean[0]) ** 2).sum(axis=1)
+    for _ in range(latent - 1):
+        total = far.sum()
+        chosen = rng.choice(len(z), p=far / total) if total > 0 else rng.integers(len(z))
+        mean.append(z[chosen])
+        far = np.minimum(far, ((z - mean[-1]) ** 2).sum(axis=1))
+    return np.array(mean)

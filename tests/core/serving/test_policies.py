@@ -1,0 +1,220 @@
+"""Policies as programs: what is served equals the benchmark's ``Sequential``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.policy_cases import ROWS, TreePolicy, policy_folder, random_policy, rows_for
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_core import Features, Prediction, Sequential, UsageError
+from bench_core.costs.shipped import ParallelPrices
+from bench_core.sequential import ROUNDING
+from bench_core.serving import Answers, Predictor, load, write_folder
+from bench_core.serving.lightgbm_text import text as lightgbm_text
+
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+SHARES = (None, 0.0, 0.2, 0.5, 1.0)
+
+
+def served(policy: TreePolicy) -> Predictor:
+    return Predictor(policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0})))
+
+
+def benchmark(policy: TreePolicy, X: Any, cap: float | None) -> Prediction:
+    model = Sequential(policy, policy.prices)
+    if cap is None:
+        (found,) = model.predict_path(Features(X))
+        return found
+    return model.predict_capped(Features(X), cap, policy.prices)
+
+
+def one_by_one(model: Predictor, X: Any, cap: float | None) -> list[Any]:
+    """Rows that ask; no feature is asked for twice, and all of a row's at a time."""
+    answers = []
+    for x in X:
+        asked: list[int] = []
+
+        def acquire(numbers: Any, values: Any, x: Any = x, asked: Any = asked) -> None:
+            assert not set(numbers.tolist()) & set(asked)
+            asked += numbers.tolist()
+            values[:] = x[numbers]
+
+        answers.append(model.predict_into(acquire, cap=cap))
+        assert answers[-1].bought.tolist() == asked
+    return answers
+
+
+def assert_served(policy: TreePolicy, X: Any, share: float | None, model: Predictor) -> None:
+    """The benchmark's scores, purchases and bills; with trees that cost something a cap is kept."""
+    prices = policy.prices
+    cap = None if share is None else share * prices.everything
+    expected = benchmark(policy, X, cap)
+    bill = expected.bills["path"]
+    spent = bill.feature_cost(prices, ROWS) + bill.evaluation_cost(prices, ROWS)
+    bought = bill.acquired.unpack()
+    many = model.predict_rows(X, cap=cap)
+    assert np.allclose(many.scores, expected.scores, **EXACT)
+    assert np.allclose(many.spent, spent, **EXACT)
+    assert np.array_equal(many.bought, bought)
+    assert np.array_equal(many.step, bill.order.max(axis=1, initial=-1))
+    one = one_by_one(model, X, cap)
+    assert np.allclose(np.array([a.score for a in one]), expected.scores, **EXACT)
+    assert np.allclose([a.spent for a in one], spent, **EXACT)
+    assert [a.step for a in one] == many.step.tolist()
+    assert [a.stopped for a in one] == ["cap" if capped else "end" for capped in many.capped]
+    for answer, own, order in zip(one, bought, bill.order, strict=True):
+        shown = [
+            {*prices.sensors_of(f).tolist()} <= {*np.flatnonzero(own)} for f in range(X.shape[1])
+        ]
+        assert sorted(answer.bought.tolist()) == np.flatnonzero(shown).tolist()
+        rounds = [max([order[s] for s in prices.sensors_of(f)], default=0) for f in answer.bought]
+        assert rounds == sorted(rounds)
+
+
+@given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES))
+@settings(max_examples=60, deadline=None)
+def test_a_policy_serves_as_the_benchmark_does(seed: int, share: float | None) -> None:
+    policy = random_policy(seed)
+    assert_served(policy, rows_for(policy, seed), share, served(policy))
+
+
+@given(seed=st.integers(0, 100_000))
+@settings(max_examples=20, deadline=None)
+def test_evaluations_are_billed_and_come_out_of_the_cap(seed: int) -> None:
+    policy = random_policy(seed, evaluation=True)
+    X, model = rows_for(policy, seed), served(policy)
+    assert_served(policy, X, None, model)
+    free = model.predict_rows(X)
+    for cap in (0.1, *np.quantile(free.spent, [0.3, 1.0]).tolist()):
+        found = model.predict_rows(X, cap=cap)
+        assert (found.spent <= cap * (1 + 2 * ROUNDING)).all()
+        if not policy.skip:  # the same way, to where the cap ends it
+            within = free.spent <= cap
+            assert np.array_equal(found.capped, ~within)
+            assert np.allclose(found.scores[within], free.scores[within], **EXACT)
+            assert not (found.bought & ~free.bought).any()
+    least = policy.prices.split * 2.5 + policy.prices.tree * 6.0
+    assert np.isnan(model.predict_rows(X, cap=0.9 * least).scores).all()
+    assert not np.isnan(model.predict_rows(X, cap=1.1 * least).scores).any()
+
+
+def case(accept: Any) -> tuple[TreePolicy, Any]:
+    """The first random policy that will do."""
+    for seed in range(200):
+        policy = random_policy(seed)
+        X = rows_for(policy, seed)
+        if accept(policy, served(policy).predict_rows(X)):
+            return policy, X
+    raise AssertionError("no such policy")
+
+
+def varied(policy: TreePolicy, answers: Answers) -> bool:
+    return len(np.unique(answers.bought, axis=0)) > 3 and len(np.unique(answers.scores)) > 3
+
+
+def test_the_cases_are_of_all_kinds() -> None:
+    policies = [random_policy(seed) for seed in range(100)]
+    for name in ("rule", "bounded", "skip"):
+        assert len({getattr(p, name) for p in policies}) == 2
+    found = [served(p).predict_rows(rows_for(p, k)) for k, p in enumerate(policies)]
+    assert sum(len(np.unique(f.bought, axis=0)) > 2 for f in found) > 30
+    assert sum(f.scores.ndim == 2 for f in found) > 10
+    assert sum(any(v is not None for _, v in p.values) for p in policies) > 30
+    sizes = [np.diff(p.prices.start) for p in policies]
+    assert sum((s > 1).any() for s in sizes) > 20  # features of several sensors
+
+
+def test_a_folder_holds_a_policy(tmp_path: Path) -> None:
+    policy, X = case(varied)
+    write_folder(tmp_path / "model", folder(policy))
+    assert_served(policy, X, None, load(tmp_path / "model"))
+
+
+def folder(policy: TreePolicy, **about: Any) -> Any:
+    program = Sequential(policy, policy.prices).program({"at": 1.0})
+    return policy_folder(policy, program, **about)
+
+
+def test_a_cap_of_the_export_is_kept() -> None:
+    policy, X = case(varied)
+    cap = 0.4 * policy.prices.everything
+    own = Predictor(folder(policy, budget={"kind": "cap", "amount": cap})).predict_rows(X)
+    assert np.array_equal(own.bought, served(policy).predict_rows(X, cap=cap).bought)
+    assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
+
+
+def test_a_mixture_of_two_points_draws_one_for_each_row(tmp_path: Path) -> None:
+    policy, X = case(lambda p, a: p.rule == "rate" and varied(p, a))
+    cheaper = replace(policy, least=1e9)
+    about = {"mixture": {"part": 0.5, "seed": 3}}
+    both = replace(folder(policy, **about), cheaper=folder(cheaper).program)
+    write_folder(tmp_path / "model", both)
+    found = load(tmp_path / "model").predict_rows(X)
+    one, other = served(policy).predict_rows(X), served(cheaper).predict_rows(X)
+    less = (found.bought == other.bought).all(axis=1) & (found.scores == other.scores)
+    assert 5 < less.sum() < 35
+    assert np.array_equal(found.bought[~less], one.bought[~less])
+
+
+def test_rows_are_served_by_name_and_by_coroutines() -> None:
+    policy, X = case(varied)
+    model = served(policy)
+    expected = model.predict_rows(X)
+
+    def named(x: Any) -> Any:
+        return lambda names: [x[model.names.index(name)] for name in names]
+
+    async def later(x: Any, names: list[str]) -> Any:
+        return named(x)(names)
+
+    for x, score in zip(X[:5], expected.scores, strict=False):
+        by_name = model.predict(named(x))
+        assert np.allclose(by_name.score, score, equal_nan=True, **EXACT)
+        again = asyncio.run(model.predict_async(lambda names, x=x: later(x, names)))
+        assert np.array_equal(again.score, by_name.score)
+        assert again.bought == by_name.bought
+
+
+def test_what_a_policy_cannot_do_is_refused() -> None:
+    policy, _ = case(varied)
+    with pytest.raises(UsageError, match="no plain sum of trees"):
+        lightgbm_text(folder(policy))
+    base: Any = policy.prices
+    together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
+    model = Predictor(replace(folder(policy), costs=together))
+    with pytest.raises(UsageError, match="'parallel' do not add up"):
+        model.predict(lambda names: [0.0] * len(names), cap=1.0)
+
+
+def test_a_policy_without_a_program_says_so() -> None:
+    bare = SimpleNamespace(stops={"at": (1.0,)})
+    model = Sequential(bare, random_policy(0).prices)
+    with pytest.raises(UsageError, match="a SimpleNamespace has no 'program' and cannot be exp"):
+        model.program({"at": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"rule": "worst"}, "has a rule"),
+        ({"least": float("nan")}, "has a rule"),
+        ({"marked": np.arange(9)}, "differ in their features"),
+        ({"outputs": 99}, "do not fit"),
+    ],
+)
+def test_a_program_that_is_none_is_refused(change: dict[str, Any], says: str) -> None:
+    policy, _ = case(varied)
+    program = folder(policy).program
+    with pytest.raises(ValueError, match=says):
+        replace(program, **change)
+    steps = [replace(step, gate="score") for step in program.scores.steps]
+    with pytest.raises(ValueError, match="more than a sum of trees"):
+        replace(program, scores=replace(program.scores, steps=steps))

@@ -1,0 +1,107 @@
+"""AACO: plans on neighbours."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from bench_methods.aaco import Aaco
+from bench_methods.aaco.kernels import nearest
+from bench_methods.aaco.planning import Oracle
+from helpers.fakes import FakeContext
+from sklearn.metrics.pairwise import nan_euclidean_distances
+
+from bench_core import STOP, Examples, Features, Prices, Sequential, Task
+from bench_core.arrays import FloatArray
+
+D = 4
+
+
+def switched(n: int, seed: int) -> Examples:
+    """Column 0 says which of the columns 1 and 2 has the label's sign; column 3 is noise."""
+    rng = np.random.default_rng(seed)
+    y, context = rng.integers(0, 2, (2, n))
+    X = rng.normal(size=(n, D))
+    X[:, 0] = 4 * context + 0.5 * X[:, 0]
+    X[np.arange(n), 1 + context] += 4 * y - 2
+    return Examples(X.astype(np.float32), y.astype(np.float64))
+
+
+def fitted(price: FloatArray, **settings: object) -> Sequential:
+    learner = Aaco(form="bayes", **settings)  # type: ignore[arg-type]
+    context = FakeContext(Task.BINARY, 2)
+    return learner.fit(switched(500, 0), switched(200, 1), Prices.additive(price), context)
+
+
+def test_neighbours_are_those_of_a_peer() -> None:
+    rng = np.random.default_rng(0)
+    rows, z = rng.normal(size=(2, 60, 5)).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    z[:, 3:] = np.nan
+    far = nan_euclidean_distances(z[:, :3], rows[:, :3])
+    far[np.isnan(far)] = np.inf
+    far[np.arange(60), np.arange(60)] = np.inf
+    near = nearest(rows, z, np.arange(60), 7)
+    found = np.take_along_axis(far, near, axis=1)
+    assert np.allclose(found, np.sort(far, axis=1)[:, :7], rtol=1e-5)
+    assert (near != np.arange(60)[:, None]).all()
+
+
+def test_what_is_worth_nothing_alone_is_bought_first() -> None:
+    model = fitted(np.ones(D))
+    test = switched(400, 2)
+    two = model.predict_capped(test.features, 2.0, Prices.additive(np.ones(D)))
+    order = two.bills["path"].order
+    assert order is not None
+    assert (order[:, 0] == 0).all()
+    counts = 1 + (test.X[:, 0] > 2)
+    assert np.mean(order[np.arange(400), counts] == 1) > 0.97
+    # the sign of the right column: Phi(2) = 0.977; of any one, half of that gain
+    assert np.mean((two.scores > 0) == test.y) > 0.95
+    one = model.predict_capped(test.features, 1.0, Prices.additive(np.ones(D)))
+    assert (one.bills["path"].order[:, 0] == STOP).all()  # type: ignore[index]
+
+
+def test_plans_are_the_best_of_all_sets() -> None:
+    price = np.array([0.5, 1.0, 2.0, 0.7])
+    policy = fitted(price, candidates=200, neighbours=15, rows=200).policy
+    assert isinstance(policy, Oracle)
+    X, own = switched(20, 3).X, policy.rows
+    bought = np.zeros((20, D), dtype=bool)
+    bought[:, 0] = True
+    cells = np.where(bought, X, np.float32(np.nan))
+    for left, money in ((np.inf, 0.05), (2.0, 0.001), (0.8, 0.001), (0.1, 0.0)):
+        found = policy.act(cells, bought, np.full(20, left), money)
+        z = abs(cells[:, :1] - own.X[None, :, 0])
+        for i in range(20):
+            near = np.argsort(z[i], kind="stable")[:15]
+            score, alone = {}, {}
+            for more in product((False, True), repeat=D - 1):
+                mask = np.array([True, *more])
+                cost = price[1:] @ np.array(more)
+                if cost > left:
+                    continue
+                made = np.tile(mask, (15, 1))
+                shown = np.where(made, own.X[near], np.float32(np.nan))
+                scores = own.predictor.cross_fitted(shown, made, own.part[near])
+                loss = np.mean(np.log1p(np.exp((1 - 2 * own.y[near]) * scores)))
+                score[more] = loss + money * cost
+                alone[more] = loss
+            best = min(score, key=score.__getitem__)
+            singles = {
+                j: alone[tuple(j == other for other in range(D - 1))]
+                for j in range(D - 1)
+                if best[j]
+            }
+            expected = 1 + min(singles, key=singles.__getitem__) if singles else STOP
+            assert found[i] == expected
+
+
+def test_a_dearer_money_buys_less() -> None:
+    model = fitted(np.ones(D), tradeoffs=(50.0, 1.0, 0.1))
+    spent = [
+        p.bills["path"].acquired.unpack().sum(axis=1).mean()
+        for p in model.predict_path(Features(switched(100, 4).X))
+    ]
+    assert spent[0] == 0
+    assert 1.8 < spent[1] <= spent[2]
