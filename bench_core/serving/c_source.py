@@ -1,13 +1,14 @@
 """An exported model as C99: one header and one source, without dependencies.
 
-The engine, ``scorer.c`` and ``scorer.h``, is the same for all models; the constants and tables that
-are put into it are the program. It serves one row by itself, and refuses what compares the
-documents of a query, and cost models whose prices do not add up.
+The engine is the same for all models: ``scorer.h``, ``trees.c``, and behind it ``staged.c`` or
+``policy.c``. The constants and tables that are put into it are the program. It serves one row by
+itself, and refuses what compares the documents of a query, and cost models whose prices do not add
+up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf, isinf, isnan
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,16 @@ def _cap(folder: Folder) -> float:
 def source(folder: Folder) -> str:
     """Tables and engine. Raises UsageError where the model cannot be served so."""
     program, prices = folder.program, prices_of(folder.costs)
-    if isinstance(program, PolicyProgram):
-        raise UsageError("C: the model is a policy; serve it by bench_core.serving")
     by = "serve it by bench_core.serving"
     folder.single("C")
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are no sum of prices; {by}")
+    if isinstance(program, PolicyProgram):
+        packed = pack(program.scores, program.unpriced)
+        common = _constants(folder, prices, packed, program.scores)
+        own = {**common, **_policy_constants(program)}
+        tables = [*_tree_tables(program.scores, packed), *_policy_tables(program, prices)]
+        return _text(folder, own, tables, "policy.c")
     lost = any(REJECT in (step.then, step.otherwise) for step in program.steps)
     below = lost and folder.about.get("task") == "ranking" and program.rejected == "below"
     if below or any(step.gate in GATES[3:] for step in program.steps):
@@ -77,38 +82,84 @@ def source(folder: Folder) -> str:
             f"{by} and predict_query"
         )
     packed = pack(program, folder.costs)
-    constants = _constants(folder, prices, packed)
-    names = ", ".join(_string(name) for name in folder.names)
-    tables = [
-        *_needs(FeatureNeeds(program.features, folder.costs), prices),
-        *_tables(program, packed),
-        f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};",
-    ]
-    text = (_HERE / "scorer.c").read_text(encoding="utf-8")
-    text = text.replace("/* constants */\n", "\n".join(constants) + "\n")
-    return text.replace("/* tables */\n", "\n".join(tables) + "\n")
-
-
-def _constants(folder: Folder, prices: SensorPrices, packed: Packed) -> list[str]:
-    program: Any = folder.program
     given = not isinstance(program.rejected, str)
+    constants = {
+        **_constants(folder, prices, packed, program),
+        "REJECTED_HAVE": int(given),
+        "REJECTED": number(program.rejected if given else 0.0),
+    }
+    needs = _needs(FeatureNeeds(program.features, folder.costs), prices)
+    tables = [*needs, *_tree_tables(program, packed), *_stage_tables(program, packed)]
+    return _text(folder, constants, tables, "staged.c")
+
+
+def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: str) -> str:
+    names = ", ".join(_string(name) for name in folder.names)
+    named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
+    defined = [f"#define {name} {value}" for name, value in constants.items()]
+    text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
+    text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
+    return text.replace("/* tables */\n", "\n".join([*tables, named]) + "\n")
+
+
+def _constants(
+    folder: Folder, prices: SensorPrices, packed: Packed, program: Program
+) -> dict[str, Any]:
     widest = max(int(packed.nodes[:, CELL].max(initial=0)), int(_below(packed).max(initial=0)))
     levels = packed.uses[:, LEVELS]
     deepest = int(levels.max(initial=0))
     # one number where all trees are about as deep: a loop that the processor need not guess
     alike = len(levels) > 0 and deepest <= 1.25 * levels.mean()
-    values = {
+    return {
         "NARROW": f"unsigned {'short' if widest < 1 << 16 else 'int'}",
         "LEVELS": deepest if alike else 0,
         "FEATURES": max(1, len(program.features)),
+        "WIDTH": program.outputs,
         "SENSORS": max(1, prices.sensors),
         "SPLIT": number(prices.split),
         "TREE": number(prices.tree),
         "CAP": number(_cap(folder)),
-        "REJECTED_HAVE": int(given),
-        "REJECTED": number(program.rejected if given else 0.0),
     }
-    return [f"#define {name} {value}" for name, value in values.items()]
+
+
+def _policy_constants(program: PolicyProgram) -> dict[str, Any]:
+    k, act, answer = len(program.purchases), program.each_act, program.each_answer
+    return {
+        "PURCHASES": k,
+        "VALUES": len(program.scores.steps) - 1,
+        "RATE": int(program.rule == "rate"),
+        "STOP": k if program.rule == "class" else 0,
+        "LEAST": number(program.least),
+        "BOUNDED": int(program.bounded),
+        "SKIP": int(program.skip),
+        "ACT_SPLITS": number(act.splits),
+        "ACT_TREES": number(act.trees),
+        "ANSWER_SPLITS": number(answer.splits),
+        "ANSWER_TREES": number(answer.trees),
+    }
+
+
+def _policy_tables(program: PolicyProgram, prices: SensorPrices) -> list[str]:
+    own, d, cells = program.prices, program.prices.features, program.scores.features.tolist()
+    sets = [{*np.flatnonzero(row).tolist()} for row in program.purchases.sets]
+    needs = [{*own.sensors_of(f).tolist()} for f in range(d)]
+    free = {s for one in sets if not own.sensor[[*one]].any() for s in one}
+    # of each purchase, and of what is free: the others that it may make, the columns it may show
+    touched = [[j for j, two in enumerate(sets) if one & two] for one in (*sets, free)]
+    columns = [[f for f, need in enumerate(needs) if need & one] for one in sets]
+    columns.append([f for f, need in enumerate(needs) if need <= free])
+    place = {feature: c for c, feature in enumerate(cells)}
+    marks = {p: place.get(d + g, -1) for g, p in enumerate(program.marked.tolist())}
+    found = [
+        array("double", "prices", map(number, prices.sensor)),
+        array("double", "weighed", map(number, own.sensor)),
+        array("int", "places", [place.get(f, -1) for f in range(d)]),
+        array("int", "marks", [marks.get(p, -1) for p in range(len(sets))]),
+    ]
+    lists = {"sensors": [*map(sorted, (*sets, free))], "needs": [*map(sorted, needs)]}
+    for name, rows in {**lists, "touched": touched, "columns": columns}.items():
+        found += _lists(name, rows)
+    return found
 
 
 def _below(packed: Packed) -> Any:
@@ -154,25 +205,39 @@ def _needs(known: FeatureNeeds, prices: SensorPrices) -> list[str]:
     ]
     needs = [known.sensors[f] for f in known.features]
     mates = [sorted(place[m] for m in known.mates[f]) for f in known.features]
-    for name, lists in (("needs", needs), ("mates", mates)):
-        found.append(array("int", f"{name}_of", np.cumsum([0, *map(len, lists)])))
-        found.append(array("int", name, [x for one in lists for x in one]))
-    return found
+    return [*found, *_lists("needs", needs), *_lists("mates", mates)]
 
 
-def _tables(program: Program, packed: Packed) -> list[str]:
+def _lists(name: str, lists: Sequence[Sequence[int]]) -> list[str]:
+    """Lists one after the other, and where each begins."""
+    start = array("int", f"{name}_of", np.cumsum([0, *map(len, lists)]))
+    return [start, array("int", name, [x for one in lists for x in one])]
+
+
+def _tree_tables(program: Program, packed: Packed) -> list[str]:
+    vectors = ",\n".join(map(_numbers, packed.vectors)) or "{0}"
+    steps, kernels = [], 0
+    for own, gates, step in zip(packed.steps, packed.gates, program.steps, strict=True):
+        kernel, kernels = -1, kernels + (step.kernel is not None)
+        if step.kernel is not None:
+            kernel = kernels - 1
+        steps.append(_entry(*own[:SEGMENT], kernel, number(gates[0]), _numbers(gates[1:])))
     nodes = np.column_stack([packed.nodes[:, KEY], packed.nodes[:, CELL], _below(packed)])
+    return [
+        array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),
+        array("struct leaf", "leaves", map(_numbers, packed.leaves)),
+        array("struct use", "uses", (_entry(*use) for use in packed.uses.tolist())),
+        f"static const double vectors[][WIDTH] = {{\n{vectors}\n}};",
+        array("struct step", "steps", steps),
+    ]
+
+
+def _stage_tables(program: Program, packed: Packed) -> list[str]:
     columns = zip(packed.columns.tolist(), packed.factors, strict=True)
     nothing = program.nothing if program.nothing is not None else [float("nan")] * program.outputs
-    vectors = ",\n".join(map(_numbers, packed.vectors)) or "{0}"
-    steps, kernels, supports = [], list[str](), list[str]()
-    for own, gates, step in zip(packed.steps, packed.gates, program.steps, strict=True):
+    kernels, supports = list[str](), list[str]()
+    for step in program.steps:
         k, kernel = len(supports), step.kernel
-        steps.append(
-            _entry(
-                *own[:SEGMENT], -1 if kernel is None else k, number(gates[0]), _numbers(gates[1:])
-            )
-        )
         if kernel is not None:
             cells = np.searchsorted(program.features, kernel.features)
             kernels += [array("int", f"cells{k}", cells), array("int", f"start{k}", kernel.start)]
@@ -182,13 +247,8 @@ def _tables(program: Program, packed: Packed) -> list[str]:
             sizes = len(cells), kernel.vectors.shape[1], kernel.tile, len(kernel.gamma)
             supports.append(_entry(*sizes, *(f"{n}{k}" for n in ("cells", "start", *_SUPPORT))))
     return [
-        array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),
-        array("struct leaf", "leaves", map(_numbers, packed.leaves)),
-        array("struct use", "uses", (_entry(*use) for use in packed.uses.tolist())),
         array("struct column", "columns", (_entry(*c, *map(number, by)) for c, by in columns)),
-        f"static const double vectors[][BENCH_OUTPUTS] = {{\n{vectors}\n}};",
         array("int", "reads", packed.reads),
-        array("struct step", "steps", steps),
         array("struct finish", "finishes", _finishes([s.finish for s in program.steps])),
         array("double", "nothing", map(number, nothing)),
         *kernels,

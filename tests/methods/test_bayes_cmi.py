@@ -15,7 +15,7 @@ from bench_core import STOP, Examples, Splits, Task, price_list
 from bench_core.conformance.tasks import fit, with_copies
 
 PRICE = np.array([1.0, 2.0, 0.5, 1.5])
-EXACT = BayesCMI(temperature=1.0, points=5)
+EXACT = BayesCMI(temperature=1.0, points=5, dependence="naive")
 
 
 def drawn(n: int, classes: int, seed: int = 0, values: int = 3) -> tuple[Examples, Any, Any]:
@@ -125,7 +125,7 @@ def test_a_tree_answers_and_chooses_as_its_joint_shares_do() -> None:
         again = rng.random(n) < 0.67
         X[:, j] = np.where(again, X[:, parents[j]], (rng.integers(0, 3, n) + y) % 3)
     train = Examples(X.astype(np.float32), y.astype(float))
-    learner = BayesCMI(temperature=1.0, dependence="tree", points=5)
+    learner = BayesCMI(temperature=1.0, points=5)
     policy = fitted(learner, train, price_list(PRICE)).policy
     forest = policy.forest
     assert forest.parent.tolist() == list(parents)
@@ -248,11 +248,11 @@ def test_one_temperature_undoes_what_copied_columns_count_twice() -> None:
     part = Examples(np.tile(x[:, None], 4), y)
     at, losses = price_list(np.ones(4)), []
     for temperature in (None, 1.0):
-        learner = BayesCMI(temperature=temperature, points=5)
+        learner = BayesCMI(temperature=temperature, points=5, dependence="naive")
         model = fitted(learner, part, at)
         *_, last = model.predict_path(part.features)
         losses.append(np.logaddexp(0, (1 - 2 * y) * last.scores).mean())
-    assert 1 < fitted(BayesCMI(), part, at).policy.temperature < 4
+    assert 1 < fitted(BayesCMI(dependence="naive"), part, at).policy.temperature < 4
     assert losses[0] < losses[1]
 
 

@@ -64,7 +64,7 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
     (BayesCMI(points=6), None),
     (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
     (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), None),
-    (BayesCMI(points=6, bins=4, dependence="tree"), None),
+    (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
     (CEGB(trees=5, tradeoff=0.05), None),

@@ -63,6 +63,9 @@ from bench_core import (
 )
 from bench_methods.bayes_cmi.model import BayesPolicy, Forest, Variables, temperature_of
 
+MOST_IN_TREE = 128
+"""Variables of which all pairs are looked at without being asked to."""
+
 SPAN = 1e-5
 """The last operating point's price of information, as a share of the first one's."""
 
@@ -76,9 +79,10 @@ class BayesCMI:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
 
     bins: int = param(8, "most bins of a number", least=2, most=64, search=log(4, 32))
-    dependence: Literal["naive", "tree"] = param(
-        "naive",
-        "what variables may depend on besides the class: nothing, or one other each",
+    dependence: Literal["auto", "naive", "tree"] = param(
+        "auto",
+        "what variables may depend on besides the class: nothing, or one other each; auto: tree up "
+        "to 128 variables",
         search=among("naive", "tree"),
     )
     temperature: float | None = param(
@@ -92,7 +96,9 @@ class BayesCMI:
         """Count on ``train``; ``valid`` calibrates."""
         variables = Variables.of_rows(train, prices, self.bins, context)
         codes = variables.codes(train.X, context.threads)
-        forest = Forest.of(codes, train, variables.sizes, self.dependence == "tree", context)
+        few = self.dependence == "auto" and len(variables.sizes) <= MOST_IN_TREE
+        tree = few or self.dependence == "tree"
+        forest = Forest.of(codes, train, variables.sizes, tree, context)
         policy = BayesPolicy({"tradeoff": (1.0,)}, variables, forest, prices, 1.0)
         first = policy.worth(np.full((1, prices.features), np.nan, np.float32))[0]
         order = np.argsort(-first, kind="stable")

@@ -12,9 +12,10 @@ from typing import Any
 import helpers
 import numpy as np
 import pytest
-from helpers.program_cases import PROGRAMS, ROWS, X, folder_of, prices
+from helpers.policy_cases import policy_folder, random_policy, rows_for
+from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
-from bench_core import UsageError
+from bench_core import Sequential, UsageError
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.serving import Finish, Folder, Predictor
 from bench_core.serving.c_source import write_c
@@ -28,7 +29,12 @@ pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 
 
 def served(
-    folder: Folder, place: Path, flags: Sequence[str], compiler: str, cap: float = 0.0
+    folder: Folder,
+    place: Path,
+    flags: Sequence[str],
+    compiler: str,
+    cap: float = 0.0,
+    rows: Any = X,
 ) -> Any:
     """What the compiled model makes of the rows: (n, K + 3)."""
     write_c(place / "c", folder)
@@ -36,16 +42,16 @@ def served(
     words = [compiler, *STRICT, *flags, f"-I{place / 'c'}", *files, "-o", str(place / "run"), "-lm"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    X.tofile(place / "rows")
+    rows.tofile(place / "rows")
     run = [str(place / name) for name in ("run", "rows", "out")]
     done = subprocess.run([*run, repr(cap)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return np.fromfile(place / "out").reshape(ROWS, -1)
+    return np.fromfile(place / "out").reshape(len(rows), -1)
 
 
-def assert_same(folder: Folder, found: Any, cap: float | None = None) -> None:
-    answers = Predictor(folder).predict_rows(X, cap=cap)
-    scores = answers.scores.reshape(ROWS, -1)
+def assert_same(folder: Folder, found: Any, cap: float | None = None, rows: Any = X) -> None:
+    answers = Predictor(folder).predict_rows(rows, cap=cap)
+    scores = answers.scores.reshape(len(rows), -1)
     assert np.allclose(found[:, :-3], scores, rtol=1e-9, atol=1e-9, equal_nan=True)
     assert np.allclose(found[:, -3], answers.spent, rtol=1e-9)
     assert np.array_equal(found[:, -2] == 2, answers.capped)
@@ -107,6 +113,29 @@ def test_gates_of_probabilities(tmp_path: Path) -> None:
     folder = folder_of(replace(program, steps=steps, stops=[]))
     assert len(np.unique(Predictor(folder).predict_rows(X).step)) > 1
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_policy_in_c_serves_as_the_predictor_does(seed: int, tmp_path: Path) -> None:
+    policy = random_policy(seed, evaluation=seed % 2 == 1)
+    folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
+    rows = rows_for(policy, seed)
+    assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0], 0.0, rows), None, rows)
+    for share in (0.05, 0.5):
+        cap = share * policy.prices.everything
+        found = served(folder, tmp_path, ("-O2",), COMPILERS[0], cap, rows)
+        assert_same(folder, found, cap, rows)
+    own = replace(folder, about={"budget": {"kind": "cap", "amount": cap}})
+    assert served(own, tmp_path, ("-O2",), COMPILERS[0], 0.0, rows).tobytes() == found.tobytes()
+
+
+def test_policies_of_all_kinds_are_compiled() -> None:
+    policies = [random_policy(seed) for seed in range(8)]
+    for name in ("rule", "bounded", "skip"):
+        assert len({getattr(p, name) for p in policies}) == 2
+    assert any(len(p.marked) for p in policies)
+    assert any((np.diff(p.prices.start) > 1).any() for p in policies)
+    assert any(vectors is not None for p in policies for _, vectors in p.values)
 
 
 def test_what_compares_documents_or_shares_prices_is_refused(tmp_path: Path) -> None:

@@ -1,98 +1,13 @@
-/* One row through a model, see bench_model.h: C99, without -ffast-math, which loses missing values. */
-
-#include "bench_model.h"
-
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
-#if defined(__FAST_MATH__)
-#error "-ffast-math loses missing values: compile without it"
-#endif
+/* Steps one after the other: trees and columns, then a gate that says where to go on. */
 
 enum { LAST, MIN, AND, ADD };        /* combine */
 enum { ALWAYS, SCORE, CLASS };       /* gate */
 enum { IDENTITY, EXP, PROBABILITY, SIGMOID }; /* link */
 enum { REJECT = BENCH_CAP + 1 };     /* stopped */
 
-/* constants */
-
-struct node { int32_t key; NARROW cell, below; };
-struct leaf { double value, path; };
-struct use { size_t root; int levels, output, billed; };
-struct column { int cell, output, scaled; double weight, mean, factor; };
-struct step {
-    int first_use, last_use, first_column, last_column, first_read, last_read, carry, combine, gate,
-        then, otherwise, stop_then, stop_otherwise, kernel;
-    double value, bias[BENCH_OUTPUTS];
-};
-struct finish { int given, link, onward; double rounds, slope, intercept, base[BENCH_OUTPUTS]; };
-struct support {
-    int places, count, tile, groups;
-    const int *cells, *start;
-    const double *mean, *factor, *gamma, *vectors, *coefficients;
-};
-
-/* tables */
-
-struct sums {
-    double own[BENCH_OUTPUTS], splits;
-    int trees;
-};
-
-struct row {
-    const struct bench_source *source;
-    float values[FEATURES];
-    int32_t cells[2 * FEATURES + 1];      /* as keys, two of each: where missing, the least and the largest */
-    unsigned char have[2 * FEATURES + 1]; /* 0 not there, 1 there, 2 read; the last is for leaves */
-    unsigned char bought[SENSORS];
-    double score[BENCH_OUTPUTS], stop[BENCH_OUTPUTS];
-    double price, cap;
-    struct sums sums;
-    int stopped, capped;
-};
-
-/* In four sums that do not wait for each other. */
-static double price_of(const unsigned char *bought)
-{
-    double total[4] = {0.0};
-    int s = 0;
-    for (; s + 4 <= SENSORS; s += 4)
-        for (int k = 0; k < 4; k++)
-            total[k] += bought[s + k] * prices[s + k];
-    for (; s < SENSORS; s++)
-        total[0] += bought[s] * prices[s];
-    return (total[0] + total[1]) + (total[2] + total[3]);
-}
-
 static int within(const struct row *r, double splits, int trees)
 {
     return r->price + (SPLIT * splits + TREE * trees) <= r->cap;
-}
-
-static void acquire(struct row *r, int count, const int *asked, float *values)
-{
-    if (r->source->acquire)
-        r->source->acquire(r->source->context, count, asked, values);
-    else
-        for (int k = 0; k < count; k++)
-            values[k] = r->source->cells[asked[k]];
-}
-
-/* A value of these bits as a key: an integer in the order of the floats; -0.0 is 0.0. */
-static void put(struct row *r, int cell, int32_t bits)
-{
-    int32_t size = bits & 0x7fffffff, key = bits < 0 && size ? ~size : size;
-    r->cells[2 * cell] = size > 0x7f800000 ? INT32_MIN : key;
-    r->cells[2 * cell + 1] = size > 0x7f800000 ? INT32_MAX : key;
-}
-
-static void take(struct row *r, int cell, float value)
-{
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    r->values[cell] = value;
-    put(r, cell, bits);
 }
 
 static int open_now(const struct row *r, int cell)
@@ -150,19 +65,6 @@ static int buy(struct row *r, const int *wanted, int count, double splits, int t
     return 1;
 }
 
-static void add_leaf(struct sums *sums, const struct use *u, const struct leaf *leaf)
-{
-    if (u->output >= 0)
-        sums->own[u->output] += leaf->value;
-    else
-        for (int k = 0; k < BENCH_OUTPUTS; k++)
-            sums->own[k] += vectors[(int)leaf->value][k];
-    if (u->billed) {
-        sums->trees++;
-        sums->splits += leaf->path;
-    }
-}
-
 static int add_trees(struct row *r, const struct step *s)
 {
     for (const struct use *u = uses + s->first_use; u < uses + s->last_use; u++) {
@@ -182,45 +84,6 @@ static int add_trees(struct row *r, const struct step *s)
         add_leaf(&r->sums, u, leaves + at);
     }
     return 1;
-}
-
-/* The child that a row goes to; a leaf leads to itself. */
-static size_t down(struct row *r, size_t at)
-{
-    size_t cell = nodes[at].cell;
-    r->have[cell] = 2;
-    return at + nodes[at].below + (nodes[at].key < r->cells[cell]);
-}
-
-/* The same where all cells are at hand and there is no cap: what was read is paid for later. Four
-   trees side by side keep the processor busy. */
-static void read_trees(struct row *r, const struct step *s)
-{
-    const struct use *u = uses + s->first_use, *end = uses + s->last_use;
-    struct sums sums = r->sums; /* a copy, which what is written to the row cannot change */
-    for (; end - u >= 4; u += 4) {
-        size_t a = u[0].root, b = u[1].root, c = u[2].root, d = u[3].root;
-        int levels = u[0].levels;
-        for (int k = 1; k < 4; k++)
-            levels = u[k].levels > levels ? u[k].levels : levels;
-        for (int level = LEVELS ? LEVELS : levels; level > 0; level--) {
-            a = down(r, a);
-            b = down(r, b);
-            c = down(r, c);
-            d = down(r, d);
-        }
-        add_leaf(&sums, u, leaves + a);
-        add_leaf(&sums, u + 1, leaves + b);
-        add_leaf(&sums, u + 2, leaves + c);
-        add_leaf(&sums, u + 3, leaves + d);
-    }
-    for (; u < end; u++) {
-        size_t at = u->root;
-        for (int level = u->levels; level > 0; level--)
-            at = down(r, at);
-        add_leaf(&sums, u, leaves + at);
-    }
-    r->sums = sums;
 }
 
 static double scaled(double x, double mean, double factor)
@@ -422,12 +285,3 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
         *spent = price_of(r.bought) + (SPLIT * r.sums.splits + TREE * r.sums.trees);
     return r.stopped == REJECT ? BENCH_GATE : r.stopped;
 }
-
-#if BENCH_OUTPUTS == 1
-double bench_score(const struct bench_source *source, double *spent)
-{
-    double score;
-    bench_scores(source, &score, spent);
-    return score;
-}
-#endif

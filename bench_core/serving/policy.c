@@ -1,0 +1,161 @@
+/* A policy: one purchase after another, by what the trees say of those made. */
+
+struct policy {
+    struct row row;
+    unsigned char made[PURCHASES + 1], shown[BENCH_FEATURES];
+    int open; /* purchases that are not made */
+    double left;
+};
+
+static int all_bought(const struct row *r, const int *list, int first, int last)
+{
+    for (int i = first; i < last; i++)
+        if (!r->bought[list[i]])
+            return 0;
+    return 1;
+}
+
+/* What a purchase costs after those made. */
+static double price_after(const struct row *r, int purchase, const double *price)
+{
+    double total = 0.0;
+    for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++)
+        if (!r->bought[sensors[i]])
+            total += price[sensors[i]];
+    return total;
+}
+
+/* Number PURCHASES is what is free. */
+static void buy(struct policy *p, int purchase)
+{
+    struct row *r = &p->row;
+    int asked[BENCH_FEATURES], count = 0;
+    float values[BENCH_FEATURES];
+    for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++)
+        r->bought[sensors[i]] = 1;
+    for (int i = touched_of[purchase]; i < touched_of[purchase + 1]; i++) {
+        int j = touched[i];
+        if (!p->made[j] && all_bought(r, sensors, sensors_of[j], sensors_of[j + 1])) {
+            p->made[j] = 1;
+            p->open--;
+            if (marks[j] >= 0)
+                take(r, marks[j], 1.0f);
+        }
+    }
+    for (int i = columns_of[purchase]; i < columns_of[purchase + 1]; i++) {
+        int f = columns[i];
+        if (!p->shown[f] && all_bought(r, needs, needs_of[f], needs_of[f + 1])) {
+            p->shown[f] = 1;
+            asked[count] = f;
+            values[count++] = NAN;
+        }
+    }
+    if (count > 0)
+        acquire(r, count, asked, values);
+    for (int k = 0; k < count; k++)
+        if (places[asked[k]] >= 0)
+            take(r, places[asked[k]], values[k]);
+}
+
+static const double *sums(struct row *r, int step)
+{
+    memcpy(r->sums.own, steps[step].bias, sizeof r->sums.own);
+    read_trees(r, steps + step);
+    return r->sums.own;
+}
+
+/* Of the answer's probabilities. */
+static double entropy(const double *score)
+{
+    enum { COUNT = BENCH_OUTPUTS == 1 ? 2 : BENCH_OUTPUTS };
+    double of[COUNT] = {0.0}, top, total = 0.0, mean = 0.0;
+    memcpy(of + (BENCH_OUTPUTS == 1), score, BENCH_OUTPUTS * sizeof *score);
+    top = of[0];
+    for (int k = 1; k < COUNT; k++)
+        top = of[k] > top ? of[k] : top;
+    for (int k = 0; k < COUNT; k++) {
+        double weight = exp(of[k] - top);
+        total += weight;
+        mean += weight * (of[k] - top);
+    }
+    return log(total) - mean / total;
+}
+
+/* The next purchase, -1 for none. */
+static int next(struct policy *p)
+{
+    double worth[WIDTH], most = INFINITY, best = 0.0;
+    int chosen = -1;
+    for (int k = 0; k < WIDTH; k++)
+        worth[k] = -INFINITY;
+    for (int step = 0; step < VALUES; step++) {
+        const double *own = sums(&p->row, step);
+        for (int k = 0; k < WIDTH; k++)
+            worth[k] = own[k] > worth[k] ? own[k] : worth[k];
+    }
+    if (BOUNDED)
+        most = entropy(sums(&p->row, VALUES));
+    for (int j = 0; j < PURCHASES; j++) {
+        double rate = worth[j], price = 0.0;
+        if (p->made[j])
+            continue;
+        if (RATE || SKIP)
+            price = price_after(&p->row, j, weighed);
+        if (SKIP && price > p->left)
+            continue;
+        if (RATE) {
+            rate = rate < 0.0 ? 0.0 : rate > most ? most : rate;
+            rate = price > 0.0 ? rate / price : INFINITY;
+        }
+        if (chosen < 0 || rate > best) {
+            chosen = j;
+            best = rate;
+        }
+    }
+    return best >= (RATE ? LEAST : worth[STOP]) ? chosen : -1;
+}
+
+int bench_scores(const struct bench_source *source, double *scores, double *spent)
+{
+    struct policy p;
+    struct row *r = &p.row;
+    int asked = 0, stopped = BENCH_END;
+    memset(&p, 0, sizeof p);
+    r->source = source;
+    p.open = PURCHASES;
+    p.left = (source->cap != 0 ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
+    if (!(p.left >= 0)) {
+        for (int k = 0; k < BENCH_OUTPUTS; k++)
+            scores[k] = NAN;
+        if (spent)
+            *spent = 0.0;
+        return BENCH_CAP;
+    }
+    for (int c = 0; c < FEATURES; c++)
+        take(r, c, NAN);
+    for (int j = 0; j < PURCHASES; j++)
+        if (marks[j] >= 0)
+            take(r, marks[j], 0.0f);
+    buy(&p, PURCHASES);
+    while (p.open > 0) {
+        double due = SPLIT * ACT_SPLITS + TREE * ACT_TREES;
+        int chosen;
+        stopped = BENCH_CAP;
+        if (due > p.left)
+            break;
+        p.left -= due;
+        asked++;
+        chosen = next(&p);
+        if (chosen >= 0 && price_after(r, chosen, prices) > p.left)
+            break;
+        stopped = BENCH_END;
+        if (chosen < 0)
+            break;
+        p.left -= price_after(r, chosen, prices);
+        buy(&p, chosen);
+    }
+    memcpy(scores, sums(r, VALUES), BENCH_OUTPUTS * sizeof *scores);
+    if (spent)
+        *spent = price_of(r->bought) + (SPLIT * (asked * ACT_SPLITS + ANSWER_SPLITS) + TREE * (asked * ACT_TREES + ANSWER_TREES));
+    return stopped;
+}
