@@ -155,7 +155,7 @@ def test_under_caps_it_reaches_what_an_exact_model_does() -> None:
     for cap, accuracy in ((3, 0.579), (5, 0.738), (10, 0.857)):
         scores = model.predict_capped(cells, cap, splits.prices).scores
         right = label_of(scores) == splits.test.y
-        assert right.mean() == pytest.approx(accuracy, abs=0.02)
+        assert right.mean() == pytest.approx(accuracy, abs=0.03)
 
 
 def test_of_equal_purchases_the_first_is_made() -> None:
