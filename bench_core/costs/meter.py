@@ -66,6 +66,19 @@ def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: 
 
 
 @njit(cache=True, nogil=True)
+def count_steps(order: Any, first: int, copies: Any, counts: Any) -> None:
+    """Add to ``counts`` (1 + t, s) of each sensor the step in which each copy of a row buys it,
+    ``order`` (n, s) + ``first``, and the copies that buy it in step 1, 2, ..., t."""
+    for i in range(len(order)):
+        for j in range(order.shape[1]):
+            step = order[i, j] + first
+            if order[i, j] >= 0 and step > 0:
+                counts[0, j] += step * copies[i]
+                if step < len(counts):
+                    counts[step, j] += copies[i]
+
+
+@njit(cache=True, nogil=True)
 def _place(bit: Any) -> Any:
     """The number of the one bit that is set: those below it, counted in parallel."""
     x = bit - np.uint64(1)

@@ -145,7 +145,7 @@ def predict_split(
     sums = np.zeros((room, 2 + sensors + stages))
     steps: dict[int, FloatArray] = {}
     # what is free is bought before the first step
-    first = not (isinstance(costs, SensorPrices) and (costs.sensor == 0).any())
+    first = 0 if isinstance(costs, SensorPrices) and (costs.sensor == 0).any() else 1
 
     def follow(
         block: Block,
@@ -173,7 +173,7 @@ def predict_split(
             check_costs(cost[k, rows], costs, prediction.point)
             add(feature, evaluation, bought, _ended(prediction, own, stages))
             if bill.order is not None:
-                bought_in[k] = _steps(bill.order + first, own)
+                bought_in[k] = _steps(bill.order, first, own)
             points.append(dict(prediction.point))
             for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
@@ -184,7 +184,7 @@ def predict_split(
                 bill = plain(own_answer, len(own), costs, classes).bills["path"]
                 answers.take(own_answer.scores, bill, buyers.pay(bill)[0], np.zeros(len(own)))
                 if bill.order is not None:
-                    bought_in[k] = _steps(bill.order + first, own)
+                    bought_in[k] = _steps(bill.order, first, own)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             bought = _count(Acquired(answers.bits, sensors), own)
             add(answers.feature, answers.evaluation, bought, np.zeros(stages))
@@ -277,15 +277,14 @@ def _count(acquired: Acquired, copies: FloatArray) -> FloatArray:
     return np.asarray((copies if len(mask) == len(copies) else copies.sum()[None]) @ mask)
 
 
-def _steps(step: IntArray, copies: FloatArray) -> FloatArray:
-    """Of each sensor the sum over copies of the ``step`` (n, s) that buys it, 0 or less where none
-    does, and how many copies buy it in each of the first steps: (1 + STEPS, s)."""
-    rows, sensors = np.nonzero(np.broadcast_to(step, (len(copies), step.shape[1])) > 0)
-    at = np.broadcast_to(step, (len(copies), step.shape[1]))[rows, sensors]
-    counts = np.zeros((1 + STEPS, step.shape[1]))
-    np.add.at(counts[0], sensors, at * copies[rows])
-    early = at <= STEPS
-    np.add.at(counts, (at[early], sensors[early]), copies[rows[early]])
+def _steps(order: IntArray, first: int, copies: FloatArray) -> FloatArray:
+    """Of each sensor the sum over copies of the step that buys it, and how many copies buy it in
+    each of the first steps: (1 + STEPS, s). What a bill's ``order`` has as 0 is step ``first``."""
+    from bench_core.costs.meter import count_steps
+
+    copies = copies if len(order) == len(copies) else copies.sum()[None]
+    counts = np.zeros((1 + STEPS, order.shape[1]))
+    count_steps(np.ascontiguousarray(order), first, np.ascontiguousarray(copies), counts)
     return counts
 
 

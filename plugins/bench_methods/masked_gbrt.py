@@ -31,7 +31,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.masked_predictor import MaskedPredictor, fit_masked, masked, training_copies
+from bench_models.masked_predictor import (
+    MaskedPredictor,
+    closed,
+    fit_masked,
+    masked,
+    training_copies,
+)
 from bench_models.path_of_models import growing
 from bench_models.states import Stored
 
@@ -153,7 +159,7 @@ def order_alone(
     free = purchases.price == 0
 
     def loss(bought: BoolArray) -> float:
-        made = purchases.made(purchases.sensors(np.tile(bought, (len(X), 1))))
+        made = closed(np.tile(bought, (len(X), 1)), purchases)
         cells = masked(X, made, purchases, prices)
         return float(predictor.loss(predictor.cross_fitted(cells, made, part), y).mean())
 

@@ -116,12 +116,13 @@ class MaskedPredictor(Stored):
         own = scores[np.arange(len(y)), y.astype(np.int64)]
         return np.asarray(_log_of_sum(scores) - own)
 
-    def expected_loss(self, scores: FloatArray) -> FloatArray:
-        """The loss (n,) that the scores themselves expect: their entropy; infinity for numbers."""
+    def expected_loss(self, scores: FloatArray, truth: FloatArray) -> FloatArray:
+        """The mean loss (n,) of scores where labels are distributed as the scores ``truth`` say; of
+        numbers only what is above that of ``truth`` itself."""
         if self.task_loss == "squared":
-            return np.full(len(scores), np.inf)
-        both = scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
-        share = np.exp(both - _log_of_sum(both)[:, None])
+            return np.asarray((truth - scores) ** 2 / 2)
+        both, logs = _of_classes(scores), _of_classes(truth)
+        share = np.exp(logs - _log_of_sum(logs)[:, None])
         return np.asarray(_log_of_sum(both) - (share * both).sum(axis=1))
 
     def _shaped(self, found: FloatArray) -> FloatArray:
@@ -164,7 +165,12 @@ def random_purchases(purchases: Purchases, rows: int, rng: np.random.Generator) 
     """Random purchases (n, k): of each row every one with the same probability, from U(0, 1), and
     what is free."""
     drawn = rng.random((rows, len(purchases))) < rng.random((rows, 1))
-    return purchases.made(purchases.sensors(drawn | (purchases.price == 0)))
+    return closed(drawn | (purchases.price == 0), purchases)
+
+
+def closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
+    """Purchases (n, k), with those whose sensors others brought."""
+    return bought if purchases.apart else purchases.made(purchases.sensors(bought))
 
 
 def masked(
@@ -176,9 +182,21 @@ def masked(
 
 
 def visible(bought: BoolArray, purchases: Purchases, prices: Prices) -> BoolArray:
-    """The features (n, d) all of whose sensors are among the purchases made (n, k)."""
-    lacking = (~purchases.sensors(bought)).astype(np.float32)
-    return np.asarray((prices.needs.astype(np.float32) @ lacking.T).T == 0)
+    """The features (n, d) all of whose sensors are among the purchases made (n, k).
+
+    What is bought by others together counts as made, as in ``Purchases.made``.
+    """
+    needs = prices.needs.astype(np.float32)
+    common, own = needs @ purchases.sets.T, needs.sum(axis=1)
+    # features that need just the sensors of one purchase, and the others
+    alone = (common == np.asarray(own)[:, None]) & (common == purchases.sets.sum(axis=1))
+    shown = np.zeros((len(bought), len(own)), dtype=bool)
+    if len(purchases):
+        shown = bought[:, alone.argmax(axis=1)]
+    if len(rest := np.flatnonzero(~alone.any(axis=1))):
+        lacking = (~purchases.sensors(bought)).astype(np.float32)
+        shown[:, rest] = (needs[rest] @ lacking.T).T == 0
+    return np.asarray(shown)
 
 
 def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
@@ -341,6 +359,11 @@ class _Scored:
     def mean(self, loss: Any) -> float:
         """The mean loss."""
         return float(loss.mean(self.scores, self.labels))
+
+
+def _of_classes(scores: FloatArray) -> FloatArray:
+    """Scores (n, K) from scores of classes or log-odds (n,)."""
+    return scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
 
 
 def _log_of_sum(scores: FloatArray) -> FloatArray:

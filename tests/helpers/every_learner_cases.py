@@ -20,9 +20,10 @@ POLICIES = {
     "exact-dp",
     "ma-tree",
     "masked-gbrt",
+    "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"masked-gbrt"}
+SERVED = {"masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -91,6 +92,14 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "sklearn": {"estimator": "sklearn.tree.DecisionTreeClassifier"},
         "soft-cascade": {**cascade, "cycles": 2},
         "svm-average-kernel": {"max_rows": 500},
+        "tree-dime": {
+            "predictor": LEARNERS["masked-gbrt"](**trees, copies=2, parts=2, leaves=4),
+            "trees": count,
+            "min_rows": 4,
+            "lookahead": 2,
+            "evaluations": 500,
+            "points": 4,
+        },
         "xgboost": trees,
     }
 

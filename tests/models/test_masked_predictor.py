@@ -94,12 +94,15 @@ def test_losses_are_those_of_scipy(task: Task) -> None:
     scores = rng.normal(size=(20, 3) if task is Task.MULTICLASS else 20) * 3
     if task is Task.REGRESSION:
         assert model.loss(scores, y) == pytest.approx((scores - y) ** 2 / 2)
-        assert np.isinf(model.expected_loss(scores)).all()
+        assert model.expected_loss(scores, y) == pytest.approx((scores - y) ** 2 / 2)
         return
     both = scores if scores.ndim == 2 else np.column_stack([0 * scores, scores])
     logs = log_softmax(both, axis=1)
     assert model.loss(scores, y) == pytest.approx(-logs[np.arange(20), y.astype(int)])
-    assert model.expected_loss(scores) == pytest.approx(entropy(np.exp(logs), axis=1))
+    assert model.expected_loss(scores, scores) == pytest.approx(entropy(np.exp(logs), axis=1))
+    other = np.roll(np.exp(logs), 1, axis=0)  # cross-entropy = entropy + divergence
+    cross = entropy(other, axis=1) + entropy(other, np.exp(logs), axis=1)
+    assert model.expected_loss(scores, np.roll(scores, 1, axis=0)) == pytest.approx(cross)
 
 
 @pytest.mark.parametrize("task", CLASSES)

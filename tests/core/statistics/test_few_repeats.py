@@ -8,6 +8,7 @@ and for one fit alone; a fit shifts a learner's log-odds on all rows, by its eff
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import NamedTuple
 
@@ -85,7 +86,8 @@ def by_student(made: list[FloatArray]) -> BoolArray:
     Bonferroni-Holm over all pairs."""
     means = np.array([one.mean(axis=1) for one in made])
     first, second = np.triu_indices(means.shape[1], 1)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of pairs that differ alike, see below
         p = stats.ttest_rel(means[:, first], means[:, second]).pvalue
     # no test where all repeats differ alike, as shares of 200 rows do by chance
     p[np.ptp(means[:, first] - means[:, second], axis=0) < 1e-9] = 1

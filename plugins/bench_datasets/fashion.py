@@ -1,0 +1,94 @@
+"""Fashion-MNIST by 20 of its pixels: which of 10 kinds of clothes? Every pixel costs 1.
+
+The pixels, 0 (white) to 1, are those that A. Norcliffe et al. (ICML 2025) use and publish, chosen
+with stochastic gates on training and validation images. 50000 of the 60000 training images, drawn
+by the seed, are for training and 10000 for validation; which ones the paper has is unknown. Smaller
+sizes take fewer. Files are the publisher's (idx); Debian's package dataset-fashion-mnist has them.
+"""
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core.arrays import Float32Array, FloatArray
+from bench_core.datasets.readers import read_bytes
+from bench_core.datasets.splitting import drawn
+
+PIXELS = (
+    *(10, 38, 121, 146, 202, 246, 248, 341, 343, 362),
+    *(406, 434, 454, 490, 546, 574, 580, 602, 742, 770),
+)
+SIDE = 28
+FILES = (
+    *("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
+    *("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
+)
+ROWS = {"quick": (4000, 2000, 4000), "standard": (20000, 5000, 10000)}
+PAPER = (50000, 10000, 10000)
+BYTES = 8  # in an idx file the code of unsigned bytes
+KINDS = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+
+
+class Fashion20:
+    """Kinds of clothes by 20 pixels."""
+
+    name: ClassVar[str] = "fashion-20"
+    task: ClassVar[Task] = Task.MULTICLASS
+    title: ClassVar[str] = "Fashion-MNIST by 20 pixels"
+    files: ClassVar[tuple[str, ...]] = FILES
+    depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
+    homepage: ClassVar[str] = "https://github.com/zalandoresearch/fashion-mnist"
+    facts: ClassVar[Facts] = Facts(
+        PAPER, len(PIXELS), labels={float(k): 7000 for k in range(10)}, low=0, high=1
+    )
+
+    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        """Draw training and validation images by ``seed``, and test images if not all are used."""
+        known, tested = (
+            (_pixels(source.find(images)), _kinds(source.find(labels)))
+            for images, labels in (FILES[:2], FILES[2:])
+        )
+        sizes = ROWS.get(size, PAPER)
+        rows = drawn(len(known[0]), sizes[:2], seed)
+        train, valid = (Examples(known[0][own], known[1][own]) for own in rows)
+        (own,) = drawn(len(tested[0]), sizes[2:], seed)
+        test = Examples(tested[0][own], tested[1][own])
+        names = tuple(f"pixel_{pixel}" for pixel in PIXELS)
+        prices = Prices.additive(np.ones(len(PIXELS)))
+        return Splits(train, valid, test, prices, feature_names=names, class_names=KINDS)
+
+
+def _pixels(path: Path) -> Float32Array:
+    """The chosen pixels (n, 20)."""
+    images = _idx(path, (SIDE, SIDE)).reshape(-1, SIDE * SIDE)
+    return np.asarray(images[:, list(PIXELS)] / np.float32(255), dtype=np.float32)
+
+
+def _kinds(path: Path) -> FloatArray:
+    """Labels (n,)."""
+    found = _idx(path, ())
+    if (found > 9).any():
+        raise InputError(f"{path}: a label is above 9; get the file again")
+    return found.astype(np.float64)
+
+
+def _idx(path: Path, shape: tuple[int, ...]) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+    """The array (n, *shape) of an idx file of bytes: two zeros, the code of the type, the number of
+    dimensions, each dimension as four bytes, the values."""
+    raw = np.frombuffer(read_bytes(path), dtype=np.uint8)
+    start = 4 + 4 * (1 + len(shape))
+    head = raw[:start]
+    right = len(head) == start and head[:4].tolist() == [0, 0, BYTES, 1 + len(shape)]
+    sizes = tuple(head[4:].view(">u4").tolist()) if right else (0,)
+    if not right or sizes[1:] != shape or len(raw) != start + int(np.prod(sizes)):
+        wanted = " x ".join(["n", *map(str, shape)])
+        raise InputError(f"{path}: not an idx file of {wanted} bytes; get the file again")
+    return raw[start:].reshape(sizes)
+
+
+bench_datasets = provide_datasets(Fashion20)

@@ -1,0 +1,339 @@
+"""DIME with trees: buy what lowers the loss most per price, as a regression expects it.
+
+S. Gadgil, I. Covert, S.-I. Lee, "Estimating conditional mutual information for dynamic feature
+selection", ICLR 2024. With a predictor f for every set of purchases, x_m what is bought, l the loss
+and c_j the marginal price of j, a value v_j(x_m) is regressed on
+
+    t_j = l(f(x_m), y) - l(f(x_m+j), y)
+
+For the log-loss its expectation is the mutual information of j with y given x_m. A row buys
+argmax_j v_j / c_j, and stops where that is below the price of money, tau, an operating point being
+
+    tradeoff = tau x (price of everything) / (mean loss of the predictor with nothing bought)
+
+Departures
+- f and v are trees. f is ``masked-gbrt``, and targets of a row come from trees that did not see it;
+  it is not trained further along the policy's ways.
+- The label in t_j is replaced by its distribution as f, with everything bought, predicts it:
+  t_j = E l(f(x_m), y) - E l(f(x_m+j), y). The noise of one drawn label is gone, which is most
+  of what a regression of t_j has to overcome. For numbers f's prediction stands for the label.
+- All t_j of a state are computed, not only that of the purchase made. v is one ensemble of trees
+  with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0; that it is
+  at most the entropy of the prediction, as in the paper, would cost the predictor at every step.
+- ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
+  the largest of several values, for h = 1, 2, ... purchases, each regressed on
+
+      t_j^h = c_j (E l(f(x_m), y) - E l(f(x_m+j+...), y)) / (price of j and the h - 1 others)
+
+  where the others are those that the value of h - 1 would buy after j, then that of h - 2, ...
+  ``lookahead = 1`` is the paper's value.
+- There are two rounds in place of the paper's falling share of random purchases: values are learned
+  on states of random purchases, then once more with states met on the policy's own ways, where a
+  tenth of the purchases is random.
+- The values of ``tradeoff`` are those at which the mean spending on training rows grows evenly.
+- ``skip``: under a cap a row that cannot pay for the best purchase makes the best that it can pay
+  for; the paper's code stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from bench_models.boosting import bench_warm_up as bench_warm_up
+from bench_models.masked_predictor import (
+    MaskedPredictor,
+    closed,
+    fitted_predictor,
+    masked,
+    most_evaluated,
+    random_purchases,
+    training_copies,
+    with_marks,
+)
+from bench_models.states import Stored
+from bench_models.vector_trees import VectorTrees, boost_vectors
+
+from bench_core import (
+    STOP,
+    BudgetedLearner,
+    Evaluated,
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    inside,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_core.serving import PolicyProgram
+
+RANDOM = (1.0, 0.1)
+"""Share of random purchases on the ways of each round; in the first there is no policy yet."""
+
+BLOCK = 2048  # states whose candidates are looked at together
+ROUNDING = 1e-9
+WAYS = 2000  # training rows whose whole ways give the prices of money, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeDime:
+    """Buys row by row what lowers the expected loss most per price."""
+
+    name: ClassVar[str] = "tree-dime"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+
+    predictor: BudgetedLearner = param(
+        "masked-gbrt", "learner whose predictor for masked rows it uses", search=inside()
+    )
+    lookahead: int = param(3, "purchases that a value looks ahead, at most", least=1, most=6)
+    trees: int = param(50, "trees of each value", least=1, search=log(30, 200))
+    learning_rate: float = param(0.2, "shrinkage of every tree's output", above=0)
+    leaves: int = param(16, "most leaves of a tree", least=2, search=log(8, 64))
+    min_rows: int = param(40, "least states on each side of a split", least=1, search=log(10, 160))
+    evaluations: int = param(
+        300_000, "candidates whose loss is computed in a round, at most", least=1
+    )
+    points: int = param(40, "operating points, at most", least=2, most=100)
+    skip: bool = param(True, "under a cap try a cheaper purchase where the best costs too much")
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The predictor."""
+        return (self.predictor,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Learn values on ``train``; ``valid`` is not used."""
+        model = fitted_predictor(self.name, self.predictor, context)
+        copies = training_copies(train, context.seed)
+        rng = np.random.default_rng([context.seed, 2])
+        task = _Fitting(self, model, copies, model.parts_of(copies), prices, context, rng)
+        policy = Dime(model, [], prices, task.unit(), (0.0,), self.skip)
+        row, bought = np.zeros(0, np.int64), np.zeros((0, len(policy.purchases)), bool)
+        for k, share in enumerate(RANDOM):
+            more, made = task.states(policy, share)
+            row, bought = np.concatenate([row, more]), np.concatenate([bought, made])
+            policy = replace(policy, values=task.values(row, bought))
+            context.progress(k + 1, len(RANDOM) + 1)
+        policy = replace(policy, tradeoffs=task.tradeoffs(policy))
+        context.progress(1, 1)
+        return Sequential(policy, prices)
+
+
+@dataclass(frozen=True, eq=False)
+class Dime(Stored):
+    """Buys what has the largest value per price, while that is above the price of money."""
+
+    nested: ClassVar[bool] = True
+
+    predictor: MaskedPredictor
+    values: Sequence[VectorTrees]  # of one purchase, of two, ...
+    prices: Prices
+    unit: float  # tau where the tradeoff is 1
+    tradeoffs: Sequence[float]  # falling
+    skip: bool
+
+    @property
+    def stops(self) -> Mapping[str, Sequence[float]]:
+        """Falling prices of money."""
+        return {"tradeoff": self.tradeoffs}
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
+
+    @cached_property
+    def each_act(self) -> Evaluated:
+        """The values' trees."""
+        multiplier = np.append(self.prices.multiplier, np.ones(len(self.predictor.whole.marked)))
+        parts = [most_evaluated(value.trees, multiplier) for value in self.values]
+        return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
+
+    @cached_property
+    def each_answer(self) -> Evaluated:
+        """The predictor's trees."""
+        return self.predictor.whole.evaluated(self.prices)
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """The purchase of the largest value per price, if that is at least the price of money."""
+        rate = self.rates(cells, bought)
+        if self.skip:
+            rate = np.where(self.purchases.marginal(bought) <= left[:, None], rate, -np.inf)
+        best = rate.argmax(axis=1)
+        return np.where(rate.max(axis=1) >= stop * self.unit, best, STOP)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The predictor's scores."""
+        return self.predictor.scores(cells, bought)
+
+    def program(self, prices: Prices, stop: float) -> PolicyProgram:
+        """The values' trees and the predictor's."""
+        from bench_core.serving import PolicyProgram, Sums
+
+        values = [Sums(own.trees, own.base, own.vectors) for own in self.values]
+        trees, least = self.predictor.whole, stop * self.unit
+        answer = trees.as_sums()
+        return PolicyProgram.of(
+            values, answer, prices, trees.marked, "rate", least=least, skip=self.skip
+        )
+
+    def rates(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Values per price (n, k); -inf where bought."""
+        X = with_marks(cells, bought, self.predictor.whole.marked)
+        value = np.maximum(np.max([v.scores(X) for v in self.values], axis=0), 0.0)
+        price = self.purchases.marginal(bought)
+        rate = np.divide(value, price, out=np.full(value.shape, np.inf), where=price > 0)
+        return np.where(bought, -np.inf, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """Training rows, and what is computed of them."""
+
+    learner: TreeDime
+    model: MaskedPredictor
+    train: Examples
+    part: IntArray
+    prices: Prices
+    context: FitContext
+    rng: np.random.Generator
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        return Purchases.of(self.prices)
+
+    def cells(self, row: IntArray, bought: BoolArray) -> Float32Array:
+        return masked(self.train.X[row], bought, self.purchases, self.prices)
+
+    @cached_property
+    def truth(self) -> FloatArray:
+        """Scores (n,) or (n, K) with everything bought, by trees that did not see the row."""
+        everything = np.ones((len(self.train), len(self.purchases)), dtype=bool)
+        return self.model.cross_fitted(self.train.X, everything, self.part)
+
+    def loss(self, row: IntArray, bought: BoolArray) -> FloatArray:
+        """The expected loss (m,) of training rows by trees that did not see them."""
+        scores = self.model.cross_fitted(self.cells(row, bought), bought, self.part[row])
+        return self.model.expected_loss(scores, self.truth[row])
+
+    def add(self, bought: BoolArray, chosen: IntArray) -> BoolArray:
+        """The purchases (m, k) with one more each; STOP adds none."""
+        more = bought.copy()
+        made = np.flatnonzero(chosen != STOP)
+        more[made, chosen[made]] = True
+        return closed(more, self.purchases)
+
+    def states(self, policy: Dime, share: float) -> tuple[IntArray, BoolArray]:
+        """Rows (m,) and their purchases (m, k), from ways of which a ``share`` is random."""
+        k = max(1, len(self.purchases))
+        count = max(1, self.learner.evaluations // k // len(RANDOM))
+        row = self.rng.permutation(np.resize(self.rng.permutation(len(self.train)), count))
+        if share == 1:
+            return row, random_purchases(self.purchases, count, self.rng)
+        bought = np.tile(self.purchases.price == 0, (count, 1))
+        # more states with few purchases
+        steps = np.floor((k + 1) * self.rng.random(count) ** 2)
+        going = np.flatnonzero(steps > 0)
+        done = 0
+        while len(going):
+            at = bought[going]
+            rate = policy.rates(self.cells(row[going], at), at)
+            guess = np.where(at, -np.inf, self.rng.random(rate.shape))
+            rate = np.where(self.rng.random((len(at), 1)) < share, guess, rate)
+            bought[going] = self.add(at, rate.argmax(axis=1))
+            done += 1
+            going = going[(steps[going] > done) & ~bought[going].all(axis=1)]
+        return row, bought
+
+    def values(self, row: IntArray, bought: BoolArray) -> list[VectorTrees]:
+        """Regressions on the targets of one purchase, of two, ..."""
+        from bench_trees import Settings
+
+        own = self.learner
+        settings = Settings(
+            trees=own.trees,
+            learning_rate=own.learning_rate,
+            max_depth=None,
+            max_leaves=own.leaves,
+            min_rows=own.min_rows,
+        )
+        X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
+        policy = Dime(self.model, [], self.prices, 1.0, (), False)
+        for level in range(own.lookahead):
+            targets = self.targets(policy, row, bought, level)
+            value = boost_vectors(X, targets, ~bought, settings, self.rng, self.context.threads)
+            policy = replace(policy, values=[*policy.values, value])
+        return list(policy.values)
+
+    def targets(self, policy: Dime, row: IntArray, bought: BoolArray, level: int) -> FloatArray:
+        """t^h (m, k) of states, h = ``level`` + 1; where bought it is 0."""
+        found = np.zeros(bought.shape)
+        for start in range(0, len(row), BLOCK):
+            some = slice(start, start + BLOCK)
+            at, candidate = np.nonzero(~bought[some])
+            rows, before = row[some][at], bought[some][at]
+            loss = self.loss(row[some], bought[some])[at]
+            spent = self.purchases.marginal(before)[np.arange(len(at)), candidate]
+            price = spent.copy()
+            after = self.add(before, candidate)
+            for ahead in range(level, 0, -1):
+                one = replace(policy, values=policy.values[ahead - 1 : ahead])
+                rate = one.rates(self.cells(rows, after), after)
+                chosen = np.where(after.all(axis=1), STOP, rate.argmax(axis=1))
+                each = self.purchases.marginal(after)[np.arange(len(at)), chosen]
+                spent += np.where(chosen == STOP, 0.0, each)
+                after = self.add(after, chosen)
+            fall = loss - self.loss(rows, after)
+            found[start + at, candidate] = fall * np.divide(
+                price, spent, out=np.ones(len(at)), where=spent > 0
+            )
+        return found
+
+    def unit(self) -> float:
+        """tau where ``tradeoff`` is 1."""
+        row = np.arange(len(self.train))
+        nothing = np.tile(self.purchases.price == 0, (len(row), 1))
+        loss = float(self.loss(row, nothing).mean())
+        everything = self.prices.everything
+        return loss / everything if loss > 0 and everything > 0 else 1.0
+
+    def tradeoffs(self, policy: Dime) -> tuple[float, ...]:
+        """Values of ``tradeoff`` at which the mean spending of training rows grows evenly; at the
+        last, 0, all is bought."""
+        row = np.arange(min(WAYS, len(self.train)))
+        bought = np.tile(self.purchases.price == 0, (len(row), 1))
+        least, found, spent = np.full(len(row), np.inf), [], []
+        while len(going := np.flatnonzero(~bought.all(axis=1))):
+            at = bought[going]
+            rate = policy.rates(self.cells(row[going], at), at)
+            best = rate.argmax(axis=1)
+            least[going] = np.minimum(least[going], rate.max(axis=1))
+            found.append(least[going])
+            spent.append(self.purchases.marginal(at)[np.arange(len(going)), best])
+            bought[going] = self.add(at, best)
+        if not found:
+            return (0.0,)
+        rates, prices = np.concatenate(found) / policy.unit, np.concatenate(spent)
+        order = np.argsort(-rates, kind="stable")
+        total = np.cumsum(prices[order])
+        goals = np.linspace(0, total[-1], self.learner.points - 1)[:-1]
+        levels = rates[order][np.minimum(np.searchsorted(total, goals), len(order) - 1)]
+        falling = np.unique(levels[levels > 0])[::-1] * (1 - ROUNDING)
+        return (float(levels[0]) * (1 + ROUNDING), *falling.tolist(), 0.0)
+
+
+bench_learners = provide_learners(TreeDime)

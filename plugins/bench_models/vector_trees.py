@@ -1,0 +1,106 @@
+"""Boosted regression trees whose leaves hold a vector: one tree for all outputs.
+
+Each tree is grown on one output, drawn with a probability proportional to how much of its variance
+is left, and its leaves get the mean residuals of all outputs, as in the sketches of L. Iosipoi,
+A. Vakarchuk (SketchBoost, NeurIPS 2022; their random sampling with k = 1). A row may have no target
+for some outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.arrays import BoolArray, Float32Array, FloatArray
+from bench_models.held_out_fits import layout_of
+from bench_models.states import Stored
+
+if TYPE_CHECKING:
+    from bench_trees import Settings
+    from bench_trees.inference import Layout
+
+_BLOCK = 4096  # rows scored at a time
+
+
+@dataclass(frozen=True, eq=False)
+class VectorTrees(Stored):
+    """Trees whose leaves number rows of ``vectors`` (m, K)."""
+
+    trees: Any  # an Ensemble
+    vectors: FloatArray
+    base: FloatArray  # (K,)
+
+    def scores(self, X: Float32Array) -> FloatArray:
+        """``base`` and the vectors of all trees, for rows X (n, d): (n, K)."""
+        from bench_models.vector_sums import add_vectors
+
+        total = np.repeat(self.base[None], len(X), axis=0)
+        for start in range(0, len(X) if self.trees.trees else 0, _BLOCK):
+            some = slice(start, start + _BLOCK)
+            add_vectors(leaves(self._layout, X[some]), self.vectors, total[some])
+        return total
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return numbered(self.trees)
+
+
+def numbered(trees: Any) -> Layout:
+    """A layout that gives the leaf of each tree."""
+    return layout_of(trees)._replace(output=np.arange(trees.trees, dtype=np.int32))
+
+
+def leaves(layout: Layout, X: Float32Array) -> FloatArray:
+    """The leaf values (n, T) of every tree by itself."""
+    from bench_trees.inference import Steps, Walked, walk
+
+    before = Walked.begin(len(X), layout.trees, layout.words)
+    steps = Steps.prefixes([layout.trees], np.zeros(layout.trees))
+    return np.asarray(walk(layout, steps, X, before).scores[0])
+
+
+def boost_vectors(
+    X: Float32Array,
+    targets: FloatArray,
+    known: BoolArray,
+    settings: Settings,
+    rng: np.random.Generator,
+    threads: int = 1,
+) -> VectorTrees:
+    """Regress ``targets`` (n, K), where they are ``known`` (n, K), on rows X (n, d)."""
+    from bench_trees import Ensemble, boost, find_bins
+    from scipy.sparse import csr_array
+
+    n, outputs = targets.shape
+    bins = find_bins(X, threads=threads)
+    words = bins.words(X, threads)
+    weight = known.astype(np.float64)
+    base = np.where(known, targets, 0.0).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+    left = np.where(known, targets - base, 0.0)
+    one = replace(settings, trees=1, learning_rate=1.0)
+    grown: list[Ensemble] = []
+    vectors: list[FloatArray] = [np.zeros((0, outputs))]
+    for _ in range(settings.trees):
+        share = (left**2).sum(axis=0)
+        if not share.any():
+            break
+        k = int(rng.choice(outputs, p=share / share.sum()))
+        tree = boost(words, bins, left[:, k], settings=one, threads=threads)
+        if tree.trees == 0:
+            continue
+        leaf, before = tree.feature < 0, sum(len(own) for own in vectors)
+        number = np.where(leaf, np.cumsum(leaf) - 1, 0)
+        tree = replace(tree, value=number.astype(np.float64), base=np.zeros(1))
+        at = leaves(numbered(tree), X)[:, 0].astype(np.int64)
+        inside = csr_array((np.ones(n), (at, np.arange(n))), shape=(int(leaf.sum()), n))
+        value = inside @ left / np.maximum(inside @ weight + settings.l2, 1e-300)
+        value *= settings.learning_rate
+        left -= np.where(known, value[at], 0.0)
+        grown.append(replace(tree, value=np.where(leaf, number + before, 0).astype(np.float64)))
+        vectors.append(value)
+    none = Ensemble.of_trees([], [], np.zeros(1), X.shape[1])
+    trees = Ensemble.concat(grown) if grown else none
+    return VectorTrees(trees, np.concatenate(vectors), base)
