@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -129,17 +130,21 @@ class PolicyProgram:
     def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
         """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps but the last."""
         k = len(self.purchases)
-        best: Any = np.max(values, axis=0)
+        best = reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
         if k == 0:
             return np.full(len(bought), STOP)
-        price = self.purchases.marginal(bought)
+        price: Any = self.purchases.price[None]  # where it depends on nothing
+        if not self.purchases.apart:
+            price = self.purchases.marginal(bought)
         if self.rule == "rate":
-            free = np.full(worth.shape, np.inf)
-            worth = np.divide(np.maximum(worth, 0.0), price, out=free, where=price > 0)
-        closed = bought | (price > left[:, None]) if self.skip else bought
-        worth = np.where(closed, -np.inf, worth)
-        return np.where(worth.max(axis=1) >= least, worth.argmax(axis=1), STOP)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
+        worth[bought] = -np.inf
+        if self.skip and np.isfinite(left).any():
+            worth[price > left[:, None]] = -np.inf
+        chosen = worth.argmax(axis=1)
+        return np.where(worth[np.arange(len(chosen)), chosen] >= least, chosen, STOP)
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:
