@@ -207,6 +207,13 @@ def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
     return Evaluated(float(longest.sum()), float((longest > 0).sum()))
 
 
+def marked_purchases(train: Examples, prices: Prices) -> IntArray:
+    """The purchases (g,) of which trees are told: those that may bring nothing."""
+    purchases, gaps = Purchases.of(prices), np.isnan(train.X).any(axis=0)
+    lacking = np.asarray(prices.needs[np.flatnonzero(gaps)].sum(axis=0)).ravel() > 0
+    return np.flatnonzero(purchases.sets[:, lacking].any(axis=1) & (purchases.price > 0))
+
+
 def with_marks(cells: Float32Array, bought: BoolArray, marked: IntArray) -> Float32Array:
     """The cells and, behind them, 1 or 0 for each of the ``marked`` purchases (g,)."""
     if len(marked) == 0:
@@ -257,6 +264,27 @@ def fit_masked(
     return replace(predictor, without=without)
 
 
+def fit_on_states(
+    learner: BoostedTrees,
+    settings: Settings,
+    train: Examples,
+    states: tuple[IntArray, BoolArray],
+    held: tuple[Float32Array, BoolArray, FloatArray],
+    prices: Prices,
+    context: FitContext,
+) -> MaskedTrees:
+    """Train on given states: rows (m,) of ``train`` and their purchases (m, k).
+
+    The cells, purchases and labels of ``held`` end boosting.
+    """
+    bins = bins_for(train, learner.max_bins)
+    masking = _Masking.of(train, Purchases.of(prices), prices, bins, context)
+    loss = loss_of(context.task, learner.loss, context.classes)[1]
+    cells, bought, y = held
+    far = (with_marks(cells, bought, masking.marked), y)
+    return masking.boost(*states, loss, settings, context.threads, far)
+
+
 @dataclass(frozen=True, eq=False)
 class _Masking:
     """Training rows in bins, whose cells are hidden by code."""
@@ -279,10 +307,7 @@ class _Masking:
     ) -> _Masking:
         from bench_trees import Bins, find_bins
 
-        gaps = np.isnan(train.X).any(axis=0)
-        lacking = np.asarray(prices.needs[np.flatnonzero(gaps)].sum(axis=0)).ravel() > 0
-        told = purchases.sets[:, lacking].any(axis=1) & (purchases.price > 0)
-        marked = np.flatnonzero(told)
+        marked = marked_purchases(train, prices)
         bins = find_bins(train.X, max_bins, None, context.threads)
         codes = bins.codes(train.X, context.threads)
         edges = np.append(bins.edges, np.full(len(marked), 0.5, np.float32))

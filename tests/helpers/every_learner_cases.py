@@ -15,6 +15,8 @@ from bench_core.plugins import load_registry
 LEARNERS = load_registry().learners
 POLICIES = {
     "aaco",
+    "aaco-tree",
+    "backward-induction",
     "bayes-cmi",
     "bayes-myopic",
     "exact-dp",
@@ -23,7 +25,7 @@ POLICIES = {
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"masked-gbrt", "tree-dime"}
+SERVED = {"aaco-tree", "ma-tree", "masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -36,14 +38,25 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
     cascade = {**base, "stages": 3, "relevant_grade": 1}
     gated = {"f0": LEARNERS["random-forest"](trees=count, min_rows=2)}  # type: ignore[call-arg]
     shown = LEARNERS["masked-gbrt"](**trees, copies=2, parts=2, leaves=4)  # type: ignore[call-arg]
+    plans = {"rows": 50, "candidates": 5, "most": 2, "tradeoffs": (1, 0.1)}
     return {
-        "aaco": {"predictor": shown, "rows": 50, "candidates": 5, "most": 2, "tradeoffs": (1, 0.1)},
+        "aaco": {"predictor": shown, **plans},
+        "aaco-tree": {
+            **trees,
+            "base": LEARNERS["aaco"](predictor=shown, **plans),  # type: ignore[call-arg]
+            "rows": 30,
+            "most": 2,
+            "choices": 3,
+            "leaves": 4,
+            "copies": 2,
+        },
         "adapt-gbrt": {**gated, **trees, "iterations": 2, "gates": 3},
         "adapt-l1": {**gated, "supports": 4, "gates": 2},
         "adapt-lin": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "backward-induction": {**trees, "points": 5, "tried": 2},
         "bayes-cmi": {"points": 5},
         "bayes-myopic": {"values": 2},
         "budget-boosting": {**trees, "folds": 2},

@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from bench_methods.aaco import Aaco
+from bench_methods.aaco import Aaco, AacoTree
+from bench_methods.aaco.imitation import Imitation, States, boost_choices
 from bench_methods.aaco.kernels import nearest
 from bench_methods.aaco.planning import Oracle
+from bench_models.held_out_fits import layout_of, sums
+from bench_trees import Settings
 from helpers.fakes import FakeContext
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
@@ -105,3 +108,43 @@ def test_a_dearer_money_buys_less() -> None:
     ]
     assert spent[0] == 0
     assert 1.8 < spent[1] <= spent[2]
+
+
+def test_trees_choose_as_the_oracle_does() -> None:
+    oracle = fitted(np.ones(D), tradeoffs=(1.0, 0.1))
+    context = FakeContext(Task.BINARY, 2)
+    base = Aaco()
+    context.models = {base: oracle}
+    learner = AacoTree(base=base, most=3)
+    price = Prices.additive(np.ones(D))
+    model = learner.fit(switched(500, 0), switched(200, 1), price, context)
+    test = switched(400, 2)
+    prediction = model.predict_capped(test.features, 2.0, price)
+    order = prediction.bills["path"].order
+    assert order is not None
+    assert (order[:, 0] == 0).all()
+    counts = 1 + (test.X[:, 0] > 2)
+    assert np.mean(order[np.arange(400), counts] == 1) > 0.95
+    assert np.mean((prediction.scores > 0) == test.y) > 0.93
+
+
+def test_at_one_price_of_money_the_trees_go_as_with_that_price() -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.normal(size=(500, 3)).astype(np.float32)
+    cells[rng.random(cells.shape) < 0.3] = np.nan
+    money = rng.choice([0.1, 1.0], 500)
+    chosen = np.where(money == 1, STOP, np.where(np.nan_to_num(cells[:, 0]) > 0, 1, 2))
+    none = np.zeros((500, 3), dtype=bool)
+    states = States(np.arange(500), none, chosen, np.ones(500))
+    X = np.hstack([cells, money[:, None].astype(np.float32)])
+    choices = boost_choices(X, states, 3, Settings(trees=20), 1)
+    marked = np.zeros(0, dtype=np.int64)
+    policy = Imitation(choices, marked, None, Prices.additive(np.ones(3)), (1.0, 0.1))
+    left = np.full(500, np.inf)
+    for price in (1.0, 0.1):
+        own = money == price
+        found = policy.act(cells[own], none[own], left[own], price)
+        assert np.mean(found == chosen[own]) > 0.97
+        asked = X[own]
+        peer = sums(layout_of(choices), choices.base, asked).argmax(axis=1)
+        assert (np.where(peer == 3, STOP, peer) == found).all()

@@ -17,7 +17,7 @@ Losses of training rows come from predictors that they were not in.
 
 - ``planning`` the argmin, and the first purchase; ``kernels`` the neighbours
 - ``aaco``     the policy above
-- ``aaco-tree`` trees that imitate it, which can be served (the paper's ``AACO+NN``)
+- ``aaco-tree`` trees that imitate it, which can be served (``imitation``)
 
 Departures
 - Masks are sets of purchases, not of features: columns of one sensor are bought together.
@@ -32,13 +32,22 @@ Departures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from bench_models.boosting import BoostedTrees, loss_of
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.latent_bayes import fit_latent_bayes, masked_loss, moments, standardised
-from bench_models.masked_predictor import MaskedPredictor, fitted_predictor, training_copies
+from bench_models.masked_predictor import (
+    MaskedPredictor,
+    fit_on_states,
+    fitted_predictor,
+    marked_purchases,
+    masked,
+    random_purchases,
+    training_copies,
+)
 
 from bench_core import (
     BudgetedLearner,
@@ -48,9 +57,13 @@ from bench_core import (
     Purchases,
     Sequential,
     Task,
+    UsageError,
+    log,
     param,
     provide_learners,
 )
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_methods.aaco.imitation import Imitation, States, boost_choices, ways, with_price
 from bench_methods.aaco.planning import Oracle, Rows, grown, pool
 
 LEAST_LOSS = 1e-6
@@ -135,4 +148,97 @@ class Aaco:
         return trees if both[0] <= both[1] else bayes
 
 
-bench_learners = provide_learners(Aaco)
+@dataclass(frozen=True, kw_only=True)
+class AacoTree(BoostedTrees):
+    """Boosted trees that choose as the base does, and trees that answer where they lead."""
+
+    name: ClassVar[str] = "aaco-tree"
+    tasks: ClassVar[frozenset[Task]] = Aaco.tasks
+    adds_up: ClassVar[bool] = False
+
+    base: BudgetedLearner = param("aaco", "the policy that is imitated")
+    rows: int = param(500, "training rows whose ways are imitated, at most", least=1)
+    most: int = param(12, "purchases of a way, at most", least=1)
+    choices: int = param(50, "boosting iterations of the trees that choose", least=0)
+    leaves: int = param(8, "most leaves of a tree", least=2, search=log(4, 32))
+    copies: int = param(6, "states of every training row that answers are trained on", least=1)
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The policy that is imitated."""
+        return (self.base,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Imitate the oracle on training rows; ``valid`` ends the boosting of answers."""
+        oracle = getattr(context.fitted(self.base), "policy", None)
+        if not isinstance(oracle, Oracle):
+            raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
+        copies = training_copies(train, context.seed)
+        marked, stops = marked_purchases(copies, prices), oracle.price
+        purchases, parts, seen = Purchases.of(prices), list[States](), list[Float32Array]()
+        X = oracle.rows.X[: self.rows]
+        for k, stop in enumerate(stops):
+            own = _share(len(X), k, len(stops))
+
+            def plan(
+                at: IntArray, cells: Float32Array, bought: BoolArray
+            ) -> tuple[IntArray, FloatArray]:
+                left = np.full(len(at), np.inf)
+                return oracle.plan(cells, bought, left, stop, own[at])  # noqa: B023
+
+            found = ways(plan, X[own], prices, self.most)
+            cells = masked(X[own][found.row], found.bought, purchases, prices)
+            seen.append(with_price(cells, found.bought, marked, stop))
+            parts.append(found)
+            context.progress(k + 1, len(stops) + 2)
+        states = States.joined(parts)
+        settings = self.settings(context.task, self.leaves, trees=self.choices)
+        settings = replace(settings, learning_rate=2 * self.learning_rate)
+        choices = boost_choices(
+            np.concatenate(seen), states, len(purchases), settings, context.threads
+        )
+        policy = Imitation(choices, marked, None, prices, stops)
+        context.progress(len(stops) + 1, len(stops) + 2)
+        rng = np.random.default_rng([context.seed, 6])
+        row, bought = self._visited(policy, copies.X, rng)
+        far, shown = self._visited(policy, valid.X, rng)
+        held = (masked(valid.X[far], shown, purchases, prices), shown, valid.y[far])
+        settings = self.settings(context.task, self.leaves)
+        visited = (row, bought)
+        trees = fit_on_states(self, settings, copies, visited, held, prices, context)
+        name = loss_of(context.task, self.loss, context.classes)[0]
+        context.progress(1, 1)
+        return Sequential(replace(policy, predictor=MaskedPredictor(trees, [trees], name)), prices)
+
+    def _visited(
+        self, policy: Imitation, X: Float32Array, rng: np.random.Generator
+    ) -> tuple[IntArray, BoolArray]:
+        """Rows (m,) and their purchases (m, k): two thirds on the policy's ways, others random."""
+        row, bought = list[IntArray](), list[BoolArray]()
+        for k, stop in enumerate(policy.price):
+            own = _share(len(X), k, len(policy.price))
+
+            def act(
+                at: IntArray, cells: Float32Array, bought: BoolArray
+            ) -> tuple[IntArray, FloatArray]:
+                left = np.full(len(at), np.inf)
+                return policy.act(cells, bought, left, stop), left  # noqa: B023
+
+            found = ways(act, X[own], policy.prices, self.most)
+            row.append(own[found.row])
+            bought.append(found.bought)
+        every, made = np.concatenate(row), np.concatenate(bought)
+        others = max(1, self.copies // 3) * len(X)
+        picked = rng.permutation(len(every))[: self.copies * len(X) - others]
+        drawn = random_purchases(policy.purchases, others, rng)
+        rows = np.resize(np.arange(len(X)), others)
+        return np.concatenate([every[picked], rows]), np.concatenate([made[picked], drawn])
+
+
+def _share(rows: int, stop: int, stops: int) -> IntArray:
+    """The rows of one of the stops; the last one, which is used under caps, has all."""
+    return np.arange(rows) if stop == stops - 1 else np.arange(stop, rows, stops)
+
+
+bench_learners = provide_learners(Aaco, AacoTree)

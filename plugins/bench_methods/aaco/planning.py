@@ -147,7 +147,7 @@ class Oracle(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """One purchase of the best plan."""
-        return self.plan(cells, bought, left, stop, np.full(len(cells), -1))
+        return self.plan(cells, bought, left, stop, np.full(len(cells), -1))[0]
 
     def plan(
         self,
@@ -156,12 +156,14 @@ class Oracle(Stored):
         left: FloatArray,
         stop: float,
         skip: IntArray,
-    ) -> IntArray:
-        """As ``act``; training row ``skip`` (n,) is no neighbour."""
-        chosen = np.full(len(cells), STOP)
+    ) -> tuple[IntArray, FloatArray]:
+        """As ``act``, and what a wrong choice costs (n,): the mean over stopping and each purchase,
+        if nothing follows it. Training row ``skip`` (n,) is no neighbour."""
+        chosen, regret = np.full(len(cells), STOP), np.zeros(len(cells))
         blind = ~visible(bought, self.rows.purchases, self.rows.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
-            chosen[blind & (left == money)] = self._first(money, stop)
+            own = blind & (left == money)
+            chosen[own], regret[own] = self._first(money, stop)
         seen = np.flatnonzero(~blind)
         near = self._nearest(cells[seen], skip[seen], len(self.rows.y))
         packed = np.packbits(bought[seen], axis=1)
@@ -170,8 +172,8 @@ class Oracle(Stored):
         for number in range(group.max(initial=-1) + 1):
             own = np.flatnonzero(group == number)
             at = seen[own]
-            chosen[at] = self._of_equal(bought[at[0]], near[own], left[at], stop)
-        return chosen
+            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[own], left[at], stop)
+        return chosen, regret
 
     def _nearest(self, cells: Float32Array, skip: IntArray, among: int) -> IntArray:
         from bench_methods.aaco.kernels import nearest
@@ -180,8 +182,10 @@ class Oracle(Stored):
         z = standardised(cells, self.centre, self.spread)
         return np.asarray(nearest(self.rows.z[:among], z, skip, count))
 
-    def _of_equal(self, made: BoolArray, near: IntArray, left: FloatArray, stop: float) -> IntArray:
-        """The next purchase of rows with the same purchases ``made`` (k,) and ``near`` (g, c)."""
+    def _of_equal(
+        self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
+    ) -> tuple[IntArray, FloatArray]:
+        """``plan`` of rows with the same purchases ``made`` (k,) and ``near`` (g, c)."""
         sets = self._shared(made)
         extra = self.rows.price(sets) - self.rows.price(made[None])
         fits = extra <= left.max()
@@ -207,7 +211,9 @@ class Oracle(Stored):
         ones = np.flatnonzero((sets & ~made).sum(axis=1) == 1)
         single[:, (sets[ones] & ~made).argmax(axis=1)] = mean[:, ones]
         chosen = np.where(new, single, np.inf).argmin(axis=1)
-        return np.where(new.any(axis=1), chosen, STOP)
+        few = np.isfinite(score) & ((sets & ~made).sum(axis=1) <= 1)
+        regret = np.where(few, score - least[:, None], 0).sum(axis=1)
+        return np.where(new.any(axis=1), chosen, STOP), regret / few.sum(axis=1)
 
     def _shared(self, made: BoolArray) -> BoolArray:
         """Candidates (c, k) after purchases ``made``: these, one more, random ones more."""
@@ -249,8 +255,8 @@ class Oracle(Stored):
         losses = self.rows.losses(near[row].reshape(-1), np.repeat(best, c, axis=0))
         return row, best, losses.reshape(-1, c).mean(axis=1) + stop * extra
 
-    def _first(self, left: float, stop: float) -> int:
-        """The first purchase where nothing is seen, or ``STOP``.
+    def _first(self, left: float, stop: float) -> tuple[int, float]:
+        """``plan`` where nothing is seen.
 
         After each purchase all rows plan by their neighbours, and are charged their own loss and
         price.
@@ -258,18 +264,16 @@ class Oracle(Stored):
         rows, made = self.rows, self.rows.free
         extra = rows.price(self.masks) - rows.price(made[None])
         charged = self.alone + stop * extra
-        least = charged[:, (self.masks == made).all(axis=1)].mean()
-        chosen = STOP
+        values = {STOP: float(charged[:, (self.masks == made).all(axis=1)].mean())}
         for purchase, near in self._near_after.items():
             own = np.flatnonzero(self.masks[:, purchase] & (extra <= left))
             if len(own) == 0:
                 continue
             each = charged[:, own]
             planned = each[near].mean(axis=1).argmin(axis=1)
-            value = each[np.arange(len(each)), planned].mean()
-            if value < least:
-                chosen, least = purchase, value
-        return chosen
+            values[purchase] = float(each[np.arange(len(each)), planned].mean())
+        chosen = min(values, key=values.__getitem__)
+        return chosen, float(np.mean([*values.values()])) - values[chosen]
 
     @cached_property
     def _near_after(self) -> dict[int, IntArray]:

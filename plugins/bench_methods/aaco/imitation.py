@@ -1,0 +1,207 @@
+"""Trees that choose as the oracle of neighbours does.
+
+The paper's AACO+NN is a network that is trained to choose as AACO does on training rows. Here it is
+a boosted softmax over all purchases and stopping, whose input are the bought cells.
+
+Departures
+- A state weighs what a wrong choice costs there, by the oracle: the mean over stopping and each
+  purchase, if nothing follows it. The weakest states keep a tenth of the mean weight.
+- The price of money is one more feature. At one price its splits go one way.
+- The oracle is asked without a cap. Under a cap the best score of what can be paid counts.
+- Ways end after ``most`` purchases: beyond, the trees are taught to stop.
+- The predictor are trees of their own: a third of their states is random (as ``masked-gbrt``), the
+  others are states on the ways of the trees that choose. Validation rows end boosting there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from bench_models.held_out_fits import layout_of, sums
+from bench_models.masked_predictor import masked, most_evaluated, with_marks
+from bench_models.states import Stored
+
+from bench_core import STOP, Evaluated, Prices, Purchases
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from bench_trees import Ensemble, Settings
+    from bench_trees.losses import Gradients, Labels, Softmax
+    from bench_trees.threads import Workers
+
+    from bench_core.serving import PolicyProgram
+
+NEVER = -1e9  # the score of a purchase that the oracle never makes
+
+Chooses = Callable[[IntArray, Float32Array, BoolArray], tuple[IntArray, FloatArray]]
+"""The next purchases (n,) of rows (n,) with cells (n, d) and purchases (n, k), and weights (n,)."""
+
+
+class States(NamedTuple):
+    """Rows on their ways, and what was chosen there."""
+
+    row: IntArray  # (m,)
+    bought: BoolArray  # (m, k)
+    chosen: IntArray  # (m,)
+    weight: FloatArray  # (m,)
+
+    @classmethod
+    def joined(cls, parts: Sequence[States]) -> States:
+        """All states of several."""
+        row, bought, chosen, weight = zip(*parts, strict=True)
+        return cls(*map(np.concatenate, (row, bought, chosen, weight)))
+
+
+def ways(chooses: Chooses, X: Float32Array, prices: Prices, most: int) -> States:
+    """The states of rows X (n, d) until they stop, at the latest after so many purchases.
+
+    Those have the mean weight.
+    """
+    purchases = Purchases.of(prices)
+    free = purchases.made(purchases.sensors(purchases.price[None] == 0))
+    bought, going, found = np.tile(free, (len(X), 1)), np.arange(len(X)), []
+    for step in range(most + 1):
+        at = bought[going]
+        chosen, weight = np.full(len(going), STOP), np.full(len(going), np.nan)
+        open_ = (step < most) & ~at.all(axis=1)
+        if open_.any():
+            own = going[open_]
+            cells = masked(X[own], at[open_], purchases, prices)
+            chosen[open_], weight[open_] = chooses(own, cells, at[open_])
+        found.append(States(going, at, chosen, weight))
+        going, chosen = going[chosen != STOP], chosen[chosen != STOP]
+        bought[going, chosen] = True
+        bought[going] = purchases.made(purchases.sensors(bought[going]))
+    states = States.joined(found)
+    known = states.weight[~np.isnan(states.weight)]
+    mean = float(known.mean()) if len(known) else 1.0
+    return states._replace(weight=np.nan_to_num(states.weight, nan=mean))
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """Softmax loss of rows that have weights (n,)."""
+
+    loss: Softmax
+    weight: FloatArray
+
+    @property
+    def outputs(self) -> int:
+        return self.loss.outputs
+
+    def base(self, labels: Labels) -> FloatArray:
+        mass = np.bincount(labels.y.astype(np.int64), self.weight, minlength=self.outputs)
+        return np.asarray(np.log(np.maximum(mass / mass.sum(), 1e-6)))
+
+    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+        gradient, hessian = self.loss.gradients(scores, labels, crew)
+        assert hessian is not None
+        return gradient * self.weight, hessian * self.weight
+
+
+def boost_choices(
+    cells: Float32Array, states: States, k: int, settings: Settings, threads: int
+) -> Ensemble:
+    """Trees with a score for each of k purchases and, last, for stopping, on rows (m, d + 1)."""
+    from bench_trees import Ensemble, boost, find_bins
+    from bench_trees.losses import Softmax
+
+    known, label = np.unique(np.where(states.chosen == STOP, k, states.chosen), return_inverse=True)
+    base = np.full(k + 1, NEVER)
+    base[known[0]] = 0.0
+    grown = Ensemble.of_trees([], [], base, cells.shape[1])
+    if len(known) > 1:
+        weight = states.weight / max(float(states.weight.mean()), 1e-12)
+        loss = _Weighted(Softmax(len(known)), weight + 0.1)
+        bins, y = find_bins(cells, threads=threads), label.reshape(-1).astype(np.float64)
+        words = bins.words(cells, threads)
+        trees = boost(words, bins, y, loss=loss, settings=settings, threads=threads)
+        base[known] = trees.base
+        grown = replace(trees, base=base, output=known[trees.output].astype(np.int32))
+    return grown
+
+
+def with_price(
+    cells: Float32Array, bought: BoolArray, marked: IntArray, price: float
+) -> Float32Array:
+    """What the trees that choose see (n, d + g + 1)."""
+    column = np.full((len(cells), 1), price, dtype=np.float32)
+    return np.hstack([with_marks(cells, bought, marked), column])
+
+
+@dataclass(frozen=True, eq=False)
+class Imitation(Stored):
+    """Chooses by trees. Their last feature is the price of money."""
+
+    choices: Any  # an Ensemble with k + 1 outputs over d + g + 1 features
+    marked: IntArray  # (g,)
+    predictor: Any  # a MaskedPredictor
+    prices: Prices
+    price: Sequence[float]
+
+    @property
+    def stops(self) -> Mapping[str, Sequence[float]]:
+        """Prices of money."""
+        return {"price": self.price}
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
+
+    @cached_property
+    def each_act(self) -> Evaluated:
+        """The trees that choose."""
+        multiplier = np.append(self.prices.multiplier, np.ones(len(self.marked)))
+        each = [most_evaluated(self.at(stop), multiplier) for stop in self.price]
+        return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
+
+    @cached_property
+    def each_answer(self) -> Evaluated:
+        """The predictor's trees."""
+        found: Evaluated = self.predictor.whole.evaluated(self.prices)
+        return found
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """The purchase of the best score among those that can be paid, unless stopping has more."""
+        trees = self.at(stop)
+        scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
+        closed = bought | (self.purchases.marginal(bought) > left[:, None])
+        worth = np.where(closed, -np.inf, scores[:, :-1])
+        if worth.shape[1] == 0:
+            return np.full(len(cells), STOP)
+        return np.where(worth.max(axis=1) >= scores[:, -1], worth.argmax(axis=1), STOP)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The predictor's scores."""
+        return np.asarray(self.predictor.scores(cells, bought))
+
+    def at(self, stop: float) -> Ensemble:
+        """The trees that choose at one price of money, over d + g features."""
+        trees: Ensemble = self.choices
+        asks = trees.feature == trees.features - 1
+        left = asks & (np.float32(stop) <= trees.threshold)
+        # what asks for the price always goes one way
+        return replace(
+            trees,
+            feature=np.where(asks, 0, trees.feature).astype(np.int32),
+            threshold=np.where(asks, np.where(left, np.inf, -np.inf), trees.threshold).astype(
+                np.float32
+            ),
+            missing_left=np.where(asks, left, trees.missing_left),
+            features=trees.features - 1,
+        )
+
+    def program(self, prices: Prices, stop: float) -> PolicyProgram:
+        """The trees that choose at one price of money, and the predictor's."""
+        from bench_core.serving import PolicyProgram, Sums
+
+        trees, answer = self.at(stop), self.predictor.whole
+        values = [Sums(trees, trees.base)]
+        return PolicyProgram.of(values, answer.as_sums(), prices, answer.marked, "class", skip=True)
