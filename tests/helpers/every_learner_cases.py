@@ -16,6 +16,7 @@ LEARNERS = load_registry().learners
 POLICIES = {
     "aaco",
     "aaco-tree",
+    "backward-induction",
     "bayes-cmi",
     "bayes-myopic",
     "exact-dp",
@@ -24,7 +25,7 @@ POLICIES = {
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"aaco-tree", "masked-gbrt", "tree-dime"}
+SERVED = {"aaco-tree", "ma-tree", "masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
@@ -55,6 +56,7 @@ def quick_settings(count: int = 5) -> dict[str, dict[str, Any]]:
         "adapt-lstsq": {**gated, "supports": 4, "iterations": 3, "gates": 2},
         "and-or": {**cascade, "cycles": 2},
         "astc": {**base, "depth": 2},
+        "backward-induction": {**trees, "points": 5, "tried": 2},
         "bayes-cmi": {"points": 5},
         "bayes-myopic": {"values": 2},
         "budget-boosting": {**trees, "folds": 2},
