@@ -11,7 +11,7 @@ import numpy as np
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.serving.gates import leave, with_columns
-from bench_core.serving.program import VECTOR, Program, Step, segments
+from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class BlockWalk:
         self, number: int, X: Float32Array, here: IntArray, rows: Rows, bits: Any
     ) -> None:
         from bench_trees.inference import Steps, Walked, walk
+        from bench_trees.kernels.leaf_vectors import add_leaves
 
         step, layout = self.program.steps[number], self.layouts[number]
         vectors, outputs, count = self.program.vectors, self.program.outputs, layout.trees
@@ -83,14 +84,8 @@ class BlockWalk:
             bits[some], rows.splits[some] = done.bits[0], done.splits[0]
             if vectors is None:
                 own = done.scores[0]
-            else:
-                for leaf, output in zip(
-                    done.scores[0].T, self.layouts[number].output, strict=False
-                ):
-                    if output == VECTOR:
-                        own += vectors[leaf.astype(np.int64)]
-                    else:
-                        own[:, output] += leaf
+            elif count:
+                add_leaves(done.scores[0], self.layouts[number].output, vectors, own)
             rows.own[some] = own
         rows.trees[here] += self.trees[number]
 

@@ -130,7 +130,6 @@ def _policy_constants(program: PolicyProgram) -> dict[str, Any]:
         "RATE": int(program.rule == "rate"),
         "STOP": k if program.rule == "class" else 0,
         "LEAST": number(program.least),
-        "BOUNDED": int(program.bounded),
         "SKIP": int(program.skip),
         "ACT_SPLITS": number(act.splits),
         "ACT_TREES": number(act.trees),

@@ -30,7 +30,7 @@ INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
 _TREES = tuple(f.name for f in fields(Trees))
-_POLICY = ("outputs", "rule", "least", "bounded", "skip", "each_act", "each_answer")
+_POLICY = ("outputs", "rule", "least", "skip", "each_act", "each_answer")
 _STEP = ("carry", "combine", "gate", "k")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 _UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionError)

@@ -64,27 +64,10 @@ static const double *sums(struct row *r, int step)
     return r->sums.own;
 }
 
-/* Of the answer's probabilities. */
-static double entropy(const double *score)
-{
-    enum { COUNT = BENCH_OUTPUTS == 1 ? 2 : BENCH_OUTPUTS };
-    double of[COUNT] = {0.0}, top, total = 0.0, mean = 0.0;
-    memcpy(of + (BENCH_OUTPUTS == 1), score, BENCH_OUTPUTS * sizeof *score);
-    top = of[0];
-    for (int k = 1; k < COUNT; k++)
-        top = of[k] > top ? of[k] : top;
-    for (int k = 0; k < COUNT; k++) {
-        double weight = exp(of[k] - top);
-        total += weight;
-        mean += weight * (of[k] - top);
-    }
-    return log(total) - mean / total;
-}
-
 /* The next purchase, -1 for none. */
 static int next(struct policy *p)
 {
-    double worth[WIDTH], most = INFINITY, best = 0.0;
+    double worth[WIDTH], best = 0.0;
     int chosen = -1;
     for (int k = 0; k < WIDTH; k++)
         worth[k] = -INFINITY;
@@ -93,8 +76,6 @@ static int next(struct policy *p)
         for (int k = 0; k < WIDTH; k++)
             worth[k] = own[k] > worth[k] ? own[k] : worth[k];
     }
-    if (BOUNDED)
-        most = entropy(sums(&p->row, VALUES));
     for (int j = 0; j < PURCHASES; j++) {
         double rate = worth[j], price = 0.0;
         if (p->made[j])
@@ -103,10 +84,8 @@ static int next(struct policy *p)
             price = price_after(&p->row, j, weighed);
         if (SKIP && price > p->left)
             continue;
-        if (RATE) {
-            rate = rate < 0.0 ? 0.0 : rate > most ? most : rate;
-            rate = price > 0.0 ? rate / price : INFINITY;
-        }
+        if (RATE)
+            rate = price > 0.0 ? (rate > 0.0 ? rate : 0.0) / price : INFINITY;
         if (chosen < 0 || rate > best) {
             chosen = j;
             best = rate;

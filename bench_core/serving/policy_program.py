@@ -1,10 +1,10 @@
 """Sequential policies as programs: trees that value purchases, trees that answer, and a rule.
 
 A row has d cells, NaN where they are not bought, and behind them 1 or 0 for each of the ``marked``
-purchases: whether it was made. The trees see these d + g cells. With v_j the value of purchase j, H
-the entropy of the answer and c_j the marginal price, the row makes the purchase of the largest
+purchases: whether it was made. The trees see these d + g cells. With v_j the value of purchase j
+and c_j its marginal price, the row makes the purchase of the largest
 
-    rate    clip(v_j, 0, H) / c_j      without ``bounded`` there is no H; what is free is infinite
+    rate    max(v_j, 0) / c_j      infinity where c_j is 0
     class   v_j
 
 among those not made yet, with ``skip`` among those that can be paid, if it is at least ``least``,
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +55,6 @@ class PolicyProgram:
     marked: IntArray  # (g,), numbers of purchases
     rule: str
     least: float = 0.0
-    bounded: bool = False
     skip: bool = False
     each_act: Evaluated = _NOTHING
     each_answer: Evaluated = _NOTHING
@@ -127,33 +127,24 @@ class PolicyProgram:
         start = np.zeros(len(self.scores.multiplier) + 1, np.int32)
         return SensorPrices(start, start[:0], np.zeros(0), self.scores.multiplier)
 
-    def chosen(
-        self, values: Sequence[FloatArray], answer: FloatArray, bought: BoolArray, left: FloatArray
-    ) -> IntArray:
-        """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps."""
+    def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
+        """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps but the last."""
         k = len(self.purchases)
-        best: Any = np.max(values, axis=0)
+        best = reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
         if k == 0:
             return np.full(len(bought), STOP)
-        price = self.purchases.marginal(bought)
+        price: Any = self.purchases.price[None]  # where it depends on nothing
+        if not self.purchases.apart:
+            price = self.purchases.marginal(bought)
         if self.rule == "rate":
-            most = entropy(answer[:, : self.outputs])[:, None] if self.bounded else np.inf
-            worth = np.clip(worth, 0.0, most)
-            free = np.full(worth.shape, np.inf)
-            worth = np.divide(worth, price, out=free, where=price > 0)
-        closed = bought | (price > left[:, None]) if self.skip else bought
-        worth = np.where(closed, -np.inf, worth)
-        return np.where(worth.max(axis=1) >= least, worth.argmax(axis=1), STOP)
-
-
-def entropy(scores: FloatArray) -> FloatArray:
-    """Of the answers (n,) to scores (n, K): of one score, its log-odds."""
-    both = scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores])
-    top = both.max(axis=1)
-    total = top + np.log(np.exp(both - top[:, None]).sum(axis=1))
-    share = np.exp(both - total[:, None])
-    return np.asarray(total - (share * both).sum(axis=1))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
+        worth[bought] = -np.inf
+        if self.skip and np.isfinite(left).any():
+            worth[price > left[:, None]] = -np.inf
+        chosen = worth.argmax(axis=1)
+        return np.where(worth[np.arange(len(chosen)), chosen] >= least, chosen, STOP)
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

@@ -88,11 +88,8 @@ class PolicyWalk:
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
-        *values, last = (
-            self._sums(k, cells) if k < self._last or self.program.bounded else np.zeros((0, 0))
-            for k in range(self._last + 1)
-        )
-        return self.program.chosen(values, last, bought, left)
+        values = [self._sums(k, cells) for k in range(self._last)]
+        return self.program.chosen(values, bought, left)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""

@@ -98,7 +98,12 @@ class Predictor:
         model, its costs or this machine allow the plain walk only.
         """
         if isinstance(self.program, PolicyProgram):
-            return False
+            try:
+                from bench_core.serving.policy_kernel import Compiled, CompiledRow
+            except ImportError:  # no numba here
+                return False
+            self._policy.row = partial(CompiledRow, Compiled(self.program))
+            return self._cheaper is None or self._cheaper.compile()
         if self._row_walk is None and self._needs.prices is not None:
             try:
                 from bench_core.serving.row_walk import RowWalk, compilable

@@ -35,12 +35,13 @@ class VectorTrees(Stored):
 
     def scores(self, X: Float32Array) -> FloatArray:
         """``base`` and the vectors of all trees, for rows X (n, d): (n, K)."""
-        from bench_models.vector_sums import add_vectors
+        from bench_trees.kernels.leaf_vectors import add_leaves
 
+        output = np.full(self.trees.trees, -1, dtype=np.int32)
         total = np.repeat(self.base[None], len(X), axis=0)
         for start in range(0, len(X) if self.trees.trees else 0, _BLOCK):
             some = slice(start, start + _BLOCK)
-            add_vectors(leaves(self._layout, X[some]), self.vectors, total[some])
+            add_leaves(leaves(self._layout, X[some]), output, self.vectors, total[some])
         return total
 
     @cached_property

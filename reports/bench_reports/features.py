@@ -47,7 +47,11 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("--order", is_flag=True, help="Show when: the steps in which rows buy each.")
 @click.option(
-    "--rows", type=click.IntRange(0), default=0, help="And so many test rows by themselves."
+    *("--rows", "rows"),
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="And what the first N test rows buy.",
 )
 @options.output_option
 @options.store_option
@@ -78,8 +82,10 @@ def command(
     from bench_reports.figure_files import SUFFIXES
     from bench_reports.purchase_order import draw_order, order_lines, order_table, rows_table
 
-    if rows and not order:
-        raise UsageError("--rows shows in which order rows buy: give --order too")
+    if rows and (output or not order):
+        raise UsageError(
+            "--rows shows on the terminal in which order rows buy: give --order, no -o"
+        )
     picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
     within = budget or Budget(math.inf)

@@ -25,7 +25,7 @@ POLICIES = {
     "tree-dime",
 }
 """Learners of sequential policies."""
-SERVED = {"aaco-tree", "masked-gbrt", "tree-dime"}
+SERVED = {"aaco-tree", "ma-tree", "masked-gbrt", "tree-dime"}
 """Those of them that have a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}

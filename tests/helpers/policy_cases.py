@@ -26,7 +26,6 @@ class TreePolicy:
     marked: list[int]
     rule: str
     least: float
-    bounded: bool
     skip: bool
     each_act: Evaluated
     each_answer: Evaluated
@@ -58,8 +57,6 @@ class TreePolicy:
             now = value[j]
             if self.rule == "rate":
                 now = max(now, 0.0)
-                if self.bounded:
-                    now = min(now, uncertainty(self.scores(cells, bought)))
                 now = now / price if price else math.inf
             if now > worth:
                 best, worth = j, now
@@ -75,7 +72,6 @@ class TreePolicy:
             np.array(self.marked, dtype=int),
             self.rule,
             least=self.least,
-            bounded=self.bounded,
             skip=self.skip,
         )
 
@@ -94,14 +90,6 @@ def summed(trees: Ensemble, vectors: Any, x: list[float]) -> list[float]:
         else:
             total = [a + b for a, b in zip(total, vectors[int(value)].tolist(), strict=True)]
     return total
-
-
-def uncertainty(scores: list[float]) -> float:
-    """The entropy of log-odds, or of the softmax of several scores."""
-    both = [0.0, *scores] if len(scores) == 1 else scores
-    weights = [math.exp(s) for s in both]
-    shares = [w / sum(weights) for w in weights]
-    return -sum(p * math.log(p) for p in shares)
 
 
 def random_prices(rng: np.random.Generator, d: int, evaluation: bool) -> SensorPrices:
@@ -150,7 +138,6 @@ def random_policy(seed: int, evaluation: bool = False) -> TreePolicy:
         marked,
         rule,
         least=float(rng.choice([0.0, 0.2, 0.3, 0.5])),
-        bounded=bool(rng.random() < 0.5),
         skip=bool(rng.random() < 0.5),
         each_act=Evaluated(5.0, 3.0),
         each_answer=Evaluated(2.5, 6.0),

@@ -75,7 +75,8 @@ def test_only_policies_have_an_order(done: Path, bench: Run) -> None:
     ended = bench("features", "--learner", "cegb", "--order")
     assert (ended.status, ended.out) == (1, "")
     assert "cegb does not say in which order it buys" in ended.err
-    assert "give --order too" in bench("features", "--rows", "2").err
+    for words in ((), ("--order", "-o", "a.csv")):
+        assert "give --order, no -o" in bench("features", "--rows", "2", *words).err
 
 
 def test_the_picture_of_an_order_has_a_line_for_each_sensor(

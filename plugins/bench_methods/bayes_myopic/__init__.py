@@ -50,7 +50,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 NODES = 320
 TAIL = 5.0  # standard deviations on both sides
-NOTHING = 1e-12  # information that is a rounding error
+NOTHING = 1e-9  # information that is a rounding error
 POINTS = 40
 
 
@@ -107,10 +107,10 @@ class MyopicPolicy(Stored):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """Of equal information per price the cheaper, then the first."""
+        """Of equal information per price the first, where none tells anything the cheapest."""
         gain, price = self.beliefs.gain(cells, bought), self._purchases.marginal(bought)
         with np.errstate(divide="ignore", invalid="ignore"):
-            worth = np.where(gain > NOTHING, gain / price, -NOTHING * price)
+            worth = np.where(gain > NOTHING, (gain / price).round(9), -NOTHING * price)
         worth[bought | (price > left[:, None])] = -np.inf
         best = worth.argmax(axis=1)
         return np.where(worth[np.arange(len(best)), best] > stop, best, STOP)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+LEAST = 1e-12  # a share that counts
 SURE = 1e-9  # the probability of all classes but one, from which nothing is asked
 ROOT = np.sqrt(2 * np.pi)
 
@@ -49,6 +50,10 @@ def gains(
     kinds = len(density)
     classes = label.max() + 1
     found = np.zeros(bought.shape)
+    own = np.zeros(kinds)
+    for u in range(kinds):
+        for p in density[u]:
+            own[u] += p * np.log(p) if p > 0 else 0.0
     for i in range(n):
         whole = np.zeros((1, classes))
         for h in range(count):
@@ -64,7 +69,7 @@ def gains(
             share = np.zeros((groups, classes))
             for h in range(count):
                 share[apart[k, h] if j < 0 else kind[j, h], label[h]] += hypotheses[i, h]
-            after = _entropy(share) if j < 0 else _mixed(share, density)
+            after = _entropy(share) if j < 0 else _mixed(share, density, own)
             found[i, k] = max(before - after, 0.0)
     return found
 
@@ -82,22 +87,35 @@ def _entropy(share: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _mixed(share: Any, density: Any) -> float:
-    """Entropy of the class given a value, of shares (u, K) of classes with each density."""
+def _mixed(share: Any, density: Any, own: Any) -> float:
+    """Entropy of the class given a value, of shares (u, K) of classes with each density; ``own``
+    (u,) is the sum of p log p of each density.
+
+    A class with a single density needs no sum over values: only those with several do, and all
+    classes together.
+    """
     kinds, classes = share.shape
-    present = [u for u in range(kinds) if share[u].sum() > 0]
-    if len(present) == 1:  # a value tells nothing
+    every = share.sum(axis=1)
+    if (every > LEAST).sum() <= 1:  # a value tells nothing
         return _entropy(share)
-    total = 0.0
+    total, several = 0.0, np.zeros(classes, np.bool_)
+    for y in range(classes):
+        u = share[:, y].argmax()
+        p = share[u, y]
+        several[y] = share[:, y].sum() - p > LEAST
+        if p > 0 and not several[y]:
+            total -= p * (np.log(p) + own[u])
     for x in range(density.shape[1]):
-        own = 0.0
+        p = 0.0
+        for u in range(kinds):
+            p += every[u] * density[u, x]
+        if p > 0:
+            total += p * np.log(p)
         for y in range(classes):
-            p = 0.0
-            for u in present:
-                p += share[u, y] * density[u, x]
-            if p > 0:
-                total -= p * np.log(p)
-                own += p
-        if own > 0:
-            total += own * np.log(own)
+            if several[y]:
+                p = 0.0
+                for u in range(kinds):
+                    p += share[u, y] * density[u, x]
+                if p > 0:
+                    total -= p * np.log(p)
     return total

@@ -131,7 +131,7 @@ def test_a_policy_in_c_serves_as_the_predictor_does(seed: int, tmp_path: Path) -
 
 def test_policies_of_all_kinds_are_compiled() -> None:
     policies = [random_policy(seed) for seed in range(8)]
-    for name in ("rule", "bounded", "skip"):
+    for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
     assert any(len(p.marked) for p in policies)
     assert any((np.diff(p.prices.start) > 1).any() for p in policies)

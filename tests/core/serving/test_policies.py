@@ -24,8 +24,11 @@ EXACT = {"rtol": 1e-9, "atol": 1e-9}
 SHARES = (None, 0.0, 0.2, 0.5, 1.0)
 
 
-def served(policy: TreePolicy) -> Predictor:
-    return Predictor(policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0})))
+def served(policy: TreePolicy, compiled: bool = False) -> Predictor:
+    program = Sequential(policy, policy.prices).program({"at": 1.0})
+    model = Predictor(policy_folder(policy, program))
+    assert not compiled or model.compile()
+    return model
 
 
 def benchmark(policy: TreePolicy, X: Any, cap: float | None) -> Prediction:
@@ -79,11 +82,13 @@ def assert_served(policy: TreePolicy, X: Any, share: float | None, model: Predic
         assert rounds == sorted(rounds)
 
 
-@given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES))
+@given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES), compiled=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_a_policy_serves_as_the_benchmark_does(seed: int, share: float | None) -> None:
+def test_a_policy_serves_as_the_benchmark_does(
+    seed: int, share: float | None, compiled: bool
+) -> None:
     policy = random_policy(seed)
-    assert_served(policy, rows_for(policy, seed), share, served(policy))
+    assert_served(policy, rows_for(policy, seed), share, served(policy, compiled))
 
 
 @given(seed=st.integers(0, 100_000))
@@ -122,7 +127,7 @@ def varied(policy: TreePolicy, answers: Answers) -> bool:
 
 def test_the_cases_are_of_all_kinds() -> None:
     policies = [random_policy(seed) for seed in range(100)]
-    for name in ("rule", "bounded", "skip"):
+    for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
     found = [served(p).predict_rows(rows_for(p, k)) for k, p in enumerate(policies)]
     assert sum(len(np.unique(f.bought, axis=0)) > 2 for f in found) > 30

@@ -1,0 +1,21 @@
+"""Sums of trees whose leaves number vectors."""
+
+from numba import njit
+
+from bench_trees.arrays import Float64Array, Int32Array
+
+
+@njit(cache=True, nogil=True)
+def add_leaves(
+    leaf: Float64Array, output: Int32Array, vectors: Float64Array, total: Float64Array
+) -> None:
+    """Add to each row of ``total`` (n, K), tree by tree, what its leaves (n, T) say: numbers of
+    rows of ``vectors`` (m, K), or where ``output`` (T,) is not negative, a value for that."""
+    for i in range(len(leaf)):
+        for t in range(len(output)):
+            if output[t] < 0:
+                number = int(leaf[i, t])
+                for k in range(total.shape[1]):
+                    total[i, k] += vectors[number, k]
+            else:
+                total[i, output[t]] += leaf[i, t]
