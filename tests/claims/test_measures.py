@@ -206,3 +206,16 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert found(rows=13, trees=101).shown == "0.8"
     failing = settle(Claim.of({**table, "rows": 13, "holds": ">= 0.9"}), run, made)
     assert failing.word == SMALL
+
+
+def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:
+    # half of the rows at a cost of 2, half at 6: a mean cost of 4 and (.6 + .8) / 2
+    made = frame(rows("first", [(2, 0.6, 0.6), (6, 0.8, 0.8)]))
+    table = {**BASE, "measure": "quality", "learners": ["first"], "budget": 4}
+
+    def word(holds: str, **more: bool) -> str:
+        return judge(Claim.of({**table, "holds": holds, **more}), made, ACCURACY).word
+
+    assert word(">= 0.61") == FAILS
+    assert word(">= 0.69", mixed=True) == HOLDS
+    assert word(">= 0.71", mixed=True) == FAILS
