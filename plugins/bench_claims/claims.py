@@ -25,7 +25,9 @@ price of all features. Measures of what is bought count the sensors of ``prices 
 The first learner is the one that the claim is about, the second what it is compared with; a table
 takes only the settings that have these values. ``sizes`` compares rows and features of the data
 set itself. A claim with ``anywhere = true`` compares learners alone, so that other data sets, which
-settle nothing, can show it too. ``minutes`` have no bound: machines differ.
+settle nothing, can show it too. With ``mixed = true`` a quality within a budget is that of two
+operating points mixed at random, as in a paper that mixes; else of a single point. ``minutes`` have
+no bound: machines differ.
 """
 
 from __future__ import annotations
@@ -170,6 +172,7 @@ class Claim:
     cost: str = "total_cost"
     ours: str = ""
     anywhere: bool = False
+    mixed: bool = False  # a mean budget is met by mixing two points
     sizes: tuple[float, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated
     why: str = ""  # measure "none": what stands in the way
 

@@ -209,6 +209,7 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert failing.word == SMALL
 
 
+<<<<<<< HEAD
 def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
     table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     path = rows("first", [(1, 0.9, 0.9), (3, 1.0, 1.0)], cap=float("nan"))
@@ -224,3 +225,16 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
     assert FIGURES["quality"](mean) == 0.9
     with pytest.raises(UsageError, match="kind"):
         Claim.of({**table, "kind": "p95", "budget": 2})
+=======
+def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:
+    # half of the rows at a cost of 2, half at 6: a mean cost of 4 and (.6 + .8) / 2
+    made = frame(rows("first", [(2, 0.6, 0.6), (6, 0.8, 0.8)]))
+    table = {**BASE, "measure": "quality", "learners": ["first"], "budget": 4}
+
+    def word(holds: str, **more: bool) -> str:
+        return judge(Claim.of({**table, "holds": holds, **more}), made, ACCURACY).word
+
+    assert word(">= 0.61") == FAILS
+    assert word(">= 0.69", mixed=True) == HOLDS
+    assert word(">= 0.71", mixed=True) == FAILS
+>>>>>>> main

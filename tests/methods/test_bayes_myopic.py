@@ -147,7 +147,7 @@ def test_purchases_are_nested_and_everything_is_bought_at_the_end() -> None:
 def test_under_caps_it_reaches_what_an_exact_model_does() -> None:
     """Others have by an exact model, greedy: 57.9, 73.8 and 85.7 at 3, 5 and 10. Four features
     tell equally much at first; the fifth feature is the one that leads there."""
-    splits = prepared(Cube(sd=0.3, rows=15_000))
+    splits = prepared(Cube(sd=0.3, rows=30_000))
     order = [4, *(j for j in range(20) if j != 4)]
     truth = {name: splits.truth[name][:, order] for name in ("mean", "sd")}
     model = fitted(replace(splits, truth={**splits.truth, **truth}))
@@ -155,7 +155,7 @@ def test_under_caps_it_reaches_what_an_exact_model_does() -> None:
     for cap, accuracy in ((3, 0.579), (5, 0.738), (10, 0.857)):
         scores = model.predict_capped(cells, cap, splits.prices).scores
         right = label_of(scores) == splits.test.y
-        assert right.mean() == pytest.approx(accuracy, abs=0.03)
+        assert right.mean() == pytest.approx(accuracy, abs=0.02)
 
 
 def test_of_equal_purchases_the_first_is_made() -> None:

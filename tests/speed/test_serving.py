@@ -22,10 +22,19 @@ import numpy as np
 import pytest
 from bench_models.boosting import chain, prefix_chain
 from bench_trees.importers import from_lightgbm
+from helpers.random_trees import random_ensemble
 from paired import alternate, compare, report, setting, value
 
 from bench_core import Features, price_list
-from bench_core.serving import Folder, Predictor, load, write_folder
+from bench_core.serving import (
+    Folder,
+    PolicyProgram,
+    Predictor,
+    Sums,
+    Trees,
+    load,
+    write_folder,
+)
 from bench_core.serving.c_source import write_c
 
 pytestmark = [pytest.mark.speed, pytest.mark.benchmark(group="serving")]
@@ -308,3 +317,49 @@ def test_many_rows(leaves: int, trees: int, benchmark: Any) -> None:
         per=len(X),
     )
     assert np.allclose(walked(), served.predict_rows(X).scores, rtol=1e-9)
+
+
+SENSORS = 50
+
+
+def policy_of(trees: int) -> Folder:
+    """Buys by falling values, of which ``trees`` vary; as many trees answer."""
+    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), Trees.none()
+    sums = [Sums(nothing, start), Sums(nothing, np.zeros(1))]
+    if trees:
+        size = {"trees": trees, "features": SENSORS, "leaves": 32, "shape": "even"}
+        values, answer = (random_ensemble(rng, **size) for _ in range(2))
+        leaf = values.feature < 0
+        values.value[:] = np.where(leaf, np.cumsum(leaf) - 1.0, 0.0)
+        vectors = 0.1 * rng.normal(size=(int(leaf.sum()), SENSORS))
+        sums = [Sums(values, start, vectors), Sums(answer, answer.base)]
+    prices = price_list(np.ones(SENSORS))
+    program = PolicyProgram.of(sums[:1], sums[1], prices, np.zeros(0, int), "rate", skip=True)
+    return Folder(program, prices, NAMES[:SENSORS], {"task": "regression"})
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+@pytest.mark.parametrize("trees", [0, 100])
+def test_a_step_of_a_policy(trees: int, tmp_path: Path, benchmark: Any) -> None:
+    """A row makes all of its purchases: the time of one of them, with trees and without."""
+    folder, X = policy_of(trees), np.random.default_rng(1).normal(size=(MANY_ROWS, SENSORS))
+    X = X.astype(np.float32)
+    model, c = compiled(folder), in_c(folder, tmp_path)
+    expected = model.predict_rows(X)
+    assert expected.bought.all()
+    scores, spent = c(X, True)
+    assert np.allclose(scores, expected.scores, rtol=1e-9)
+    assert np.allclose(spent, expected.spent, rtol=1e-9)
+    sides = {"C, asked for": lambda: c(X, True), "ours": lambda: model.predict_rows(X)}
+    samples = alternate(benchmark, sides, 5)
+    steps = len(X) * SENSORS
+    each = {name: 1e6 * median(times) / steps for name, times in samples.items()}
+    bars = {"C, asked for": 2.0, "ours": 1.0}
+    report(
+        benchmark,
+        samples,
+        work=f"a purchase of a policy, {SENSORS} sensors, {trees} trees value and {trees} answer",
+        peers=["C, asked for"],
+        per=steps,
+        values={name: value(each[name], "us", bars[name]) for name in bars} if not trees else {},
+    )

@@ -88,7 +88,7 @@ class Aaco:
     rows: int = param(2000, "training rows that may be neighbours, at most", least=2)
     most: int = param(10, "purchases of a training row's own best set, at most", least=1)
     tradeoffs: tuple[float, ...] = param(
-        (16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.02),
+        (8.0, 4.0, 2.0, 1.0, 0.5),
         "prices of everything in units of the loss where nothing is bought, falling",
         least=0,
     )

@@ -43,13 +43,29 @@ class Rows(Stored):
         free = self.purchases.price[None] == 0
         return np.asarray(self.purchases.made(self.purchases.sensors(free))[0])
 
+    @cached_property
+    def _owner(self) -> IntArray | None:
+        """The one purchase that shows each feature (d,), k if it is open; None where it is not so
+        simple."""
+        alone = visible(np.eye(len(self.purchases), dtype=bool), self.purchases, self.prices)
+        open_ = np.diff(self.prices.start) == 0
+        simple = ((alone.sum(axis=0) == 1) | open_).all()
+        return np.where(open_, len(alone), alone.argmax(axis=0)) if simple else None
+
+    def cells(self, row: IntArray, bought: BoolArray) -> Float32Array:
+        """The cells (p, d) that these rows (p,) see after their purchases (p, k)."""
+        if self._owner is None:
+            return masked(self.X[row], bought, self.purchases, self.prices)
+        shown = np.pad(bought, ((0, 0), (0, 1)), constant_values=True)[:, self._owner]
+        return np.where(shown, self.X[row], np.float32(np.nan))
+
     def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
         """The loss (p,) of each of these rows (p,) with its purchases (p, k)."""
         found = np.empty(len(row))
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
             own, made = row[those], bought[those]
-            cells = masked(self.X[own], made, self.purchases, self.prices)
+            cells = self.cells(own, made)
             scores = self.predictor.cross_fitted(cells, made, self.part[own])
             found[those] = self.predictor.loss(scores, self.y[own])
         return found
@@ -283,6 +299,6 @@ class Oracle(Stored):
         for purchase in np.flatnonzero(~rows.free).tolist():
             bought = rows.free.copy()
             bought[purchase] = True
-            cells = masked(rows.X[:count], np.tile(bought, (count, 1)), rows.purchases, rows.prices)
+            cells = rows.cells(np.arange(count), np.tile(bought, (count, 1)))
             found[purchase] = self._nearest(cells, np.arange(count), count)
         return found
