@@ -23,11 +23,7 @@ from bench_core.planning.suites import Suite, find_suite
 from bench_core.plugins import Registry, load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
-<<<<<<< HEAD
-OTHERS = ("afa", "all-real", "ltr", "medical")
-=======
-OTHERS = ("all-real", "apis", "ltr", "medical")
->>>>>>> main
+OTHERS = ("afa", "all-real", "apis", "ltr", "medical")
 
 
 @pytest.fixture(scope="module")

@@ -179,14 +179,9 @@ def saving(results: Results) -> float:
 def quality(results: Results) -> float:
     """The first learner's quality within the budget; NaN unless every repeat affords something, as
     a mean would be biased towards those that do."""
-<<<<<<< HEAD
     claim = results.claim
     points, budget = results.of(0), Budget(claim.budget, claim.kind)
-    if budget.kind == "mean":  # a single point, as papers report
-=======
-    points, budget = results.of(0), budget_of(results.claim.budget)
-    if budget.kind == "mean" and not results.claim.mixed:  # a single point, as papers report
->>>>>>> main
+    if budget.kind == "mean" and not claim.mixed:  # a single point, as papers report
         points, budget = points.assign(valid_p95=points["valid_cost"]), Budget(budget[0], "p95")
     chosen = selection.under_budget(points, results.higher, budget)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups

@@ -209,7 +209,6 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert failing.word == SMALL
 
 
-<<<<<<< HEAD
 def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
     table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     path = rows("first", [(1, 0.9, 0.9), (3, 1.0, 1.0)], cap=float("nan"))
@@ -225,7 +224,8 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
     assert FIGURES["quality"](mean) == 0.9
     with pytest.raises(UsageError, match="kind"):
         Claim.of({**table, "kind": "p95", "budget": 2})
-=======
+
+
 def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:
     # half of the rows at a cost of 2, half at 6: a mean cost of 4 and (.6 + .8) / 2
     made = frame(rows("first", [(2, 0.6, 0.6), (6, 0.8, 0.8)]))
@@ -237,4 +237,3 @@ def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:
     assert word(">= 0.61") == FAILS
     assert word(">= 0.69", mixed=True) == HOLDS
     assert word(">= 0.71", mixed=True) == FAILS
->>>>>>> main
