@@ -23,7 +23,7 @@ from bench_core.planning.suites import Suite, find_suite
 from bench_core.plugins import Registry, load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
-OTHERS = ("all-real", "apis", "ltr", "medical")
+OTHERS = ("afa", "all-real", "apis", "ltr", "medical")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
     assert len(ids) == len(set(ids)) > 120
 
 
-@pytest.mark.parametrize("name", OF_PAPERS)
+@pytest.mark.parametrize("name", [*OF_PAPERS, "afa"])
 def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
     registry: Registry, name: str
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
         assert claim.dataset.partition("(")[0] in registry.datasets, claim.id
 
 
-@pytest.mark.parametrize("name", OF_PAPERS)
+@pytest.mark.parametrize("name", [*OF_PAPERS, "afa"])
 @pytest.mark.parametrize("profile", ["standard", "paper"])
 def test_what_a_claim_compares_is_in_the_suites_grid(
     registry: Registry, name: str, profile: str

@@ -43,6 +43,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import UsageError, blaming, unknown
+from bench_core.results.budgets import CAP
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +145,8 @@ class Claim:
 
     ``holds`` compares the measured figure with a number: ``">= 0.31"``. ``metric`` defaults to the
     suite's primary one, ``cost`` is a cost column of the export or ``point.NAME``, ``budget``
-    limits the mean cost of a row. Raises UsageError for what cannot be understood.
+    limits the mean cost of a row or, with ``kind = "cap"`` and measure ``quality``, the cost of
+    every row. Raises UsageError for what cannot be understood.
     """
 
     id: str
@@ -160,6 +162,7 @@ class Claim:
     floor: str = ""
     keeps: float = 0.99
     budget: float = inf
+    kind: str = "mean"
     budgets: tuple[float, ...] = ()
     prices: tuple[float, ...] = ()
     early: float = 0.0
@@ -180,6 +183,8 @@ class Claim:
             raise UsageError("sizes = [train, valid, test, features]")
         if self.measure in ("none", "sizes"):
             return
+        if self.kind not in ("mean", CAP) or (self.kind == CAP and self.measure != "quality"):
+            raise UsageError('kind is "mean" or, for measure quality alone, "cap"')
         if self.measure not in MEASURES:
             raise UsageError(unknown("measure", self.measure, [*MEASURES, "sizes", "none"]))
         least, _, _, needs = MEASURES[self.measure]

@@ -27,7 +27,7 @@ from bench_claims.claims import CONSTANT, FLOORED, PURCHASES, TIMES, Claim, comp
 from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget, budget_of
+from bench_core.results.budgets import CAP, Budget
 from bench_core.results.marks import growing
 from bench_core.results.operating_points import REPEAT, Criterion
 
@@ -114,7 +114,9 @@ class Results:
     @cached_property
     def points(self) -> pd.DataFrame:
         """Operating points of all contenders."""
-        return selection.operating_points(self.frame, self.metric.name, self.claim.cost)
+        claim = self.claim
+        cap = claim.budget if claim.kind == CAP else None
+        return selection.operating_points(self.frame, self.metric.name, claim.cost, cap=cap)
 
     def of(self, place: int, table: pd.DataFrame | None = None) -> pd.DataFrame:
         """The points, or the rows of a table, of the contender in this place of the claim's list;
@@ -177,8 +179,9 @@ def saving(results: Results) -> float:
 def quality(results: Results) -> float:
     """The first learner's quality within the budget; NaN unless every repeat affords something, as
     a mean would be biased towards those that do."""
-    points, budget = results.of(0), budget_of(results.claim.budget)
-    if budget.kind == "mean" and not results.claim.mixed:  # a single point, as papers report
+    claim = results.claim
+    points, budget = results.of(0), Budget(claim.budget, claim.kind)
+    if budget.kind == "mean" and not claim.mixed:  # a single point, as papers report
         points, budget = points.assign(valid_p95=points["valid_cost"]), Budget(budget[0], "p95")
     chosen = selection.under_budget(points, results.higher, budget)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups

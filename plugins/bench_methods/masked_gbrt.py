@@ -29,10 +29,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from bench_models.boosting import BoostedTrees
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
+    MaskedTraining,
     closed,
     fit_masked,
     masked,
@@ -50,8 +50,6 @@ from bench_core import (
     Purchases,
     Sequential,
     Task,
-    log,
-    param,
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
@@ -65,30 +63,19 @@ ROWS = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedGbrt(BoostedTrees):
+class MaskedGbrt(MaskedTraining):
     """Boosted trees trained on rows with random purchases hidden; alone, one order for all rows."""
 
     name: ClassVar[str] = "masked-gbrt"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
     adds_up: ClassVar[bool] = False
 
-    copies: int = param(6, "copies of every training row, each with its own purchases", least=1)
-    parts: int = param(
-        5, "parts of the training rows, each predicted by trees of the others", least=2, most=20
-    )
-    trees: int = param(
-        500, "most boosting iterations (for K classes K trees each)", least=0, search=log(200, 1000)
-    )
-    leaves: int = param(32, "most leaves of a tree", least=2, search=log(8, 128))
-    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
-
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
         """Boost on masked copies of ``train``; ``valid`` ends boosting."""
         copies = training_copies(train, context.seed)
-        least = self.min_rows * self.copies
-        settings = self.settings(context.task, self.leaves, min_rows=least)
+        settings = self.masked_settings(context.task)
         data, how = (copies, valid), {"copies": self.copies, "parts": self.parts}
         predictor = fit_masked(self, settings, data, prices, context, **how)
         purchases = Purchases.of(prices)

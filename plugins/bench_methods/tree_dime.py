@@ -12,14 +12,16 @@ argmax_j v_j / c_j, and stops where that is below the price of money, tau, an op
     tradeoff = tau x (price of everything) / (mean loss of the predictor with nothing bought)
 
 Departures
-- f and v are trees. f is ``masked-gbrt``, and targets of a row come from trees that did not see it;
-  it is not trained further along the policy's ways.
+- f and v are trees. f is ``masked-gbrt``, and targets of a row come from trees that did not see it.
+  It is not trained together with v: the answers come from trees boosted once more, on states of the
+  policy's ways, a tenth of whose purchases is random.
 - The label in t_j is replaced by its distribution as f, with everything bought, predicts it:
   t_j = E l(f(x_m), y) - E l(f(x_m+j), y). The noise of one drawn label is gone, which is most
   of what a regression of t_j has to overcome. For numbers f's prediction stands for the label.
-- All t_j of a state are computed, not only that of the purchase made. v is one ensemble of trees
-  with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0; that it is
-  at most the entropy of the prediction, as in the paper, would cost the predictor at every step.
+- Up to 16 random t_j of a state are computed, not only that of the purchase made. v is one ensemble
+  of trees with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0;
+  that it is at most the entropy of the prediction, as in the paper, would cost the predictor at
+  every step.
 - ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
   the largest of several values, for h = 1, 2, ... purchases, each regressed on
 
@@ -46,7 +48,9 @@ import numpy as np
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
+    MaskedTraining,
     closed,
+    fit_on_states,
     fitted_predictor,
     masked,
     most_evaluated,
@@ -79,6 +83,9 @@ if TYPE_CHECKING:
 
 RANDOM = (1.0, 0.1)
 """Share of random purchases on the ways of each round; in the first there is no policy yet."""
+
+CANDIDATES = 16
+"""Purchases that are looked at in one state, at most: more states tell more."""
 
 BLOCK = 2048  # states whose candidates are looked at together
 ROUNDING = 1e-9
@@ -114,7 +121,7 @@ class TreeDime:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
-        """Learn values on ``train``; ``valid`` is not used."""
+        """Learn values on ``train``; ``valid`` ends the boosting of answers."""
         model = fitted_predictor(self.name, self.predictor, context)
         copies = training_copies(train, context.seed)
         rng = np.random.default_rng([context.seed, 2])
@@ -122,11 +129,13 @@ class TreeDime:
         policy = Dime(model, [], prices, task.unit(), (0.0,), self.skip)
         row, bought = np.zeros(0, np.int64), np.zeros((0, len(policy.purchases)), bool)
         for k, share in enumerate(RANDOM):
-            more, made = task.states(policy, share)
+            more, made = task.states(policy, share, task.count)
             row, bought = np.concatenate([row, more]), np.concatenate([bought, made])
             policy = replace(policy, values=task.values(row, bought))
             context.progress(k + 1, len(RANDOM) + 1)
         policy = replace(policy, tradeoffs=task.tradeoffs(policy))
+        if isinstance(self.predictor, MaskedTraining):
+            policy = replace(policy, predictor=task.refitted(policy, self.predictor, valid))
         context.progress(1, 1)
         return Sequential(policy, prices)
 
@@ -237,10 +246,15 @@ class _Fitting:
         more[made, chosen[made]] = True
         return closed(more, self.purchases)
 
-    def states(self, policy: Dime, share: float) -> tuple[IntArray, BoolArray]:
+    @property
+    def count(self) -> int:
+        """States of a round."""
+        k = min(max(1, len(self.purchases)), CANDIDATES)
+        return max(1, self.learner.evaluations // k // len(RANDOM))
+
+    def states(self, policy: Dime, share: float, count: int) -> tuple[IntArray, BoolArray]:
         """Rows (m,) and their purchases (m, k), from ways of which a ``share`` is random."""
-        k = max(1, len(self.purchases))
-        count = max(1, self.learner.evaluations // k // len(RANDOM))
+        k = len(self.purchases)
         row = self.rng.permutation(np.resize(self.rng.permutation(len(self.train)), count))
         if share == 1:
             return row, random_purchases(self.purchases, count, self.rng)
@@ -259,6 +273,18 @@ class _Fitting:
             going = going[(steps[going] > done) & ~bought[going].all(axis=1)]
         return row, bought
 
+    def refitted(self, policy: Dime, learner: MaskedTraining, valid: Examples) -> MaskedPredictor:
+        """The predictor with trees for the states of the policy in place of those for any."""
+        share, other = RANDOM[-1], replace(self, train=valid)
+        states = self.states(policy, share, learner.copies * len(self.train))
+        row, bought = other.states(policy, share, learner.copies * len(valid))
+        held = other.cells(row, bought), bought, valid.y[row]
+        settings = learner.masked_settings(self.context.task)
+        trees = fit_on_states(
+            learner, settings, self.train, states, held, self.prices, self.context
+        )
+        return replace(self.model, whole=trees)
+
     def values(self, row: IntArray, bought: BoolArray) -> list[VectorTrees]:
         """Regressions on the targets of one purchase, of two, ..."""
         from bench_trees import Settings
@@ -273,18 +299,24 @@ class _Fitting:
         )
         X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
         policy = Dime(self.model, [], self.prices, 1.0, (), False)
+        # of each state some of what is not bought
+        lot = np.where(bought, 2.0, self.rng.random(bought.shape))
+        few = min(CANDIDATES, lot.shape[1])
+        asked = ~bought & (lot <= np.partition(lot, few - 1, axis=1)[:, few - 1 : few])
         for level in range(own.lookahead):
-            targets = self.targets(policy, row, bought, level)
-            value = boost_vectors(X, targets, ~bought, settings, self.rng, self.context.threads)
+            targets = self.targets(policy, row, bought, asked, level)
+            value = boost_vectors(X, targets, asked, settings, self.rng, self.context.threads)
             policy = replace(policy, values=[*policy.values, value])
         return list(policy.values)
 
-    def targets(self, policy: Dime, row: IntArray, bought: BoolArray, level: int) -> FloatArray:
-        """t^h (m, k) of states, h = ``level`` + 1; where bought it is 0."""
+    def targets(
+        self, policy: Dime, row: IntArray, bought: BoolArray, asked: BoolArray, level: int
+    ) -> FloatArray:
+        """t^h (m, k) of states, h = ``level`` + 1, where ``asked`` (m, k); elsewhere 0."""
         found = np.zeros(bought.shape)
         for start in range(0, len(row), BLOCK):
             some = slice(start, start + BLOCK)
-            at, candidate = np.nonzero(~bought[some])
+            at, candidate = np.nonzero(asked[some])
             rows, before = row[some][at], bought[some][at]
             loss = self.loss(row[some], bought[some])[at]
             spent = self.purchases.marginal(before)[np.arange(len(at)), candidate]

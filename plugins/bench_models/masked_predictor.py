@@ -30,7 +30,10 @@ from bench_core import (
     FitContext,
     Prices,
     Purchases,
+    Task,
     UsageError,
+    log,
+    param,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
@@ -127,6 +130,25 @@ class MaskedPredictor(Stored):
 
     def _shaped(self, found: FloatArray) -> FloatArray:
         return found if self.task_loss == "softmax" else found[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedTraining(BoostedTrees):
+    """Parameters of boosted trees on masked rows."""
+
+    copies: int = param(6, "copies of every training row, each with its own purchases", least=1)
+    parts: int = param(
+        5, "parts of the training rows, each predicted by trees of the others", least=2, most=20
+    )
+    trees: int = param(
+        500, "most boosting iterations (for K classes K trees each)", least=0, search=log(200, 1000)
+    )
+    leaves: int = param(32, "most leaves of a tree", least=2, search=log(8, 128))
+    depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
+
+    def masked_settings(self, task: Task) -> Settings:
+        """Those of the engine, on masked copies."""
+        return self.settings(task, self.leaves, min_rows=self.min_rows * self.copies)
 
 
 def fitted_predictor(name: str, learner: BudgetedLearner, context: FitContext) -> MaskedPredictor:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from bench_claims.claims import MEASURES, Claim
-from bench_claims.measures import FIGURES
+from bench_claims.measures import FIGURES, Results
 from bench_claims.verdicts import FAILS, GROWING, HOLDS, SMALL, Verdict, judge, settle
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench_core import UsageError
 from bench_core.results.operating_points import Criterion
 
 NONE = rows("constant", [(0, 0.5, 0.5)])
@@ -206,6 +207,23 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert found(rows=13, trees=101).shown == "0.8"
     failing = settle(Claim.of({**table, "rows": 13, "holds": ">= 0.9"}), run, made)
     assert failing.word == SMALL
+
+
+def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
+    table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
+    path = rows("first", [(1, 0.9, 0.9), (3, 1.0, 1.0)], cap=float("nan"))
+    capped = [
+        *rows("first", [(2, 0.7, 0.75)], cap=2.0, params='{"trees": 1}'),
+        *rows("first", [(2, 0.6, 0.95)], cap=2.0, params='{"trees": 2}'),
+        *rows("first", [(4, 0.8, 0.99)], cap=4.0),
+    ]
+    claim = Claim.of({**table, "kind": "cap", "budget": 2})
+    results = Results(claim, frame(path, capped), ACCURACY)
+    assert FIGURES["quality"](results) == 0.75  # the better on validation
+    mean = Results(Claim.of({**table, "budget": 2}), frame(path, capped), ACCURACY)
+    assert FIGURES["quality"](mean) == 0.9
+    with pytest.raises(UsageError, match="kind"):
+        Claim.of({**table, "kind": "p95", "budget": 2})
 
 
 def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from bench_models.large_model import whole_program
 from helpers.policy_cases import ROWS, TreePolicy, policy_folder, random_policy, rows_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Features, Prediction, Sequential, UsageError
+from bench_core import Examples, Features, Prediction, Sequential, UsageError
 from bench_core.costs.shipped import ParallelPrices
+from bench_core.execution.audit import replay
 from bench_core.sequential import ROUNDING
 from bench_core.serving import Answers, Predictor, load, write_folder
 from bench_core.serving.lightgbm_text import text as lightgbm_text
@@ -197,6 +199,31 @@ def test_what_a_policy_cannot_do_is_refused() -> None:
     model = Predictor(replace(folder(policy), costs=together))
     with pytest.raises(UsageError, match="'parallel' do not add up"):
         model.predict(lambda names: [0.0] * len(names), cap=1.0)
+
+
+class Other(TreePolicy):
+    """Its program stops earlier than it does."""
+
+    def program(self, prices: Any, stop: float) -> Any:
+        return replace(super().program(prices, stop), least=1e9)
+
+
+def test_an_audit_compares_a_policy_with_its_program() -> None:
+    policy, _ = case(lambda p, a: p.rule == "rate" and a.scores.ndim == 1 and varied(p, a))
+    X = np.concatenate([rows_for(policy, seed) for seed in range(10)])
+    examples = Examples(X, np.zeros(len(X)))
+    for kind, word in ((TreePolicy, "verified"), (Other, "failed")):
+        own = kind(**{f.name: getattr(policy, f.name) for f in fields(policy)})
+        found = replay(Sequential(own, own.prices), examples, own.prices, 0, "full")
+        assert found.word == word, found.reason
+    assert "asked again by its program, it buys other sensors" in found.reason
+
+
+def test_a_policy_cannot_stand_behind_a_gate() -> None:
+    policy = random_policy(0)
+    model = Sequential(policy, policy.prices)
+    with pytest.raises(UsageError, match="f0 is a policy and cannot be served behind a gate"):
+        whole_program(model, policy.prices.features, "f0")
 
 
 def test_a_policy_without_a_program_says_so() -> None:
