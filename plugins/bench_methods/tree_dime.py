@@ -23,12 +23,9 @@ Departures
   that it is at most the entropy of the prediction, as in the paper, would cost the predictor at
   every step.
 - ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
-  the largest of several values, for h = 1, 2, ... purchases, each regressed on
-
-      t_j^h = c_j (E l(f(x_m), y) - E l(f(x_m+j+...), y)) / (price of j and the h - 1 others)
-
-  where the others are those that the value of h - 1 would buy after j, then that of h - 2, ...
-  ``lookahead = 1`` is the paper's value.
+  the largest of several values, for h = 1, 2, ... purchases: what j and h - 1 others lower the
+  loss by, times c_j over the price of all of them. The others are those that the value of h - 1
+  would buy after j, then that of h - 2, ... ``lookahead = 1`` is the paper's value.
 - There are two rounds in place of the paper's falling share of random purchases: values are learned
   on states of random purchases, then once more with states met on the policy's own ways, where a
   tenth of the purchases is random.
