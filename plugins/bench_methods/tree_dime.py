@@ -361,6 +361,8 @@ class _Fitting:
         total = np.cumsum(prices[order])
         goals = np.linspace(0, total[-1], self.learner.points - 1)[:-1]
         levels = rates[order][np.minimum(np.searchsorted(total, goals), len(order) - 1)]
+        if levels[0] <= 0:  # nothing tells anything
+            return (0.0,)
         falling = np.unique(levels[levels > 0])[::-1] * (1 - ROUNDING)
         return (float(levels[0]) * (1 + ROUNDING), *falling.tolist(), 0.0)
 
