@@ -112,7 +112,7 @@ def check_caps(learner: Any, splits: Splits) -> None:
 
 
 def check_nested(learner: Any, splits: Splits) -> None:
-    """With ``nested = True`` a row that begins anew at a stop buys what it buys by going on from
+    """With ``nested = True`` a row that starts at a stop buys what it buys by going on from
     the stop before, in the same order.
 
     Remedy: order ``stops`` from the one that spends least, let ``act`` choose the same next
@@ -122,12 +122,12 @@ def check_nested(learner: Any, splits: Splits) -> None:
     if not isinstance(model, Sequential) or not getattr(model.policy, "nested", False):
         return
     policy, features = model.policy, splits.test.features
-    anew = SimpleNamespace(stops=policy.stops, act=policy.act, predict=policy.predict)
-    paths = (m.predict_path(features) for m in (model, Sequential(anew, model.prices)))
+    restarted = SimpleNamespace(stops=policy.stops, act=policy.act, predict=policy.predict)
+    paths = (m.predict_path(features) for m in (model, Sequential(restarted, model.prices)))
     for one, other in zip(*paths, strict=True):
         orders = [prediction.bills["path"].order for prediction in (one, other)]
         differ = np.flatnonzero((orders[0] != orders[1]).any(axis=1))
-        expect(len(differ) == 0, f"at {dict(one.point)} {len(differ)} rows buy otherwise anew")
+        expect(len(differ) == 0, f"at {dict(one.point)} {len(differ)} rows buy otherwise")
 
 
 def check_policy_state(learner: Any, splits: Splits) -> None:

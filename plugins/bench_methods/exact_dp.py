@@ -3,7 +3,7 @@
 By dynamic programming over all states (``bench_core.optimum``, which has the equations): a state
 says what was bought and what it showed. The operating points are the corners of the optimal mean
 cost and accuracy, each with the price of money at which it is best; between two of them a mixture
-is optimal. Under a cap the policy is the best of those that never exceed it, found anew for each
+is optimal. Under a cap the policy is the best of those that never exceed it, computed for each
 cap.
 
 Where the data set tells its distribution (``Splits.truth``, as that of ``bayes-net``) no model can

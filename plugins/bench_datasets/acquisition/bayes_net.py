@@ -89,7 +89,7 @@ def naive(flips: Sequence[float], prices: Sequence[int], prior: float = 0.5) -> 
 
 
 def chain(length: int) -> Problem:
-    """Each feature a noisy copy of the one before: the nearer to the class, the dearer."""
+    """Each feature a noisy copy of the one before: those nearer to the class cost more."""
     links = [noisy(f"x{j}", f"x{j - 1}" if j else "y", 0.1) for j in range(length)]
     return Problem([coin("y"), *links], range(length, 0, -1))
 
