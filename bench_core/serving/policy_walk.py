@@ -12,6 +12,7 @@ from math import inf, nan
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.bill import Prediction
@@ -20,7 +21,7 @@ from bench_core.data import Features, Queries
 from bench_core.sequential import ROUNDING, STOP, Evaluated, Sequential
 from bench_core.serving.naive_walk import Lists
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import VECTOR, Program
+from bench_core.serving.program import Program
 from bench_core.serving.row_state import (
     CAPPED,
     ENDED,
