@@ -54,7 +54,7 @@ def copied_rows(splits: Splits) -> list[str]:
         chance = float(pd.Series(known).duplicated(keep=False).mean())
     for name, part in (("validation", splits.valid), ("test", splits.test)):
         share = float(pd.Series(_hashes(part)).isin(known).mean())
-        error = (chance * (1 - chance) / len(part)) ** 0.5  # standard
+        error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
         if share > COPIES + chance + 4 * error:
             notes.append(
                 # one digit, so that folds say the same

@@ -6,12 +6,13 @@ none imports the caller's ``__main__``. ``dask.py`` has the workers of a cluster
 
     LocalExecutor                         worker.py, a process of its own
       submit -> Worker.assign  -- job -->   _serve
-      outcome <- queue <- Worker._listen  <-- started, progress, done --
+      outcome <- queue <- Worker._listen  <-- started, progress, ended --
 """
 
 import contextlib
 import json
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -37,10 +38,9 @@ from bench_core._io.processes import (
 )
 from bench_core.errors import one_line
 from bench_core.execution.events import OnEvent, news
-from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT, failure
+from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.fitting import metrics_of
-from bench_core.execution.messages import job_to_json, receive, result_of_wire, send
-from bench_core.execution.trial import perform
+from bench_core.execution.trial import attempt
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
 
 START_SECONDS = 60.0
@@ -61,8 +61,8 @@ _THREADS = ("OMP_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _ONE_THREAD = dict.fromkeys(_BLAS, "1")  # sums of BLAS depend on how many there are
 
-Message = tuple[dict[str, Any], dict[str, Any]]
-"""A header and arrays."""
+Message = tuple[Any, ...]
+"""A word, and what belongs to it."""
 
 
 class Executor(Protocol):
@@ -103,15 +103,10 @@ class InlineExecutor:
             seconds = time.perf_counter() - started
             self._on_event(news("progress", job, done=done, total=total, seconds=seconds))
 
-        status, result, line, trace = Status.OK, None, "", ""
         written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
-        try:
-            with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
-                result = perform(job, progress)
-        except (Exception, SystemExit) as error:
-            status, line, trace = failure(error)
-        seconds = time.perf_counter() - started
-        return Outcome(job, status, line, trace, result, seconds, written.kept)
+        with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
+            outcome = attempt(job, progress)
+        return replace(outcome, output=written.kept)
 
     def close(self) -> None:
         """Nothing runs."""
@@ -173,7 +168,8 @@ class Worker:
         self.deadline = self.sent + START_SECONDS + timeout
         pipe: Any = self.process.stdin
         with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
-            send(pipe, job_to_json(job))
+            pickle.dump(job, pipe)
+            pipe.flush()
 
     def start_clock(self, timeout: float) -> None:
         """The worker has taken up its job."""
@@ -230,7 +226,7 @@ class Worker:
         pipe: Any = self.process.stdout
         with pipe, contextlib.suppress(Exception):  # closed, or damaged by what a job wrote
             while True:
-                heard.put((self, receive(pipe)))
+                heard.put((self, pickle.load(pipe)))
         heard.put((self, None))
 
 
@@ -289,29 +285,27 @@ class LocalExecutor:
             return None  # it was replaced, or ended while it was idle
         if message is None:
             return self._crashed(worker)
-        header, arrays = message
-        if header["event"] == "done":
-            return self._done(worker, header, arrays)
-        if header["event"] == "started":
+        word, *about = message
+        if word == "ended":
+            return self._ended(worker, worker.job, *about)
+        if word == "started":
             worker.start_clock(self.timeout)
             self.on_event(news("start", worker.job, worker=worker.number))
         else:
-            how_far = {"done": header["done"], "total": header["total"], "seconds": worker.seconds}
+            how_far = {"done": about[0], "total": about[1], "seconds": worker.seconds}
             self.on_event(news("progress", worker.job, worker=worker.number, **how_far))
         return None
 
-    def _done(self, worker: Worker, header: dict[str, Any], arrays: dict[str, Any]) -> Outcome:
-        job, seconds, status = worker.job, worker.seconds, Status(header["status"])
-        assert job is not None
-        if status != Status.OK:  # what failed once may have left anything behind
-            return self._end(worker, status, header["error"], header["trace"])
-        result: Any = result_of_wire(job, header["result"], arrays)
-        found = Outcome(job, status, "", "", result, seconds, worker.output())
+    def _ended(self, worker: Worker, job: Job, found: Outcome, children: bool) -> Outcome:
+        seconds, result = worker.seconds, found.result
+        found = replace(found, job=job, seconds=seconds, output=worker.output())
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
-        if header["children"]:  # what it left running must not take from the next job
+        # what failed once may have left anything behind, and what it left running must not take
+        # from the next job
+        if children or found.status != Status.OK:
             self._drop(worker)
-        if busy <= self.threads + 0.5:
+        if found.status != Status.OK or busy <= self.threads + 0.5:
             return found
         if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
@@ -351,12 +345,12 @@ class LocalExecutor:
         status, error = _cause(code, ended.output[-4000:], self.memory)
         return replace(ended, status=status, error=one_line(error, LONGEST_LINE))
 
-    def _end(self, worker: Worker, status: Status, error: str, trace: str = "") -> Outcome:
+    def _end(self, worker: Worker, status: Status, error: str) -> Outcome:
         """How a job ended that takes its worker with it."""
         job, seconds, output = worker.job, worker.seconds, worker.output()
         assert job is not None
         self._drop(worker)
-        return Outcome(job, status, error, trace, seconds=seconds, output=output)
+        return Outcome(job, status, error, seconds=seconds, output=output)
 
     def _drop(self, worker: Worker) -> None:
         del self._workers[worker.number]

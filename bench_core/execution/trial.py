@@ -6,6 +6,7 @@ worker process or in the caller's.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from bench_core.data import Examples, Queries
 from bench_core.execution.audit import replay
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, plain_marks
+from bench_core.execution.failures import failure
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
@@ -31,9 +33,11 @@ from bench_core.results.records import (
     FitSpec,
     Job,
     OperatingPoint,
+    Outcome,
     Result,
     Sensors,
     Stages,
+    Status,
     StoredValues,
     Trial,
     TrialSpec,
@@ -49,11 +53,22 @@ VALUE_UNITS = 10_000
 and a store of many trials stays small."""
 
 
-def perform(job: Job, progress: Progress) -> Result:
-    """Do a job in this process; raises whatever goes wrong."""
-    if isinstance(job.spec, FitSpec):
-        return run_fit(job.spec, progress)
-    return run_trial(job.spec, progress)
+Faults = tuple[type[BaseException], ...]
+
+
+def attempt(job: Job, progress: Progress, faults: Faults = (Exception, SystemExit)) -> Outcome:
+    """Do a job in this process; how it ended, also where one of these ``faults`` was raised."""
+    started = time.perf_counter()
+    status, line, trace = Status.OK, "", ""
+    result: Result = None
+    try:
+        if isinstance(job.spec, FitSpec):
+            result = run_fit(job.spec, progress)
+        else:
+            result = run_trial(job.spec, progress)
+    except faults as error:
+        status, line, trace = failure(error)
+    return Outcome(job, status, line, trace, result, time.perf_counter() - started)
 
 
 def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
@@ -130,7 +145,8 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
             for stage in range(len(shares) - 1, 0, -1):
                 shares[tree.parent[stage]] += shares[stage]
             reached[p] = [round(float(share), 4) for share in shares]
-    return Stages(*tree, reached)._asdict()
+    parent, sensors = (tuple(map(int, numbers)) for numbers in (tree.parent, tree.sensors))
+    return Stages(parent, sensors, tuple(map(float, tree.price)), reached)._asdict()
 
 
 def sensors_of(splits: Splits) -> Sensors:

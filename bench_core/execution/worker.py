@@ -7,10 +7,12 @@ more input does when the pipe closes.
 import contextlib
 import faulthandler
 import os
+import pickle
 import queue
 import signal
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,10 +20,8 @@ import psutil
 
 from bench_core._io.machine import limit_memory, reset_peak_rss
 from bench_core._io.processes import die_with, end_all, has_children
-from bench_core.execution.failures import failure
-from bench_core.execution.messages import job_from_json, receive, result_to_wire, send
-from bench_core.execution.trial import perform
-from bench_core.results.records import Status
+from bench_core.execution.trial import attempt
+from bench_core.results.records import Job
 
 
 def main(parent: int, memory: int) -> None:
@@ -33,7 +33,7 @@ def main(parent: int, memory: int) -> None:
     with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
         Path("/proc/self/oom_score_adj").write_text("1000")
     reset_peak_rss()
-    jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+    jobs: queue.Queue[Job] = queue.Queue()
     threading.Thread(target=_listen, args=(source, jobs), daemon=True).start()
     if memory:
         limit_memory(memory)
@@ -52,36 +52,30 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     return source, sink
 
 
-def _listen(source: BinaryIO, jobs: queue.Queue[dict[str, Any]]) -> None:
+def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:
     """Take in jobs; when the pipe closes, end this process and whatever it started."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            jobs.put(receive(source)[0])
+            jobs.put(pickle.load(source))
     for child in psutil.Process().children():
         end_all(child)
     os._exit(1)
 
 
-def _serve(message: dict[str, Any], sink: BinaryIO) -> None:
+def _serve(job: Job, sink: BinaryIO) -> None:
     process = os.getpid()
     writing = threading.Lock()  # a learner may report from several threads
-    send(sink, {"event": "started"})
 
-    def progress(done: int, total: int) -> None:
+    def send(*message: Any) -> None:
         with writing:
-            send(sink, {"event": "progress", "done": int(done), "total": int(total)})
+            pickle.dump(message, sink)
+            sink.flush()
 
-    arrays: dict[str, Any] = {}
-    answer: dict[str, Any] = {"event": "done", "status": Status.OK}
-    try:
-        answer["result"], arrays = result_to_wire(perform(job_from_json(message), progress))
-    except BaseException as error:
-        status, line, trace = failure(error)
-        answer |= {"status": status, "error": line, "trace": trace}
+    send("started")
+    outcome = attempt(job, partial(send, "progress"), (BaseException,))
     if os.getpid() != process:  # the learner forked and both came back
         os._exit(1)
     with contextlib.suppress(Exception):  # the job may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()
-    with writing:
-        send(sink, answer | {"children": has_children()}, arrays)
+    send("ended", outcome, has_children())

@@ -10,12 +10,13 @@ from collections.abc import Generator
 from math import nan
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.gates import answers, leave, with_columns
-from bench_core.serving.program import VECTOR, Program, segments
+from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
     CAPPED,
     HOW,
@@ -91,7 +92,9 @@ class NaiveWalk:
                 continue
             if self._lists.reads[number]:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
-                rows.own[here] = with_columns(step, rows.own[here], cells)
+                rows.own[here] = with_columns(step, rows.own[here], cells, np.arange(len(here)))
+            own, splits = rows.own[here], rows.splits[here]
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
             leave(self.program, number, here, rows, self.boundaries)
         scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
         for i, bought in enumerate(self.purchases):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -10,12 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from helpers.toys import Prefix, fits
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import bench_core
@@ -23,7 +18,6 @@ from bench_core.api import plan
 from bench_core.errors import InputError
 from bench_core.execution.executors import LocalExecutor, Worker
 from bench_core.execution.failures import failure
-from bench_core.execution.messages import receive, send
 from bench_core.execution.runner import run_jobs
 from bench_core.results.records import MORE_THREADS, FitSpec, Job, Outcome, Status
 from bench_core.results.store import Store
@@ -138,30 +132,6 @@ def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home: P
         *("cegb", "cegb"),
         *("early-exit", "early-exit"),
     ]
-
-
-ARRAYS = hnp.arrays(
-    st.sampled_from([np.float32, np.float64, np.int64, np.uint64, np.bool_]),
-    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
-)
-
-
-@given(st.dictionaries(st.sampled_from(["0.cost", "a", "rows"]), ARRAYS), st.lists(st.integers()))
-def test_messages_arrive_as_they_were_sent(arrays: dict[str, Any], numbers: list[int]) -> None:
-    pipe = io.BytesIO()
-    send(pipe, {"numbers": numbers}, arrays)
-    send(pipe, {"second": True})
-    pipe.seek(0)
-    message, back = receive(pipe)
-    assert message == {"numbers": numbers}
-    assert back.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert back[name].dtype == array.dtype
-        assert back[name].shape == array.shape
-        assert back[name].tobytes() == array.tobytes()
-    assert receive(pipe)[0] == {"second": True}
-    with pytest.raises(EOFError):
-        receive(pipe)
 
 
 def run(**options: Any) -> Any:
