@@ -72,28 +72,22 @@ class PolicyProgram:
     ) -> Self:
         """From the sums that value purchases and the one that answers."""
         every, steps, parts = [*values, answer], list[Step](), list[Trees]()
-        width, trees, rows = max(len(own.base) for own in every), 0, 0
-        vectors = [np.zeros((0, width))]
-        for own in every:
+        width, trees = max(len(own.base) for own in every), 0
+        vectors: list[FloatArray] = []
+        for k, own in enumerate(every, start=1):
             part = Trees.joined([own.trees])
             if own.vectors is not None:
-                number = part.value + rows * (part.feature < 0)
+                number = part.value + len(vectors) * (part.feature < 0)
                 part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
-                vectors.append(_padded(own.vectors, width))
-                rows += len(own.vectors)
-            those = np.arange(trees, trees + len(part))
-            nothing = np.zeros(len(part), dtype=bool)
-            step = Step(those, np.ones(len(part)), nothing, _padded(own.base[None], width)[0])
-            steps.append(replace(step, then=len(steps) + 1))
+                vectors += [*_padded(own.vectors, width)]
+            count, then = len(part), k if k < len(every) else END
+            those, base = np.arange(trees, trees + count), _padded(own.base[None], width)[0]
+            steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
             parts.append(part)
-            trees += len(part)
-        scores = Program(
-            width,
-            [*steps[:-1], replace(steps[-1], then=END)],
-            Trees.joined(parts),
-            np.zeros(prices.features + len(marked)),
-            vectors=np.concatenate(vectors) if rows else None,
-        )
+            trees += count
+        multiplier = np.zeros(prices.features + len(marked))
+        rows = np.array(vectors) if vectors else None
+        scores = Program(width, steps, Trees.joined(parts), multiplier, vectors=rows)
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
 
     def __post_init__(self) -> None:
@@ -106,10 +100,6 @@ class PolicyProgram:
         few = scores.outputs < max(k + (self.rule == "class"), self.outputs)
         if few or not np.isin(self.marked, range(k)).all():
             raise ValueError(f"the trees do not fit {k} purchases and {self.outputs} scores")
-        for step in scores.steps:
-            more = step.reads or step.carry or step.finish or step.gate != "always"
-            if more or (step.weights != 1).any():
-                raise ValueError("a step of a policy is more than a sum of trees")
 
     @property
     def features(self) -> IntArray:
