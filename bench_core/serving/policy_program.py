@@ -20,11 +20,12 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
+from bench_trees.ensemble import VECTOR, Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.sequential import STOP, Evaluated, Purchases
-from bench_core.serving.program import END, VECTOR, Program, Step, Trees
+from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class")
 _NOTHING = Evaluated()
@@ -34,7 +35,7 @@ _NOTHING = Evaluated()
 class Sums:
     """``base`` (m,) and trees that add to it; with ``vectors`` (v, m) their leaves number rows."""
 
-    trees: Any  # ``Trees``, or what has the same arrays
+    trees: Ensemble
     base: FloatArray
     vectors: FloatArray | None = None
 
@@ -71,23 +72,23 @@ class PolicyProgram:
         **more: Any,
     ) -> Self:
         """From the sums that value purchases and the one that answers."""
-        every, steps, parts = [*values, answer], list[Step](), list[Trees]()
-        width, trees = max(len(own.base) for own in every), 0
-        vectors: list[FloatArray] = []
+        every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
+        width, features = max(len(own.base) for own in every), prices.features + len(marked)
+        trees, vectors = 0, list[FloatArray]()
         for k, own in enumerate(every, start=1):
-            part = Trees.joined([own.trees])
+            part = replace(own.trees, base=np.zeros(width), features=features)
             if own.vectors is not None:
                 number = part.value + len(vectors) * (part.feature < 0)
                 part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
                 vectors += [*_padded(own.vectors, width)]
-            count, then = len(part), k if k < len(every) else END
+            count, then = part.trees, k if k < len(every) else END
             those, base = np.arange(trees, trees + count), _padded(own.base[None], width)[0]
             steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
             parts.append(part)
             trees += count
-        multiplier = np.zeros(prices.features + len(marked))
         rows = np.array(vectors) if vectors else None
-        scores = Program(width, steps, Trees.joined(parts), multiplier, vectors=rows)
+        whole = Ensemble.concat(parts)
+        scores = Program(width, steps, whole, np.zeros(features), vectors=rows)
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
 
     def __post_init__(self) -> None:

@@ -110,13 +110,13 @@ class OneOrder(PredictorPolicy):
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The first purchases of the order, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram, Sums, Trees
+        from bench_core.serving import PolicyProgram, Sums, no_trees
 
         k, chosen = len(self.purchases), self.order[: int(stop)]
         worth = np.full(k + 1, -1.0)
         worth[chosen], worth[k] = 1.0 + len(chosen) - np.arange(len(chosen)), 0.0
         trees = self.predictor.whole
-        values, answer = [Sums(Trees.none(), worth)], trees.as_sums()
+        values, answer = [Sums(no_trees(k + 1, 0), worth)], trees.as_sums()
         return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -136,20 +137,10 @@ class NodePolicy(Stored):
             for side, below in zip(sides, (self.left[node], self.right[node]), strict=True):
                 places[side][4] = int(below)
                 stack.append((side, made))
-        table = np.array(places)
-        feature, left, right = table[:, [0, 2, 3]].T.astype(np.int32)
-        return Ensemble(
-            start=np.array([0, len(table)], np.int32),
-            feature=feature,
-            threshold=table[:, 1].astype(np.float32),
-            left=left,
-            right=right,
-            missing_left=np.zeros(len(table), dtype=bool),
-            value=np.where(feature < 0, table[:, value], 0.0),
-            output=np.zeros(1, np.int32),
-            base=np.zeros(1),
-            features=d + k,
-        )
+        table, names = np.array(places).T, ("feature", "threshold", "left", "right")
+        nodes = dict(zip(names, table, strict=False))
+        tree = SimpleNamespace(**nodes, value=table[value], missing_left=np.zeros(len(places)))
+        return Ensemble.of_trees([tree], [0], np.zeros(1), d + k)
 
     def _nodes(self, cells: Float32Array, bought: BoolArray, pruning: int) -> IntArray:
         """How far down rows (n,) get by what they have bought, on splits of a pruning."""
