@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving.program import END, REJECT, Program
@@ -35,6 +35,22 @@ class Answer:
     bought: Any
     step: int
     stopped: str
+
+
+@dataclass(slots=True, eq=False)
+class Answers:
+    """Those of n rows."""
+
+    scores: FloatArray  # (n,) or (n, K)
+    spent: FloatArray  # (n,)
+    acquired: Acquired
+    step: IntArray  # (n,)
+    capped: BoolArray  # (n,)
+
+    @property
+    def bought(self) -> BoolArray:
+        """The sensors that rows bought (n, s)."""
+        return self.acquired.unpack()
 
 
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
