@@ -59,7 +59,7 @@ PUBLIC = (
     "bench_core.optimum",
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
-HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}
+HEAVY = {"numba", "scipy", "pandas", "sklearn"}
 
 
 def modules_of(package):
@@ -217,7 +217,7 @@ ANSWERS = {
     "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
-    "Where does a policy buy, and what does it see?": ("class Policy", "def _buy"),
+    "Where does a policy buy, and what does it see?": ("class Policy", "def buy"),
     "Where is the optimum computed that boards compare with?": (
         "def optimum_of",
         "optimum=_optimum(",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from math import fsum
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving.program import END, REJECT, Program
@@ -37,16 +37,35 @@ class Answer:
     stopped: str
 
 
+@dataclass(slots=True, eq=False)
+class Answers:
+    """Those of n rows."""
+
+    scores: FloatArray  # (n,) or (n, K)
+    spent: FloatArray  # (n,)
+    acquired: Acquired
+    step: IntArray  # (n,)
+    capped: BoolArray  # (n,)
+
+    @property
+    def bought(self) -> BoolArray:
+        """The sensors that rows bought (n, s)."""
+        return self.acquired.unpack()
+
+
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
 """Yields rows with the numbers of the features that they need next, and the array for their
 values."""
 
 
-def side_by_side(ways: Sequence[Generator[tuple[IntArray, Float32Array], None, Any]]) -> Any:
-    """What rows return, each of which yields the numbers of the features that it needs and the
-    array for their values; in each round all that are not at their ends ask."""
-    found: list[Any] = [None] * len(ways)
-    here: Sequence[int] = range(len(ways))
+Way = Generator[tuple[IntArray, Float32Array], None, Any]
+"""One row: yields the numbers of the features that it needs, and the array for their values."""
+
+
+def side_by_side(ways: Mapping[int, Way]) -> Any:
+    """What rows return, by number; in each round all that are not at their ends ask."""
+    found = dict[int, Any]()
+    here = list(ways)
     while here:
         asks = []
         for i in here:
