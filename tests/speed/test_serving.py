@@ -20,7 +20,7 @@ from bench_trees.importers import from_lightgbm
 from helpers.random_trees import random_ensemble
 from paired import alternate, compare, report, setting, value
 
-from bench_core import Features, price_list
+from bench_core import price_list
 from bench_core.serving import (
     Folder,
     PolicyProgram,
@@ -281,36 +281,6 @@ def test_loading(trained, tmp_path, benchmark):
         rounds=ROUNDS,
         values={"in a fresh process": value(1e3 * median(found), "ms", 20)},
     )
-
-
-@pytest.mark.benchmark(group="batch")
-@pytest.mark.parametrize("trees", [100, 1000])
-@pytest.mark.parametrize("leaves", [16, 64])
-def test_many_rows(leaves, trees, benchmark):
-    """Scores, costs and purchases of rows, one point, one thread; LightGBM's are bare scores."""
-    booster = boosted(leaves, trees, depth=-1)
-    X = np.random.default_rng(2).standard_normal((MANY_ROWS, FEATURES), dtype=np.float32)
-    ensemble = from_lightgbm(booster.model_to_string()).ensemble
-    engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
-    served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
-
-    def walked():
-        blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
-        return np.concatenate([p.scores for block in blocks for p in engine.predict_path(block)])
-
-    compare(
-        benchmark,
-        {
-            "ours": walked,
-            "exported": lambda: served.predict_rows(X),
-            "LightGBM": lambda: booster.predict(X, num_threads=1),
-        },
-        work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}",
-        peers=["LightGBM"],
-        rounds=5,
-        per=len(X),
-    )
-    assert np.allclose(walked(), served.predict_rows(X).scores, rtol=1e-9)
 
 
 SENSORS = 50
