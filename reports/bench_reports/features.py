@@ -105,16 +105,15 @@ def command(
         at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
         title = f"{name}: what {first} buys {at}{costs_in(own)}"
         if order:
-            steps = ordered_purchases(kept, info.run, chosen)
-            if steps:
-                panels[title if picture else name] = steps
-            else:
+            if not (steps := ordered_purchases(kept, info.run, chosen)):
                 why = f"{first} does not say in which order it buys, as policies do"
                 console(stderr=True).out(printable(f"{name}: {why}"))
-            if steps and output is None:
+                continue
+            panels[title if picture else name] = steps
+            if output is None:
                 show(order_table(title, steps), console())
-                if rows:
-                    show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
+            if rows:
+                show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
             continue
         bought = purchases(kept, info.run, chosen)
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
