@@ -28,8 +28,6 @@ from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
-import pandas as pd
-
 HERE = Path(__file__).parents[1]
 sys.path.insert(0, str(HERE))
 
@@ -45,8 +43,8 @@ QUIET = ("--workers", "2", "--no-progress", "--quiet")
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
 
 
-def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
-    def limited() -> None:
+def start(store, mark, file_size=0):
+    def limited():
         import resource
 
         if size := file_size:
@@ -67,7 +65,7 @@ def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
     )
 
 
-def alive(mark: str) -> list[int]:
+def alive(mark):
     """The processes that a run started, itself included."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
@@ -78,14 +76,14 @@ def alive(mark: str) -> list[int]:
     return found
 
 
-def rows(store: Path) -> pd.DataFrame:
+def rows(store):
     frame = Store(store).frame().drop(columns=TIMED)
     frame = frame[frame["status"] == "ok"].sort_values(ROW, ignore_index=True)
     assert not frame.duplicated(ROW).any(), "a row is there twice"
     return frame
 
 
-def copied(store: Path, to: Path) -> pd.DataFrame | None:
+def copied(store, to):
     """The rows of a copy of the store, None before there is a run."""
     to.unlink(missing_ok=True)
     source = f"file:{store}?mode=ro"
@@ -99,21 +97,21 @@ def copied(store: Path, to: Path) -> pd.DataFrame | None:
         return None
 
 
-def finished(store: Path) -> int:
+def finished(store):
     """How many trials have ended well."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
         return int(db.execute("SELECT count(*) FROM trial").fetchone()[0])
     return 0
 
 
-def contained(some: pd.DataFrame, whole: pd.DataFrame) -> bool:
+def contained(some, whole):
     return len(some.merge(whole, how="inner")) == len(some)
 
 
 class Kills:
     """Kills of runs in a folder, and what became of them."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder, seed):
         self.folder, self.draw, self.counts = folder, random.Random(seed), Counter[str]()
         self.whole = folder / "whole.db"
         began = time.monotonic()
@@ -121,7 +119,7 @@ class Kills:
         self.seconds = time.monotonic() - began
         self.undisturbed = rows(self.whole)
 
-    def kill(self, store: Path) -> bool:
+    def kill(self, store):
         """Run the store once and kill it; whether it ended before that."""
         mark = f"{store.name}-{self.counts['kills']}"
         process = start(store, mark)
@@ -158,7 +156,7 @@ class Kills:
             self.counts["rows lost"] += len(known) - len(known.merge(rows(store), how="inner"))
         return False
 
-    def run(self, kills: int) -> None:
+    def run(self, kills):
         number = 0
         while self.counts["kills"] < kills:
             number += 1
@@ -168,13 +166,13 @@ class Kills:
             self.finish(store)
             print(dict(self.counts), flush=True)
 
-    def finish(self, store: Path) -> None:
+    def finish(self, store):
         assert start(store, "end").wait() == 0
         self.counts["stores"] += 1
         self.counts["exports equal"] += rows(store).equals(self.undisturbed)
         self.counts["temporary files left"] += len([*states_folder(store).rglob(".*.new")])
 
-    def cuts(self, cuts: int) -> None:
+    def cuts(self, cuts):
         """Power cuts on what a run had on the disk at some moment."""
         for number in range(cuts):
             store = self.folder / f"cut{number}.db"
@@ -199,7 +197,7 @@ class Kills:
                 self.finish(store)
         print(dict(self.counts), flush=True)
 
-    def cut(self, store: Path) -> str:
+    def cut(self, store):
         """A store as a run left it in the middle, with its log damaged."""
         process, wanted = start(store, "cut"), self.draw.randrange(5)
         while process.poll() is None and finished(store) < wanted:
@@ -223,7 +221,7 @@ class Kills:
         return how
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--cuts", type=int, default=50)
