@@ -19,7 +19,7 @@ from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
-from bench_core.leaderboard.board import SHARE, UNKNOWN, Board, Standing
+from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, ordered_purchases, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
@@ -182,26 +182,19 @@ class Result(RunResult):
         rows = []
         for name in self._names(dataset):
             board, sure = self._boards[name], {row.learner: row for row in self._sure[name].rows}
-            (standing,) = self._standings(name, None)
             for row in (sure[plain.learner] for plain in board.rows):
-                about = {
+                about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
                     board.metric: row.best.quality,
-                    **_certainty(standing[row.learner]),
+                    **_certainty(row.standing),
                     "cost": row.best.cost,
-                    # None where not every repeat keeps the quality
-                    KEPT: row.cheap.cost if row.cheap else math.nan,
+                    KEPT: row.cheap.cost,
                     "saving": row.saving,
-                    **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
-                }
-                measures = {"area": row.area, "regret": row.regret}
-                if board.optimum.mean:
-                    measures["to optimum"] = row.gap
-                for measure, one in measures.items():
-                    about[measure] = one.value if one else math.nan
-                    about |= _ends(measure, one.interval if one else UNKNOWN)
-                about |= {
+                    **_ends("saving", row.saved.interval),
+                    **_measured("area", row.area),
+                    **_measured("regret", row.regret),
+                    **(_measured("to optimum", row.gap) if board.optimum.mean else {}),
                     "settings": row.fits,
                     "seconds": row.seconds,
                     "audit": row.audit,
@@ -423,6 +416,10 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
 
 def _certainty(stands: Standing) -> dict[str, Any]:
     return {**stands.interval._asdict(), "tier": stands.tier}
+
+
+def _measured(name: str, of: Measure) -> dict[str, float]:
+    return {name: of.value, **_ends(name, of.interval)}
 
 
 def _ends(name: str, interval: Interval) -> dict[str, float]:

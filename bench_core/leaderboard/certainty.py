@@ -261,7 +261,7 @@ def _standings(
     ]
     last = len(there) + 1, len(chosen)
     lacking = sorted(set(chosen) - set(there))
-    rows += [Standing(name, math.nan, UNKNOWN, math.nan, 0, last) for name in lacking]
+    rows += [Standing(name, ranks=last) for name in lacking]
     return Standings(budget, tuple(rows), draws.note)
 
 
@@ -312,7 +312,7 @@ def certified(
     rows = [
         replace(
             row,
-            standing=best_of.get(row.learner),
+            standing=best_of.get(row.learner, row.standing),
             over=exceeded.get(row.learner, ()),
             marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
         )
@@ -342,13 +342,12 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
     lower end of its interval; then the others by tiers of their best quality; baselines last."""
-    if row.cheap and row.saved and not row.saved.lost:
+    if row.saved.tier:
         sure = -round(row.saved.interval.low, 1)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
-    tier = row.standing.tier if row.standing else 0
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
-    return row.baseline, 1, tier or math.inf, quality, row.best.cost, row.learner
+    return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
 
 
 def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
@@ -376,7 +375,7 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
         )
         for k, row in enumerate(keeps)
     }
-    return [replace(row, saved=found.get(row.learner)) for row in rows]
+    return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
 
 
 _FREE = 1e6  # a saving where nothing is paid any more
@@ -450,10 +449,10 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     return found
 
 
-def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
+def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure:
     """Mean distance of the curve to the known optimum, over the same costs."""
     if not board.optimum.mean:
-        return None
+        return Measure()
     corners = np.array(board.optimum.mean)
     most = float(np.interp(grid, corners[:, 0], corners[:, 1]).mean())
     low, high = most - area.interval.high, most - area.interval.low

@@ -270,7 +270,7 @@ def certify(
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
     made = {at.budget: at.rows for at in sure.standings}
-    made[None] = tuple(row.standing for row in sure.rows if row.standing)
+    made[None] = tuple(row.standing for row in sure.rows)
     for view, places in own:
         for place, budget in places.items():
             for row in made.get(budget, ()):
@@ -354,14 +354,14 @@ def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:
         "areas": {
             place: [*_measure(row.area), *_measure(row.regret)]
             for place, row in rows.items()
-            if row.area and math.isfinite(row.area.value)
+            if math.isfinite(row.area.value)
         },
     }
 
 
-def _measure(measure: Measure | None) -> list[float | None]:
+def _measure(measure: Measure) -> list[float | None]:
     """The value, as ranks go by it, and the ends of its interval as they are shown."""
-    if measure is None or not math.isfinite(measure.value):
+    if not math.isfinite(measure.value):
         return []
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
 

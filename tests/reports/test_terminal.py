@@ -192,7 +192,6 @@ def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(
     (named,) = [line for line in lines if " ahead" in line]
     letter = named.split("|")[1].split()[-3]
     (area,) = [row.area for row in board.rows if row.learner == "ahead"]
-    assert area is not None
     assert named.split()[-1] == quality(area.value)
     plot = [line[9:60] for line in lines[1:-1]]
     assert any(letter in line for line in plot)
