@@ -190,8 +190,7 @@ class _Budgeted(BaseEstimator):
         for _, rows in blocks(Features(X, groups)):
             unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
             path = predict_split(whole, unlabelled, self.cost_model_, classes, caps=self.caps_)
-            answers, place = path.places[position]  # (p, n) arrays, and the row in them
-            parts.append((answers.scores[place].copy(), answers.cost[place].copy()))
+            parts.append((path.scores[position].copy(), path.cost[position].copy()))
         scores, cost = (np.concatenate(each) for each in zip(*parts, strict=True))
         return scores, cost
 

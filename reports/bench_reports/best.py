@@ -120,8 +120,8 @@ def answer(
     why = f"values per row are kept of {primary} by finished trials alone"
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
-        for own, at in zip(each, found, strict=True):
-            own |= {one.learner: one for one in at.rows}
+        for known, at in zip(each, found, strict=True):
+            known |= {one.learner: one for one in at.rows}
         why = found[0].note or why
     # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
