@@ -100,7 +100,7 @@ class Result(RunResult):
     """
 
     @classmethod
-    def of(cls, result: RunResult) -> Self:
+    def made_of(cls, result: RunResult) -> Self:
         """The same result, with these methods."""
         return cls(**{f.name: getattr(result, f.name) for f in fields(RunResult)})
 
@@ -109,18 +109,10 @@ class Result(RunResult):
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
         with in_python():
             kept = Store(fspath(store))
-            info, ended = kept.info(run), kept.trials(run)
-        return cls(
-            run=info.run,
-            store=kept.path,
-            counts=dict(info.counts),
-            reused=sum(info.counts.values()),
-            audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
-            notes=info.notes,
-            warnings=info.warnings,
-            interrupted=info.state == "interrupted",
-            failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
-        )
+            info = kept.info(run)
+            known = {"notes": info.notes, "warnings": info.warnings}
+            known |= {"interrupted": info.state == "interrupted"}
+            return cls.of(kept, info.run, reused=sum(info.counts.values()), **known)
 
     @cached_property
     def info(self) -> RunInfo:

@@ -204,14 +204,15 @@ def predict_split(
     if not points:
         raise ContractError("there are no rows to predict")
 
-    others = (*caps.points, {CONSTANT: 1}) if caps else ()
+    others: Points = (*caps.points, {CONSTANT: 1}) if caps else ()
     whole = len(points) + len(others)
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
-    parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
+    spent, buyers, ended = means[:, :2].T, means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
     steps = {k: counts / copies.sum() for k, counts in steps.items()}
-    return PredictedPath(points, others, scores[:whole], cost[:whole], *parts, steps, seconds)
+    found = scores[:whole], cost[:whole], *spent, buyers, ended
+    return PredictedPath(points, others, *found, steps, seconds)
 
 
 def _knows_cap(model: Any, costs: CostModel) -> bool:
