@@ -20,7 +20,7 @@ from bench_core.errors import UsageError, unknown
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
 from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
-from bench_core.leaderboard.bought_sensors import chosen_within, ordered_purchases, purchases
+from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
@@ -110,9 +110,14 @@ class Result(RunResult):
         with in_python():
             kept = Store(fspath(store))
             info = kept.info(run)
-            known = {"notes": info.notes, "warnings": info.warnings}
-            known |= {"interrupted": info.state == "interrupted"}
-            return cls.of(kept, info.run, reused=sum(info.counts.values()), **known)
+            return cls.of(
+                kept,
+                info.run,
+                reused=sum(info.counts.values()),
+                notes=info.notes,
+                warnings=info.warnings,
+                interrupted=info.state == "interrupted",
+            )
 
     @cached_property
     def info(self) -> RunInfo:
@@ -319,13 +324,16 @@ class Result(RunResult):
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
             raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
-        given = Store(self.store), self.run, chosen
-        found = _frame(
-            {**one._asdict(), "cost per row": one.price * one.share} for one in purchases(*given)
+        bought = purchases(kept_points(Store(self.store), self.run, chosen))
+        ordered = any(one.steps for one in bought)
+        return _frame(
+            {
+                **dict(zip(one._fields[:3], one[:3], strict=True)),
+                "cost per row": one.price * one.share,
+                **({"mean step": one.step} if ordered else {}),
+            }
+            for one in bought
         )
-        if steps := {one.features: one.step for one in ordered_purchases(*given)}:
-            found["mean step"] = found["features"].map(steps)
-        return found
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,

@@ -209,10 +209,18 @@ def predict_split(
     if caps:
         scores[whole - 1] = caps.constant
     means = sums[:whole] / copies.sum()
-    spent, buyers, ended = means[:, :2].T, means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
-    steps = {k: counts / copies.sum() for k, counts in steps.items()}
-    found = scores[:whole], cost[:whole], *spent, buyers, ended
-    return PredictedPath(points, others, *found, steps, seconds)
+    return PredictedPath(
+        points,
+        others,
+        scores[:whole],
+        cost[:whole],
+        feature_cost=means[:, 0],
+        evaluation_cost=means[:, 1],
+        bought=means[:, 2 : 2 + sensors],
+        ended=means[:, 2 + sensors :],
+        steps={k: counts / copies.sum() for k, counts in steps.items()},
+        seconds=seconds,
+    )
 
 
 def _knows_cap(model: Any, costs: CostModel) -> bool:

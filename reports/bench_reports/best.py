@@ -110,7 +110,7 @@ def answer(
     budgets the winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Standing
-    from bench_core.leaderboard.bought_sensors import chosen_within, purchases
+    from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
     from bench_core.leaderboard.certainty import standings
     from bench_core.results.store import Store
 
@@ -141,7 +141,7 @@ def answer(
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
         chosen = chosen_within(info, frame, name, top.learner, budgets[0], judge)
-        bought = purchases(Store(store), info.run, chosen)
+        bought = purchases(kept_points(Store(store), info.run, chosen))
         yield from training(info, name, top, bought, budgets[0], plugins, store)
     elif any(offered.values()):
         first = next(str(budget) for budget, own in offered.items() if own)

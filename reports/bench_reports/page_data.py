@@ -24,6 +24,7 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
+from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
@@ -614,7 +615,7 @@ def _order(points: Sequence[tuple[TrialValues, int, float]]) -> dict[str, Any]:
     """When sensors are bought, of models that say it: for each of the first by mean step its place,
     the percentage of rows that buy it, that mean, and a digit for each step, 9 for all rows and 0
     for none."""
-    found = ordered(points)
+    found = ordered(bought_sensors.purchases(points))
     if not any(one.steps for one in found):
         return {}
     names = points[0][0].trial.sensors.names
