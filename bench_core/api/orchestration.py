@@ -24,8 +24,7 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import Registry
-from bench_core.results.differences import differences
-from bench_core.results.records import Trial
+from bench_core.results.records import Trial, differences
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import Writer, check_writable, open_writer

@@ -17,14 +17,15 @@ from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
-from bench_core.results.differences import TOLERANCE, differences
 from bench_core.results.records import (
+    TOLERANCE,
     FitSpec,
     Job,
     Outcome,
     Status,
     TrialSpec,
     Verdict,
+    differences,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
