@@ -32,7 +32,7 @@ from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
 from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import COLUMNS, Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
-COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
-"""The column that bounds each kind of budget; caps have rows of their own."""
 
 MEASURED = ("test_quality", "total_cost", "cost_p95", "features_used")
 
@@ -163,7 +161,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
 def _view(
     info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
 ) -> ChartView:
-    points = selection.operating_points(own, metric.name, COST_OF[kind])
+    points = selection.operating_points(own, metric.name, COLUMNS[kind])
     frontiers = selection.curve(points, metric.higher_is_better, kind == "mean")
     curves = []
     for name in points["learner"].unique():
